@@ -67,7 +67,7 @@ struct Options {
     std::string host;  // --server: to dial; --listen: the address to bind
     std::uint16_t port = 9999;
     std::string pair, pair_file;  // a pairing code, or the file that has it; at most one of them
-    bool insecure = false;        // without encryption, also to and from other machines; --listen: from all
+    bool insecure = false;        // without encryption and code also
     std::string output;           // --output: a path, or "-"
     bool force = false;           // an existing output file is replaced
 

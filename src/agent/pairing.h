@@ -14,7 +14,7 @@ namespace flamewire::agent {
 inline constexpr const char* pairing_variable = "FLAMEWIRE_PAIR";
 
 struct Pairing {
-    std::optional<secure::PairingKey> key;  // none: --server without one, which is for this machine alone
+    std::optional<secure::PairingKey> key;  // none: --server without one, which takes --insecure
     std::string code_to_print;              // made here and written nowhere; empty: the other side has it already
 };
 

@@ -46,7 +46,7 @@ struct Options {
     Tags tags;                                                                                    // of new sessions
     KeepRules keep;  // which old ones are deleted
     std::vector<AgentAddress> agents;
-    bool insecure = false;                                 // agents of other machines also without encryption
+    bool insecure = false;                                 // agents also without encryption and code
     PairingAction pairing;                                 // done instead of serving
     std::vector<std::string> imports;                      // files
     std::uint64_t import_memory = std::uint64_t{1} << 30;  // bytes that the import of one may take

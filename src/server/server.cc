@@ -170,9 +170,8 @@ private:
         for (const std::string& remark : options_.remarks) fmt::print(stderr, "{}\n", remark);
         const bool this_machine = is_loopback(options_.bind);
         const bool secrets = !into_journal();
-        std::string pair;
-        if (!this_machine) pair = " --pair CODE";
-        if (!this_machine && secrets) {
+        std::string pair = " --pair CODE";
+        if (secrets) {
             // A full disk keeps none of what it has from being shown.
             if (const auto key = keys_.unused())
                 pair = " --pair " + secure::pairing_code(*key);
@@ -190,12 +189,11 @@ private:
             fmt::print(
                 "The page is not encrypted: in a network that is not yours add --http-cert and --http-key, or use an "
                 "SSH tunnel\n");
-        if (!secrets && !this_machine)
+        if (!secrets)
             fmt::print("A code for an agent: flamewire-server --data-dir {} --new-key, or on the page\n",
                        facts.data_dir);
         if (this_machine) fmt::print("Agents on this machine only; for boards leave --bind out\n");
-        if (options_.insecure)
-            fmt::print("INSECURE: agents of other machines are taken without encryption and without a pairing code\n");
+        if (options_.insecure) fmt::print("INSECURE: agents are taken without encryption and without a pairing code\n");
         fmt::print("Sessions are kept in {}\n", facts.data_dir);
         std::fflush(stdout);
     }

@@ -87,11 +87,11 @@ def perf_peer(directory, pid, seconds, call_graph="fp"):
     return samples, record, script, pathlib.Path(f"{text}.zst").stat().st_size
 
 
-def agent_run(directory, server, pid, seconds, name, *options):
+def agent_run(directory, server, pid, seconds, name, *options, link=("--insecure",)):
     """One recording of `seconds`, start-up included: (session, CPU ms, bytes on the wire, RSS, ring bytes)."""
     relay = Relay(server.port)
     known = {session["id"] for session in server.sessions()}
-    clock = TaskClock(directory, name, [BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", str(relay.port), "--pid", str(pid),
+    clock = TaskClock(directory, name, [BIN / "flamewire-agent", "--server", "127.0.0.1", *link, "--port", str(relay.port), "--pid", str(pid),
                                         "--frequency", "999", "--events", "cpu-clock", "--stat", "none", "--metrics", "off", *options])
     agent = clock.child()
     wait_until(lambda: any(session["samples"] for session in server.sessions() if session["id"] not in known), PATIENCE, "samples")
@@ -107,7 +107,7 @@ def agent_run(directory, server, pid, seconds, name, *options):
 
 
 def compare_agent(directory, label, pid, seconds, with_bars):
-    server = Server(directory, name=f"server-{label}", data_dir=pathlib.Path(directory) / f"data-{label}")
+    server = Server(directory, "--insecure", name=f"server-{label}", data_dir=pathlib.Path(directory) / f"data-{label}")
     with flamewire.ended(server):
         session, cpu, sent, rss, rings = agent_run(directory, server, pid, seconds, f"agent-{label}", "--unwind", "fp")
         samples, record, script, text = perf_peer(directory, pid, seconds)
@@ -134,13 +134,13 @@ def bench_agent(directory):
 
 def bench_link(directory):
     """What encryption costs the agent for each sample, for a connection, and in its file."""
-    server = Server(directory, name="server-link", data_dir=pathlib.Path(directory) / "data-link")
+    server = Server(directory, "--insecure", name="server-link", data_dir=pathlib.Path(directory) / "data-link")
     program = workload(directory, "bench", lifetime(4))
     with flamewire.ended(program, server):
         time.sleep(0.5)
         runs = {}
-        for way, options in (("plain", []), ("encrypted", ["--pair", server.pair()])):
-            session, cpu, sent, _, _ = agent_run(directory, server, program.pid, SECONDS, f"agent-{way}", "--unwind", "fp", *options)
+        for way, link in (("plain", ["--insecure"]), ("encrypted", ["--pair", server.pair()])):
+            session, cpu, sent, _, _ = agent_run(directory, server, program.pid, SECONDS, f"agent-{way}", "--unwind", "fp", link=link)
             runs[way] = (1000 * cpu / session["samples"], sent / session["samples"], sent / max(1, session["batches"]))
     batch = int(runs["plain"][2])
     per_byte, handshake, growth = map(float, subprocess.run([BIN / "bench_secure", str(batch), *either([], ["--smoke"])], check=True, capture_output=True, text=True).stdout.split())
@@ -249,7 +249,7 @@ def bench_unwind(directory):
 
 def bench_stacks(directory):
     """Stacks by unwind tables, live: the cost of a sample against perf's."""
-    server = Server(directory, name="server-stacks", data_dir=pathlib.Path(directory) / "data-stacks")
+    server = Server(directory, "--insecure", name="server-stacks", data_dir=pathlib.Path(directory) / "data-stacks")
     with flamewire.ended(server):
         program = flamewire.Process("nofp", [BIN / "bench-nofp-workload", str(lifetime(4))], directory)
         with flamewire.ended(program):

@@ -225,7 +225,7 @@ def record_commands(scene, agent, command, captures, scratch):
         commands = Commands()
 
         def begin():
-            started = Process("agent-0", [*agent, "--server", "127.0.0.1", "--port", server.port, "--capture", captures[0], *scene.options, "--pid", program.pid], scratch, env=ENVIRONMENT)
+            started = Process("agent-0", [*agent, "--server", "127.0.0.1", "--pair", server.code, "--port", server.port, "--capture", captures[0], *scene.options, "--pid", program.pid], scratch, env=ENVIRONMENT)
             stack.enter_context(ended(started))
             profiling(started)
             return started

@@ -16,7 +16,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 ])
 def test_agent_and_server(start, preset, arch, endian, emulator):
     server = start.server()
-    agent = start.process("agent", [emulator, SOURCE / f"build-{preset}/bin/flamewire-agent", "--server", "localhost", "--port", server.port])
+    agent = start.process("agent", [emulator, SOURCE / f"build-{preset}/bin/flamewire-agent", "--server", "localhost", "--pair", server.code, "--port", server.port])
     listed = flamewire.wait_until(lambda: server.get("/api/agents")["agents"], what="the agent's hello")
     assert len(listed) == 1 and listed[0]["connected"], listed
     platform = listed[0]["hello"]["platform"]

@@ -457,7 +457,7 @@ export async function startMock({
     agent_port: 9999,
     agent_bind: '127.0.0.1',
     http_url: 'http://127.0.0.1:8080/',
-    target_command: 'flamewire-agent --server 127.0.0.1 --port 9999',
+    target_command: 'flamewire-agent --server 127.0.0.1',
     insecure: false,
     token_required: false,
     data_dir: '/var/lib/flamewire',
@@ -1004,7 +1004,7 @@ export async function startMock({
         ? {
             id: 'fedcba9876543210',
             code: `fedcba9876543210-${'0f'.repeat(16)}`,
-            command: `flamewire-agent --server 192.0.2.10 --pair fedcba9876543210-${'0f'.repeat(16)}`,
+            command: `flamewire-agent --server 127.0.0.1 --pair fedcba9876543210-${'0f'.repeat(16)}`,
           }
         : { keys };
     }

@@ -42,7 +42,7 @@ const hoverFrame = async (page, frame) => {
 test('the first screen shows the line for a target', () =>
   withPage({ size: 0, live: false, agent: false }, async ({ page }) => {
     await page.getByText('Connect a target').waitFor();
-    await page.getByText('flamewire-agent --server 127.0.0.1 --port 9999').waitFor();
+    await page.getByText(/flamewire-agent --server 127\.0\.0\.1 --pair [0-9a-f]{16}-[0-9a-f]{32}/).waitFor();
     await shows(page, '#connection', /No agent/);
   }));
 

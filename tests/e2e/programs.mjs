@@ -29,13 +29,23 @@ export class Programs {
   constructor() {
     this.folder = mkdtempSync(join(tmpdir(), 'flamewire-e2e-'));
     this.running = [];
+    this.codes = new Map();
+  }
+
+  // An agent that dials a server of this test, and is given no code, has that one's, as a person copies it from the server's line.
+  withCode(args) {
+    const at = args.indexOf('--server');
+    const code = this.codes.get(args[args.indexOf('--port') + 1]);
+    const chosen = args.includes('--insecure') || args.includes('--pair');
+    return at < 0 || !code || chosen ? args : args.toSpliced(at, 0, '--pair', code);
   }
 
   // `program`: one of this build, or any by its whole path.
-  start(program, ...args) {
+  start(program, ...words) {
+    const args = this.withCode(words.map(String));
     const log = join(this.folder, `${basename(program)}-${this.running.length}.log`);
     const output = openSync(log, 'w');
-    const child = spawn(isAbsolute(program) ? program : built(program), args.map(String), {
+    const child = spawn(isAbsolute(program) ? program : built(program), args, {
       cwd: root,
       stdio: ['ignore', output, output],
     });
@@ -71,8 +81,10 @@ export class Programs {
       const text = server.text();
       const agent = /^agent-port: (\d+)$/m.exec(text);
       const page = /^page: (http:\/\/\S+)$/m.exec(text);
-      return agent && page && { agentPort: Number(agent[1]), url: page[1] };
+      const code = /^On a target: .* --pair ([0-9a-f-]{49})$/m.exec(text);
+      return agent && page && code && { agentPort: Number(agent[1]), url: page[1], code: code[1] };
     }, 'the server to say its ports');
+    this.codes.set(String(ports.agentPort), ports.code);
     return { ...server, ...ports };
   }
 

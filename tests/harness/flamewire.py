@@ -156,8 +156,13 @@ class Process:
             self.process.send_signal(number)
 
 
+# What agents can dial, by its port: servers, and relays to them.
+DIALLED = {}
+
+
 class Server(Process):
-    """With `token`, its page asks for the token of its data directory, as it does for people; else for none, or the one in `arguments`."""
+    """With `token`, its page asks for the token of its data directory, as it does for people; else for none, or the one in `arguments`.
+    `code` is the pairing code in the line that it printed for agents."""
 
     def __init__(self, directory, *arguments, port=0, http_port=0, name="server", data_dir=None, token=False, program=(BIN / "flamewire-server",)):
         self.data_dir = pathlib.Path(data_dir) if data_dir else pathlib.Path(directory) / "data"
@@ -175,9 +180,11 @@ class Server(Process):
             text = self.out[before:]
             agent = re.search(r"^agent-port: (\d+)$", text, re.M)
             page = re.search(r"^page: (https?://\S+)$", text, re.M)
-            return agent and page and (int(agent[1]), page[1])
+            code = re.search(r"^On a target: .* --pair ([0-9a-f-]{49})$", text, re.M)
+            return agent and page and "\nSessions are kept in" in text and (int(agent[1]), page[1], code and code[1])
 
-        self.port, self.page = wait_until(ports, 20, "the server's ports")
+        self.port, self.page, self.code = wait_until(ports, 20, "the server's ports")
+        DIALLED[self.port] = self
         self.http_port = urllib.parse.urlparse(self.page).port
 
     def request(self, method, path, /, body=None, headers=None, check=True, timeout=60, **parameters):
@@ -216,7 +223,7 @@ class Server(Process):
         return self.post("/api/agent/command", {"cmd": cmd, "args": args}, agent=agent)
 
     def pair(self):
-        """The code for the next agent of another machine."""
+        """The code for the next agent."""
         return self.post("/api/pairing")["code"]
 
     def sessions(self):
@@ -269,11 +276,28 @@ class Server(Process):
             connection.close()
 
 
+def with_code(arguments):
+    """Of an agent that dials a server of this process, and is given no code: that one's, as a person copies it from the server's line."""
+    words = [str(word) for word in arguments]
+    chosen = any(word == "--insecure" or word.startswith("--pair") for word in words)
+    if chosen or "--server" not in words or "--port" not in words:
+        return words
+    there = DIALLED.get(int(words[words.index("--port") + 1]))
+    return ["--pair", there.code, *words] if there and there.code else words
+
+
 class Agent(Process):
-    def __init__(self, directory, *arguments, name="agent", **options):
-        super().__init__(name, [BIN / "flamewire-agent", *arguments], directory, **options)
+    """Without `paired`, it has no pairing code but what `arguments` give it."""
+
+    def __init__(self, directory, *arguments, name="agent", paired=True, **options):
+        super().__init__(name, [BIN / "flamewire-agent", *(with_code(arguments) if paired else arguments)], directory, **options)
         if "--listen" in arguments:
             wait_until(lambda: "listening on" in self.err or not self.alive(), 20, "the agent to listen")
+
+    @property
+    def code(self):
+        """The pairing code that it made and printed, as it listens."""
+        return wait_until(lambda: re.search(r"[0-9a-f]{16}-[0-9a-f]{32}", self.out), 10, "a pairing code")[0]
 
 
 def workload(directory, name, *arguments, **options):
@@ -306,6 +330,7 @@ class Relay:
         self.listener.bind(("127.0.0.1", 0))
         self.listener.listen(16)
         self.port = self.listener.getsockname()[1]
+        DIALLED[self.port] = self
         self.pairs = []
         self.blocked = False
         self.closed = False
@@ -313,6 +338,12 @@ class Relay:
         self.cuts = 0
         self.lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def code(self):
+        """The pairing code of the server behind it."""
+        there = DIALLED.get(self.target_port)
+        return there and there.code
 
     def _accept(self):
         while not self.closed:

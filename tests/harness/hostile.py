@@ -122,7 +122,7 @@ class Replay:
 
 
 class HostileAgent:
-    """One connection to a server's agent port: in clear, or by OpenSSL with a pairing code."""
+    """One connection to a server's agent port: in clear, which takes a server with --insecure, or by OpenSSL with a pairing code."""
 
     def __init__(self, port, code=None, host="127.0.0.1"):
         self.buffer = b""

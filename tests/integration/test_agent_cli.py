@@ -208,10 +208,10 @@ def test_listening_agent_and_commands(start):
     """The server connects out; the whole life of a recording by commands."""
     import flamewire
     port = flamewire.free_port()
-    agent = start.agent("--listen", "--port", port, "--insecure")
+    agent = start.agent("--listen", "--port", port)
     server = start.server()
     program = start.workload("shares", 60, 2)
-    answer = server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port})
+    answer = server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port, "pair": agent.code})
     assert answer["ok"] and answer["hello"]["agent"] == "flamewire"
     assert server.command("ping")["ok"]
     status = server.command("status")

@@ -52,7 +52,7 @@ class Bare:
     def profile(self, *arguments, **options):
         """Profiles the program for a server here: (the session, what the agent said)."""
         server = self.start.server("--binary", PROGRAM)
-        code, said = self.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, *arguments, "--", "/program", 2, **options)
+        code, said = self.agent("--server", "127.0.0.1", "--pair", server.code, "--port", server.port, "--frequency", 999, *arguments, "--", "/program", 2, **options)
         assert code == 0, said
         server.wait_ended()
         draws_the_functions(server)
@@ -96,7 +96,7 @@ def test_without_names_of_the_kernel(bare):
     """A program that is in the kernel most of the time."""
     shutil.copy(BUSYBOX, bare.root / "busybox")
     server = bare.start.server()
-    code, said = bare.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", "/busybox", "dd", "if=/busybox", "of=/copy", "bs=1", "count=600000",
+    code, said = bare.agent("--server", "127.0.0.1", "--pair", server.code, "--port", server.port, "--frequency", 999, "--", "/busybox", "dd", "if=/busybox", "of=/copy", "bs=1", "count=600000",
                             setup=f"mount --bind {bare.empty} {bare.root}/proc/kallsyms")
     assert code == 0, said
     server.wait_ended()
@@ -131,7 +131,7 @@ def test_started_by_busybox(bare):
     name = f"started-{os.getpid()}"
     shutil.copy(PROGRAM, bare.root / name)
     server = bare.start.server("--binary", PROGRAM)
-    script = f"/bin/busybox --install -s /bin; export PATH=/bin; setsid /agent --server 127.0.0.1 --port {server.port} --frequency 999 --name {name} >/var/agent.log 2>&1 & echo $! >/var/agent.pid; exec /{name} 4"
+    script = f"/bin/busybox --install -s /bin; export PATH=/bin; setsid /agent --server 127.0.0.1 --pair {server.code} --port {server.port} --frequency 999 --name {name} >/var/agent.log 2>&1 & echo $! >/var/agent.pid; exec /{name} 4"
     program = bare.start.process("program", bare.command("/bin/busybox", "sh", "-c", script))
     try:
         assert program.wait(60) == 0, program.err
@@ -159,7 +159,7 @@ def test_without_dns(bare):
 def test_descriptors_that_are_closed_stay_closed(bare):
     """What is opened next takes the lowest number: log lines must not go into a socket or a perf event."""
     server = bare.start.server("--binary", PROGRAM)
-    agent = bare.start.process("agent", bare.command("/agent", "--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", "/program", 4, limits="exec <&- >&- 2>&-"))
+    agent = bare.start.process("agent", bare.command("/agent", "--server", "127.0.0.1", "--pair", server.code, "--port", server.port, "--frequency", 999, "--", "/program", 4, limits="exec <&- >&- 2>&-"))
     wait_until(server.sessions, 30, "a session")
     assert {os.readlink(f"/proc/{agent.pid}/fd/{number}") for number in (0, 1, 2)} == {str(bare.root)}
     child = subprocess.run(["pgrep", "-P", str(agent.pid)], capture_output=True, text=True, check=True).stdout.split()[0]

@@ -18,14 +18,14 @@ def test_dialled_until_it_is_there_and_cancelled(start):
     waiting = wait_until(lambda: (dial := dial_of(server, port)) and dial["state"] == "waiting" and dial, 20, "a refusal")
     assert "refuses connections" in waiting["problem"] and "--listen" in waiting["problem"] and waiting["next_in_ms"] <= 30_000
     wait_until(lambda: dial_of(server, port)["attempts"] >= 2, 20, "another attempt")
-    agent = start.agent("--listen", "--port", port, "--insecure")
+    agent = start.agent("--listen", "--port", port, "--pair-file", start.directory / "code")
     # Asked again, it does not wait for its turn.
-    server.post("/api/agent/dials", {"host": "127.0.0.1", "port": port})
+    server.post("/api/agent/dials", {"host": "127.0.0.1", "port": port, "pair": (start.directory / "code").read_text().strip()})
     connected = wait_until(lambda: (dial := dial_of(server, port))["state"] == "connected" and dial, 60, "the connection")
     assert connected["agent"] and connected["problem"] == "" and len(server.get("/api/agent/dials")["dials"]) == 1
     agent.stop()
     assert "ended" in wait_until(lambda: dial_of(server, port)["problem"], 20, "the end of the connection")
-    second = start.agent("--listen", "--port", port, "--insecure", name="second")
+    second = start.agent("--listen", "--port", port, "--pair-file", start.directory / "code", name="second")
     wait_until(lambda: dial_of(server, port)["state"] == "connected", 60, "the connection again")
     status, _, answer = server.request("DELETE", "/api/agent/dials", host="127.0.0.1", port=port)
     assert status == 200 and answer == {"dials": []}

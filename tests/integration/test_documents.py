@@ -58,7 +58,7 @@ def test_getting_started(tmp_path):
                         assert process.wait(20) == 0
                     daemons.clear()
                 log = open(tmp_path / f"daemon{len(daemons)}.log", "w+b")
-                process = subprocess.Popen(words, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                process = subprocess.Popen(["bash", "-c", f"exec {line}"], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
                 daemons.append((process, log))
                 if "flamewire-server" in words[0]:
                     url = wait_until(lambda path=log.name: re.search(r"^page: (http://\S+)$", pathlib.Path(path).read_text(), re.M), 20, "the page's address")[1]

@@ -57,7 +57,7 @@ def test_a_server_whose_clock_is_set(start):
 
 def test_an_agent_whose_clock_is_set(start, monkeypatch):
     """A board without a clock of its own starts in 1970 and gets its date from the network later: the session's times do not jump."""
-    server = start.server()
+    server = start.server("--insecure")
     real = time.time_ns
     with HostileAgent(server.port).hello("board") as agent:
         assert agent.said(8)
@@ -86,7 +86,7 @@ def test_perf_events_that_are_forbidden_while_recording(start):
         nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         with sysctl(perf_event_paranoid=1):
             program = Process("program", [*nobody, f"{folder}/shares-workload", 600], start.directory, cwd="/")
-            agent = Process("agent", [*nobody, f"{folder}/flamewire-agent", "--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 199, "--unwind", "fp"], start.directory, cwd="/")
+            agent = Process("agent", [*nobody, f"{folder}/flamewire-agent", "--server", "127.0.0.1", "--pair", server.code, "--port", server.port, "--pid", program.pid, "--frequency", 199, "--unwind", "fp"], start.directory, cwd="/")
             with ended(program, agent):
                 wait_until(lambda: server.sessions() and server.only_session()["samples"] > 100, 20, "samples")
 
@@ -124,7 +124,7 @@ def test_a_server_that_the_kernel_ends_for_its_memory(start):
     program = start.workload("shares", 600)
     forged = Forged("wordy")
     with memory_group(128 << 20) as words:
-        server = start.server("--table-memory", "4G", port=port, http_port=http_port, program=(*words, BIN / "flamewire-server"))
+        server = start.server("--insecure", "--table-memory", "4G", port=port, http_port=http_port, program=(*words, BIN / "flamewire-server"))
         honest = start.agent("--server", "127.0.0.1", "--port", port, "--pid", program.pid, "--frequency", 199)
         wait_until(lambda: server.sessions() and server.only_session()["samples"] > 50, 20, "samples")
         kept = forged.batch(stacks=10, rows=10)
@@ -141,7 +141,7 @@ def test_a_server_that_the_kernel_ends_for_its_memory(start):
                 pass
         assert server.wait(30) == -signal.SIGKILL, server.err[-2000:]
     with memory_group(256 << 20) as words:
-        server = start.server("--table-memory", "16M", port=port, http_port=http_port, program=(*words, BIN / "flamewire-server"))
+        server = start.server("--insecure", "--table-memory", "16M", port=port, http_port=http_port, program=(*words, BIN / "flamewire-server"))
         wait_until(lambda: any(one["connected"] for one in server.get("/api/agents")["agents"]), 45, "the agent")
         with HostileAgent(port).hello("wordy", forged.id, last=len(batches) + 1) as agent:
             had = agent.said(8)

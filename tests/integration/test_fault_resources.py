@@ -33,7 +33,7 @@ def test_an_agent_with_another_monotonic_clock(start):
     """In a time namespace its CLOCK_MONOTONIC is hours ahead of the kernel's, in which samples are stamped."""
     server = start.server()
     program = start.workload("shares", 600)
-    agent = start.process("agent", ["unshare", "--time", "--monotonic", "100000", "--fork", "--kill-child", flamewire.BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 199])
+    agent = start.process("agent", ["unshare", "--time", "--monotonic", "100000", "--fork", "--kill-child", flamewire.BIN / "flamewire-agent", "--server", "127.0.0.1", "--pair", server.code, "--port", server.port, "--pid", program.pid, "--frequency", 199])
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 300, 30, "samples")
     program.stop()
     server.wait_ended()
@@ -51,7 +51,7 @@ def test_an_agent_with_little_memory(start):
     server = start.server()
     said = {}
     for mib in (256, 64, 24, 12, 6):
-        agent = start.process(f"agent-{mib}", ["prlimit", f"--as={mib << 20}", flamewire.BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", server.port, "--frequency", 499, "--", flamewire.TESTS_BIN / "shares-workload", 2])
+        agent = start.process(f"agent-{mib}", ["prlimit", f"--as={mib << 20}", flamewire.BIN / "flamewire-agent", "--server", "127.0.0.1", "--pair", server.code, "--port", server.port, "--frequency", 499, "--", flamewire.TESTS_BIN / "shares-workload", 2])
         code = agent.wait(30)
         said[mib] = code
         assert code in (0, 1), (mib, code, agent.err)

@@ -19,7 +19,7 @@ def frame(flag, payload):
 
 
 def live_server(start):
-    server = start.server()
+    server = start.server("--insecure")
     program = start.workload("shares", 60)
     start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 199)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 50, 20, "samples")
@@ -125,7 +125,7 @@ def test_http(start):
 
 def test_json_nested_without_end(start):
     """Refused at each door, and never in a session's file, where every later start would meet it."""
-    server = start.server()
+    server = start.server("--insecure")
     with HostileAgent(server.port).hello("nested") as agent:
         assert agent.said(8)
         forged = Forged("nested")
@@ -244,7 +244,7 @@ def test_command_json_at_the_agent(start):
 def test_names_do_not_command_a_terminal(start, tmp_path):
     """Neither in the server's log nor in the table of `report`: escapes, their one-character forms, and controls of the writing direction."""
     evil = "e\x1b[2Jv\x9b31mi\u202el"
-    server = start.server()
+    server = start.server("--insecure")
     with HostileAgent(server.port).hello(evil):
         wait_until(lambda: " connected from " in server.err, 20, "the line of the log")
     folded = tmp_path / "evil.folded"

@@ -180,7 +180,7 @@ def agent_at(start):
 
     def make(peer, *arguments):
         peers.append(peer)
-        return start.agent("--server", "127.0.0.1", "--port", peer.port, *arguments)
+        return start.agent("--server", "127.0.0.1", "--port", peer.port, "--insecure", *arguments)
 
     yield make
     for peer in peers:

@@ -47,7 +47,7 @@ def honest(start, server):
 
 def test_a_recording_is_its_keys(start):
     """Who knows the id of another one's recording, or of another agent, gets nothing of it."""
-    server = start.server()
+    server = start.server("--insecure")
     program = start.workload("shares", 600)
     agent = start.agent("--server", OWN, "--port", server.port, "--pair-file", pair_file(start.directory, server.pair()), "--pid", program.pid, "--frequency", 199)
     session = wait_until(lambda: server.sessions() and server.sessions()[0]["samples"] > 30 and server.sessions()[0], 20, "samples")["id"]
@@ -94,7 +94,7 @@ def test_a_recording_is_its_keys(start):
 
 def test_connections_without_a_name(start):
     """They hold no place of an agent, and are gone after their time."""
-    server = start.server()
+    server = start.server("--insecure")
     silent = []
     with honest(start, server):
         for _ in range(60):
@@ -111,7 +111,7 @@ def test_connections_without_a_name(start):
 
 
 def test_connections_with_a_name(start):
-    server = start.server("--verbose")
+    server = start.server("--insecure", "--verbose")
     with honest(start, server), contextlib.ExitStack() as stack:
         code = server.pair()
         for number in range(16):
@@ -150,7 +150,7 @@ def hello_of(size):
 
 
 def test_hellos_are_bounded(start):
-    server = start.server()
+    server = start.server("--insecure")
     most = 256 << 10
     assert len(hello_of(most)) == most
     with HostileAgent(server.port) as agent:
@@ -161,7 +161,7 @@ def test_hellos_are_bounded(start):
 
 
 def test_frames_are_bounded(start):
-    server = start.server()
+    server = start.server("--insecure")
     most = 64 << 20
     hello = struct.pack("!IB", 300, 3) + hello_of(300)
     assert not closes(server, hello + struct.pack("!IB", most, 5))
@@ -181,14 +181,14 @@ def test_bodies_are_bounded(start):
 def test_recordings_without_end(start):
     """One that begins recordings as fast as it can gets as many in a minute as there are places for agents."""
     server = start.server()
-    with honest(start, server), HostileAgent(server.port).hello("hasty") as agent:
+    with honest(start, server), HostileAgent(server.port, server.code).hello("hasty") as agent:
         assert agent.said(8)
         for number in range(270):
             agent.send(5, Forged(f"hasty-{number}").batch(stacks=1, rows=1))
         wait_until(lambda: reached(server, "new_recordings") > 0, 20, "the bound")
         problem = wait_until(lambda: next((one["problem"] for one in server.get("/api/agents")["agents"] if one["id"] == "hasty"), None), 10, "the sentence")
         assert "256 recordings were begun from there within 60 s: wait a minute" in problem
-        # The honest one is of this machine, too, and had begun before.
+        # The honest one has the same pairing code, and had begun before.
         assert server.get("/api/sessions", limit=1)["total"] == 256
 
 
@@ -227,7 +227,7 @@ def test_an_import_that_takes_too_much_memory(start, tmp_path):
 
 def test_names_without_end(start):
     """Memory for names is bounded; what is not shown any more is in the file, and counted."""
-    server = start.server("--table-memory", "8M")
+    server = start.server("--insecure", "--table-memory", "8M")
     with honest(start, server), HostileAgent(server.port).hello("wordy") as agent:
         assert agent.said(8)
         forged = Forged("wordy")
@@ -259,7 +259,7 @@ def test_names_without_end(start):
 
 def test_texts_without_end(start):
     """A notice or a target of megabytes is cut; nobody has to copy it."""
-    server = start.server()
+    server = start.server("--insecure")
     with honest(start, server), HostileAgent(server.port).hello("talker\n2026-01-01 error: forged" + "!" * 100_000) as agent:
         assert agent.said(8)
         forged = Forged("talk" * 500_000)
@@ -272,7 +272,7 @@ def test_texts_without_end(start):
 
 def test_a_file_without_end(start):
     """A session's file has a size at which its batches wait with the agent; other sessions do not feel it."""
-    server = start.server("--session-size", "256K")
+    server = start.server("--insecure", "--session-size", "256K")
     with HostileAgent(server.port).hello("big") as agent:
         assert agent.said(8)
         forged = Forged("big")
@@ -289,7 +289,7 @@ def test_a_file_without_end(start):
 
 
 def test_commands_without_answers(start):
-    server = start.server()
+    server = start.server("--insecure")
     with honest(start, server), HostileAgent(server.port).hello("mute") as agent:
         assert agent.said(8)
         with contextlib.ExitStack() as stack:
@@ -305,7 +305,7 @@ def test_commands_without_answers(start):
 
 def test_an_agent_that_does_not_read(start):
     """It is sent what it asks for until 4 MiB wait."""
-    server = start.server()
+    server = start.server("--insecure")
     with honest(start, server), HostileAgent(server.port).hello("deaf", Forged().id) as agent:
         # Each hello is answered; 4 MiB of answers and the socket's buffers are not read.
         hello = json.dumps({"type": "hello", "version": 1, "agent": "flamewire", "agent_version": "0", "agent_id": "deaf", "platform": {}, "state": "idle", "recording": None}).encode()
@@ -457,7 +457,7 @@ def test_new_dials(start):
 
 def test_frames_that_do_not_end(start):
     """Agents that each begin the largest frame and end none share a bound; those with ordinary ones are not concerned."""
-    server = start.server()
+    server = start.server("--insecure")
     with honest(start, server), contextlib.ExitStack() as stack:
         for number in range(6):
             one = stack.enter_context(HostileAgent(server.port)).hello(f"endless-{number}")
@@ -469,7 +469,7 @@ def test_frames_that_do_not_end(start):
 
 def test_an_agent_that_is_faster_than_the_disk(start):
     """What waits for the disk is bounded: above it the connection is not read."""
-    server = start.server("--session-size", "128K")
+    server = start.server("--insecure", "--session-size", "128K")
     with HostileAgent(server.port).hello("fast") as agent:
         assert agent.said(8)
         forged = Forged("fast")
@@ -522,6 +522,6 @@ def test_a_server_that_is_hostile(start):
     after = int(re.search(r"^VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{agent.pid}/status").read_text(), re.M)[1])
     assert agent.alive() and after - before < 20_000, (before, after)
     assert "\x1b" not in agent.err and max(map(len, agent.err.splitlines())) < 1500
-    server = start.server("--agent", f"127.0.0.1:{port}")
+    server = start.server("--insecure", "--agent", f"127.0.0.1:{port}")
     wait_until(lambda: server.get("/api/status")["agent_connected"], 60, "an honest server to be served")
     assert server.command("ping")["ok"]

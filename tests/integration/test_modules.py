@@ -6,7 +6,7 @@ import shutil
 import socket
 import subprocess
 
-from flamewire import TESTS_BIN, Relay, Tree, free_port, lost, open_files, share_of, wait_until
+from flamewire import BIN, TESTS_BIN, Relay, Tree, free_port, lost, open_files, share_of, wait_until
 from hostile import Forged, HostileAgent
 
 
@@ -125,14 +125,19 @@ class Vanished:
         self.path.unlink()
 
 
+def code_before(folder):
+    """A pairing code of the server that will start with this folder's data directory."""
+    return subprocess.run([BIN / "flamewire-server", "--data-dir", folder / "data", "--new-key"], check=True, capture_output=True, text=True).stdout.split()[-1]
+
+
 def fetch_of(server, name="shares-workload"):
     module = next((module for module in server.only_session()["modules"] if module["name"].split(" ")[0] == name), None) if server.sessions() else None
     return module and module["fetch"]
 
 
 def test_names_without_any_copy_by_asking_the_agent(start, tmp_path):
-    port = free_port()
-    vanished = Vanished(start, tmp_path, port=port)
+    port, code = free_port(), code_before(tmp_path)
+    vanished = Vanished(start, tmp_path, "--pair", code, port=port)
     server = start.server(port=port)
     wait_until(lambda: any("burn_40" in name for name in names(server)), 60, "names from the agent")
     # The report of a module stands a moment after its first names.
@@ -142,7 +147,7 @@ def test_names_without_any_copy_by_asking_the_agent(start, tmp_path):
 
     module = wait_until(named, 60, "the report")
     wait_until(lambda: abs(share_of(Tree(server.get("/api/flamegraph", min_share=0)).shares(), "burn_40") - 0.4) < 0.08, 30, "the share of burn_40")
-    kept = server.data_dir / "modules" / module["build_id"]
+    kept = server.data_dir / "modules" / f"of-{code[:16]}" / module["build_id"]
     assert module["quality"] == "debug_info" and module["file"] == str(kept) and module["problem"] == "", module
     fetch = module["fetch"]
     assert fetch["state"] == "arrived" and 0 < fetch["bytes"] == fetch["total_bytes"] < (TESTS_BIN / "shares-workload").stat().st_size, fetch
@@ -161,12 +166,12 @@ def test_names_without_any_copy_by_asking_the_agent(start, tmp_path):
 
 def test_boards_of_one_kind_send_a_file_once(start, tmp_path):
     padding = 4 << 20
-    port = free_port()
+    port, code = free_port(), code_before(tmp_path)
     relays = [Relay(port, rate=6_000_000) for _ in range(2)]
     for number, relay in enumerate(relays):
         folder = tmp_path / str(number)
         folder.mkdir()
-        Vanished(start, folder, port=relay.port, add=padding)
+        Vanished(start, folder, "--pair", code, port=relay.port, add=padding)
     server = start.server(port=port)
     wait_until(lambda: len(server.sessions()) == 2, 60, "two sessions")
     for session in server.sessions():
@@ -180,11 +185,11 @@ def test_boards_of_one_kind_send_a_file_once(start, tmp_path):
 
 def test_an_interrupted_transfer_resumes(start, tmp_path):
     padding = 24 << 20
-    port = free_port()
+    port, code = free_port(), code_before(tmp_path)
     relay = Relay(port, rate=6_000_000)
-    Vanished(start, tmp_path, port=relay.port, add=padding)
+    Vanished(start, tmp_path, "--pair", code, port=relay.port, add=padding)
     server = start.server(port=port)
-    modules = server.data_dir / "modules"
+    modules = server.data_dir / "modules" / f"of-{code[:16]}"
 
     def arrived():
         parts = list(modules.glob("*.part"))
@@ -212,7 +217,7 @@ def test_what_the_agent_refuses_is_said(start, tmp_path):
         port = free_port()
         folder = tmp_path / name
         folder.mkdir()
-        vanished = Vanished(start, folder, *agent_arguments, port=port, add=2 << 20)
+        vanished = Vanished(start, folder, *agent_arguments, "--pair", code_before(folder), port=port, add=2 << 20)
         server = start.server(*server_arguments, port=port, name=name, data_dir=folder / "data")
         wait_until(lambda: server.sessions() and server.only_session()["samples"] > 200, 60, "samples")
         if words:
@@ -234,7 +239,7 @@ def test_a_server_cannot_read_other_files(start, tmp_path):
     secret.write_text("secret")
     program = start.workload("shares", 60)
     with Peer() as peer:
-        agent = start.agent("--server", "127.0.0.1", "--port", peer.port, "--pid", program.pid, "--frequency", 199)
+        agent = start.agent("--server", "127.0.0.1", "--port", peer.port, "--insecure", "--pid", program.pid, "--frequency", 199)
         peer.accept()
         status = secret.stat()
         for path in ("/etc/shadow", "/etc/passwd", str(secret), "/proc/self/mem", "../../etc/shadow", "/bin/ls", "/dev/zero", ""):
@@ -371,7 +376,7 @@ def test_a_file_is_given_for_a_module_by_its_path_and_by_an_upload(start, tmp_pa
 
 
 def test_the_server_asks_for_the_module_that_it_lacks(start):
-    server = start.server()
+    server = start.server("--insecure")
     forged = Forged(target="/board/program")
     with HostileAgent(server.port).hello("board", forged.id) as agent:
         agent.send(5, forged.batch(stacks=4, rows=4))

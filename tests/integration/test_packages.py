@@ -115,7 +115,7 @@ def test_server_of_the_debian_package(debian, deb, tmp_path):
     burner = workload(tmp_path, "shares")
     (debian / "symbols").write_bytes((TESTS_BIN / "shares-workload").read_bytes())
     server = Server(tmp_path, "--source-dir", "/", "--binary", "/symbols", data_dir="/var/lib/flamewire", program=["chroot", debian, "/usr/bin/flamewire-server"])
-    agent = Process("agent", [BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", server.port, "--pid", burner.pid], tmp_path)
+    agent = Process("agent", [BIN / "flamewire-agent", "--server", "127.0.0.1", "--pair", server.code, "--port", server.port, "--pid", burner.pid], tmp_path)
     with ended(burner, agent, server):
         assert b"<!doctype html>" in server.get("/").lower()
         shares = wait_until(lambda: server.sessions() and share_of(Tree(server.get("/api/flamegraph")).shares(), "main") > 0.9, 60, "names")
@@ -178,7 +178,7 @@ def test_agent_on_a_board_with_busybox(packages, downloads, tmp_path):
         settings.write_text("FLAMEWIRE_AGENT_OPTIONS=--no-such-option\n")
         wrong = chroot(root, init, "start", check=False)
         assert wrong.returncode == 1 and "did not start" in wrong.stdout
-        settings.write_text(f'FLAMEWIRE_AGENT_OPTIONS="--server 127.0.0.1 --port {server.port} --pid {burner.pid}"\n')
+        settings.write_text(f'FLAMEWIRE_AGENT_OPTIONS="--server 127.0.0.1 --pair {server.code} --port {server.port} --pid {burner.pid}"\n')
         chroot(root, init, "start")
         try:
             assert "runs already" in chroot(root, init, "start").stdout

@@ -1,5 +1,5 @@
-"""The link between agent and server: encrypted by a pairing key, or refused. This machine's own address stands for a network: what comes
-from it is not loopback."""
+"""The link between agent and server: encrypted by a pairing key, or refused, on loopback as on a network. This machine's own address
+stands for a network: what comes from it is not loopback."""
 import contextlib
 import json
 import os
@@ -95,29 +95,88 @@ def test_nothing_of_the_code_is_seen_in_the_process(start):
         agent.stop()
 
 
-def test_without_a_code_nothing_goes_to_another_machine(start):
+@pytest.mark.parametrize("host", [OWN, "127.0.0.1"])
+def test_without_a_code_nothing_is_sent(start, host):
+    """By either end, and on loopback, too, where every user of the machine can connect and listen."""
     server = start.server()
-    agent = start.agent("--server", OWN, "--port", server.port, name="plain")
+    agent = start.agent("--server", host, "--port", server.port, name="plain", paired=False)
     wait_until(lambda: "without a pairing code nothing is sent there" in agent.err and "--pair" in agent.err, 20, "the refusal")
     assert agent.alive() and not agents(server)
     agent.stop()
     # One that would is refused by the server, in words at both ends.
-    bold = start.agent("--server", OWN, "--port", server.port, "--insecure", name="bold")
-    wait_until(lambda: "this server talks to other machines encrypted only" in bold.err, 20, "the refusal")
+    bold = start.agent("--server", host, "--port", server.port, "--insecure", name="bold")
+    wait_until(lambda: "this server talks encrypted only" in bold.err, 20, "the refusal")
     turned_away(server, "without encryption")
     assert not agents(server)
     bold.stop()
     server.stop()
     open_server = start.server("--insecure", name="open")
     assert "INSECURE" in open_server.out
-    bold = start.agent("--server", OWN, "--port", open_server.port, "--insecure", name="bold-again")
+    bold = start.agent("--server", host, "--port", open_server.port, "--insecure", name="bold-again")
     assert connected(open_server)["link"] == "insecure"
     assert "NOT ENCRYPTED" in open_server.err
     wait_until(lambda: ", NOT ENCRYPTED" in bold.err, 10, "the agent's word")
-    # On this machine none is needed.
-    here = start.agent("--server", "127.0.0.1", "--port", open_server.port, name="here")
-    wait_until(lambda: "connected to" in here.err and "ENCRYPTED" not in here.err, 10, "its word")
-    wait_until(lambda: sorted(one["link"] for one in agents(open_server)) == ["insecure", "this-machine"], 20, "both")
+    # One with a code is encrypted there, too.
+    start.agent("--server", host, "--port", open_server.port, name="paired")
+    wait_until(lambda: sorted(one["link"] for one in agents(open_server)) == ["encrypted", "insecure"], 20, "both")
+
+
+def conversation(connection, greeting):
+    """What the other end says to `greeting` until it closes, or has said a frame in clear."""
+    connection.settimeout(20)
+    connection.sendall(greeting)
+    said = b""
+    with contextlib.suppress(ConnectionResetError):
+        while (said[:1] != b"\0" or len(said) < 5 + int.from_bytes(said[:4], "big")) and (part := connection.recv(4096)):
+            said += part
+    return said
+
+
+def frame(flag, payload):
+    return len(payload).to_bytes(4, "big") + bytes([flag]) + payload
+
+
+HELLO = frame(3, json.dumps({"type": "hello", "version": 1, "agent": "flamewire", "agent_version": "0", "platform": {"hostname": "forged"}}).encode())
+
+
+def test_a_local_program_without_the_code_is_no_agent(start):
+    """It gets a refusal from a server on loopback, no acknowledgement and no command, and is in no list."""
+    server = start.server("--bind", "127.0.0.1")
+    with socket.create_connection(("127.0.0.1", server.port)) as here:
+        said = conversation(here, HELLO)
+    assert said[4:5] == b"\x09" and b"encrypted only" in said and len(said) == 5 + int.from_bytes(said[:4], "big"), said
+    turned_away(server, "without encryption")
+    assert server.get("/api/agents")["agents"] == [] and server.sessions() == []
+
+
+def test_a_local_program_without_the_code_is_no_server(start):
+    """An agent with a code says nothing to it but a handshake; one without a code says nothing at all."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
+        port = listener.getsockname()[1]
+        for name, options in (("coded", ["--pair", WRONG]), ("uncoded", [])):
+            agent = start.agent("--server", "127.0.0.1", "--port", port, *options, name=name)
+            connection, _ = listener.accept()
+            with connection:
+                command = frame(8, b'{"recording":null,"seq":0}') + frame(2, b'{"id":"1","cmd":"list_processes","args":{}}')
+                said = conversation(connection, command)
+            assert b"hello" not in said and b"hostname" not in said and (said[:1] == b"\x16" if options else not said), (name, said)
+            wait_until(lambda: "no server at" in agent.err, 20, "its word")
+            assert "connected to" not in agent.err
+            agent.stop()
+
+
+def test_a_server_sends_nothing_to_a_local_program_without_the_code(start):
+    server = start.server("--bind", "127.0.0.1")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
+        port = listener.getsockname()[1]
+        server.post("/api/agent/dials", {"host": "127.0.0.1", "port": port})
+        connection, _ = listener.accept()
+        with connection:
+            assert conversation(connection, HELLO) == b""
+    wait_until(lambda: any("without a pairing code nothing is sent there" in one["problem"] for one in server.get("/api/agent/dials")["dials"]), 20, "the reason")
+    assert server.get("/api/agents")["agents"] == []
 
 
 def test_a_wrong_code_is_said_at_both_ends(start):
@@ -267,7 +326,7 @@ def test_the_code_is_asked_for_on_this_machine_too(start):
             assert b"hello" not in answer and b"hostname" not in answer and (greeting or b"encrypted only" in answer)
         with pytest.raises(HttpError) as refused:
             server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port})
-        assert "give the server its pairing code, which it printed when it started" in str(refused.value)
+        assert "give the code that the agent printed when it started" in str(refused.value)
         code = options[1].read_text().strip() if options else printed_code(agent)
         assert server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port, "pair": code})["ok"] and agent.alive()
 
@@ -278,8 +337,8 @@ def test_a_listening_agent_without_a_code_on_request(start):
     with socket.create_connection(("127.0.0.1", port)) as here:
         here.settimeout(10)
         assert b'"type":"hello"' in here.recv(4096)
-    server = start.server()
-    assert server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port})["ok"] and connected(server)["link"] == "this-machine"
+    server = start.server("--insecure")
+    assert server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port})["ok"] and connected(server)["link"] == "insecure"
     assert agent.alive()
 
 
@@ -388,7 +447,7 @@ def test_a_key_works_at_once(start):
 
 def test_what_is_at_the_other_port_is_said(start):
     """The page's port, which is no agents' port; a server of another time."""
-    server = start.server()
+    server = start.server("--insecure")
     agent = start.agent("--server", "127.0.0.1", "--port", server.http_port, "--pair-file", pair_file(start.directory, WRONG))
     wait_until(lambda: "its page has another port" in agent.err, 20, "a clear word")
     with pytest.raises(HttpError, match="it may be no flamewire-agent"):

@@ -17,6 +17,7 @@ from flamewire import ROOT, wait_until
 
 CORPUS = pathlib.Path(os.environ.get("FLAMEWIRE_CORPUS", ROOT.parent / "shared" / "corpus"))
 TEXT, TEXT_ZSTD, COMMAND, REPLY, METRICS = range(5)
+REFUSAL = 9
 CODE = "00112233445566778899aabbccddeeff"
 
 
@@ -48,7 +49,11 @@ class FakeAgent:
             while True:
                 length, flag = struct.unpack("!IB", self.read(5))
                 self.flags.append(flag)
-                command = json.loads(self.read(length))
+                payload = self.read(length)
+                if flag == REFUSAL:
+                    self.closed.set()
+                    return
+                command = json.loads(payload)
                 self.commands.append(command)
                 self.send(REPLY, {"id": command["id"], **self.answer(command["cmd"], command.get("args", {}))})
         except (ConnectionError, OSError):
@@ -94,7 +99,7 @@ def only_agent(server):
 
 
 def test_refused_without_the_option(start):
-    server = start.server()
+    server = start.server("--insecure")
     agent = FakeAgent(server.port)
     assert agent.closed.wait(20)
     assert "--accept-perflens" in wait_until(lambda: "PerfLens" in server.err and server.err, 20, "a word of why")
@@ -103,8 +108,18 @@ def test_refused_without_the_option(start):
     assert server.get("/api/agents")["agents"] == []
 
 
+def test_refused_without_encryption(start):
+    """It knows none, on loopback either."""
+    server = start.server("--accept-perflens")
+    agent = FakeAgent(server.port)
+    assert agent.closed.wait(20)
+    (turned_away,) = wait_until(lambda: server.get("/api/status")["turned_away"], 20, "the refusal")
+    assert "without encryption, which --insecure would allow" in turned_away["reason"]
+    assert server.get("/api/agents")["agents"] == []
+
+
 def test_a_live_session(start):
-    server = start.server("--accept-perflens", "--perflens-token", CODE)
+    server = start.server("--insecure", "--accept-perflens", "--perflens-token", CODE)
     agent = FakeAgent(server.port, CODE)
     known = only_agent(server)
     assert known["hello"]["agent"] == "perflens" and known["hello"]["agent_version"] == "0.10.0" and known["hello"]["platform"]["kernel"] == "6.1.0-fake"
@@ -155,12 +170,12 @@ def test_a_live_session(start):
 
 
 def test_the_pairing_code(start):
-    server = start.server("--accept-perflens", "--perflens-token", "f" * 32)
+    server = start.server("--insecure", "--accept-perflens", "--perflens-token", "f" * 32)
     wrong = FakeAgent(server.port, CODE)
     assert wrong.closed.wait(20)
     assert "--perflens-token" in wait_until(lambda: "refused the pairing code" in server.err and server.err, 20, "a word of why")
     server.stop()
-    without = start.server("--accept-perflens", name="without")
+    without = start.server("--insecure", "--accept-perflens", name="without")
     agent = FakeAgent(without.port, CODE)
     only_agent(without)
     answer = without.command("list_processes")
@@ -172,7 +187,7 @@ def test_the_pairing_code(start):
 def test_chunks_of_a_real_one(start):
     folder = CORPUS / "harshithsunku+perflens" / "tests" / "fixtures" / "session-x86-baseline"
     metadata = json.loads((folder / "metadata.json").read_text())
-    server = start.server("--accept-perflens")
+    server = start.server("--insecure", "--accept-perflens")
     agent = FakeAgent(server.port)
     only_agent(server)
     for path in sorted(folder.glob("chunk_*.gz")):

@@ -22,7 +22,7 @@ def nobody(start, tmp_path):
         copy = pathlib.Path(folder) / "flamewire-agent"
         shutil.copy(BIN / "flamewire-agent", copy)
         copy.chmod(0o755)
-        agent = Process("agent", ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", copy, "--server", "127.0.0.1", "--port", server.port], tmp_path, cwd="/")
+        agent = Process("agent", ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", copy, "--server", "127.0.0.1", "--pair", server.code, "--port", server.port], tmp_path, cwd="/")
         with ended(agent):
             wait_until(lambda: any(entry["connected"] for entry in server.get("/api/agents")["agents"]), 30, "the agent")
             yield server
@@ -74,7 +74,7 @@ def test_without_tracefs(tmp_path, start):
         pytest.skip("NOT tested: it takes root and a mount namespace")
     server = start.server()
     script = "umount -l /sys/kernel/tracing 2>/dev/null; umount -l /sys/kernel/debug 2>/dev/null; mount -t tmpfs none /sys/kernel/tracing 2>/dev/null; exec \"$@\""
-    start.process("agent", ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", server.port])
+    start.process("agent", ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", BIN / "flamewire-agent", "--server", "127.0.0.1", "--pair", server.code, "--port", server.port])
     wait_until(lambda: any(entry["connected"] for entry in server.get("/api/agents")["agents"]), 30, "the agent")
     found = findings(server.command("reprobe"))
     assert not found["tracepoints"]["works"] and "tracefs" in found["tracepoints"]["text"] and found["tracepoints"]["remedy"].startswith("mount -t tracefs")

@@ -124,7 +124,7 @@ def unreadable_map(place):
     place.start.workload("shares", 30)
     server = place.start.server()
     with sysctl(perf_event_paranoid=-1):
-        agent = place.start.process("nobodys", [*NOBODY, place.agent, "--server", "127.0.0.1", "--port", server.port, "-a", "--frequency", 499])
+        agent = place.start.process("nobodys", [*NOBODY, place.agent, "--server", "127.0.0.1", "--pair", server.code, "--port", server.port, "-a", "--frequency", 499])
         wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 30, "samples")
         assert agent.stop() == 0, agent.err
     session = server.wait_ended()

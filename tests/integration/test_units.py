@@ -72,7 +72,7 @@ def test_programs_work_with_what_their_units_leave(start, tmp_path):
     folder.mkdir()
     os.chown(folder, 65534, 65534)
     agent = Process("agent", ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", f"--inh-caps=-all,{given}", f"--ambient-caps=-all,{given}", f"--bounding-set=-all,{given}",
-                              "--no-new-privs", "strace", "-D", "-f", "-qq", "-o", folder / "agent.trace", agent_program, "--server", "127.0.0.1", "--port", server.port, "-a", "--events", "cpu-clock"],
+                              "--no-new-privs", "strace", "-D", "-f", "-qq", "-o", folder / "agent.trace", agent_program, "--server", "127.0.0.1", "--pair", server.code, "--port", server.port, "-a", "--events", "cpu-clock"],
                     tmp_path, cwd="/")
     try:
         wait_until(lambda: server.sessions() and share_of(Tree(server.get("/api/flamegraph")).shares(), "main") > 0, 60, "a profile")

@@ -199,7 +199,7 @@ async def play(server, generator, browsers, seconds, sizes):
 def load(directory, seconds, agents=200, clients=100, bound_ms=None, say=print):
     """The same for many at once. `bound_ms`: of /api/status, at the 99th percentile; None: only told."""
     # New recordings of one address are bounded; here it is all of them.
-    server = flamewire.Server(directory, "--max-samples", 5000)
+    server = flamewire.Server(directory, "--insecure", "--max-samples", 5000)
     with flamewire.ended(server):
         generator, browsers, sizes = Generator(server.port, agents), Browsers(server, clients), []
         before, begun = time.process_time(), time.monotonic()
@@ -256,7 +256,7 @@ def hostile(directory, seconds, agents=20, bound_ms=None, say=print, kinds=HOSTI
     for kind in kinds:
         directory = pathlib.Path(tempfile.mkdtemp(dir=directory))
         many_stacks(directory / "many.folded")
-        server = flamewire.Server(directory, "--import", directory / "many.folded")
+        server = flamewire.Server(directory, "--insecure", "--import", directory / "many.folded")
         with flamewire.ended(server):
             session = wait_until(lambda: [one["id"] for one in server.sessions() if one["state"] == "ended"], 60, "the import")[0]
             generator, browsers, begun = Generator(server.port, agents), Browsers(server, 1), time.monotonic()

@@ -20,13 +20,14 @@ pids+=($!)
 for _ in $(seq 100); do
   port=$(sed -n 's/^agent-port: //p' "$data/server.out")
   url=$(sed -n 's/^page: //p' "$data/server.out")
-  [ -z "$port" ] || [ -z "$url" ] || break
+  code=$(sed -n 's/^On a target: .* --pair //p' "$data/server.out")
+  [ -z "$port" ] || [ -z "$url" ] || [ -z "$code" ] || break
   kill -0 "${pids[0]}" 2>/dev/null || { cat "$data/server.log" >&2; exit 1; }
   sleep 0.1
 done
 "$bin/demo-workload" &
 pids+=($!)
-"$bin/flamewire-agent" --server 127.0.0.1 --port "$port" --pid "${pids[1]}" --frequency 999 2>"$data/agent.log" &
+"$bin/flamewire-agent" --server 127.0.0.1 --port "$port" --pair "$code" --pid "${pids[1]}" --frequency 999 2>"$data/agent.log" &
 pids+=($!)
 sleep 1
 if ! kill -0 "${pids[2]}" 2>/dev/null; then cat "$data/agent.log" >&2; exit 1; fi

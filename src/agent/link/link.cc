@@ -207,7 +207,7 @@ void TcpLink::on_answer(const ConnectionPtr& connection, const wire::Ack& ack) {
             current_->close();
         } else {
             std::fprintf(stderr, "flamewire-agent: connected to %s%s\n", connection->peer().c_str(),
-                         connection->encrypted() || connection->is_here() ? "" : ", NOT ENCRYPTED");
+                         connection->encrypted() ? "" : ", NOT ENCRYPTED");
         }
         current_ = connection;
     }

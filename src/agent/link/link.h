@@ -23,7 +23,7 @@ struct LinkOptions {
     // The connection is encrypted by it; listening, it must be there.
     std::optional<secure::PairingKey> key;
     std::string key_file;   // it came from there, and is read anew: codes change without a restart
-    bool insecure = false;  // without encryption also: dialling, to other machines; listening, from everywhere
+    bool insecure = false;  // without encryption and code also
     std::size_t spool_bytes = std::size_t{8} << 20;
     // Pause before dialling again; doubles with every failure up to 30 times this, with jitter.
     std::uint32_t retry_ms = 1000;

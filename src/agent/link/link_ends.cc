@@ -15,9 +15,9 @@ using asio::ip::tcp;
 
 namespace {
 
-constexpr std::string_view no_key_for_the_network =
-    "it is reached over the network, and without a pairing code nothing is sent there: give the line that the server "
-    "prints for agents (--pair or --pair-file), or --insecure";
+constexpr std::string_view no_key =
+    "without a pairing code nothing is sent there: give the code of the line that the server prints for agents (--pair "
+    "or --pair-file), or start both with --insecure";
 constexpr std::chrono::seconds between_key_looks{2};
 constexpr std::size_t max_candidates = 4;  // connections that have not answered the hello yet, when listening
 
@@ -113,7 +113,7 @@ void TcpLink::dialled(tcp::socket socket) {
         if (!carrier) return dialer_.again(false, carrier.error().message);
         return adopt(std::move(socket), std::move(*carrier), true);
     }
-    if (!options_.insecure && !is_here(socket)) return dialer_.again(false, std::string(no_key_for_the_network));
+    if (!options_.insecure) return dialer_.again(false, std::string(no_key));
     adopt(std::move(socket), secure::Carrier::plain(), true);
 }
 

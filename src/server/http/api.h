@@ -39,7 +39,7 @@ struct ServerFacts {
     std::string agent_bind;
     std::uint16_t agent_port = 0;
     std::string http_url, target_command, data_dir;
-    bool insecure = false;        // agents of other machines are taken without encryption
+    bool insecure = false;        // agents are taken without encryption and code
     bool token_required = false;  // a browser logs in, and can log out
     PageBytes page;               // for exports
     std::vector<BrowseRoot> browse_roots;

@@ -75,8 +75,8 @@ AgentHub::PeerPtr AgentHub::adopt_accepted(asio::ip::tcp::socket socket) {
                   fmt::format("{} connections have not said who they are yet, {} from there", unnamed, of_host));
         return nullptr;
     }
-    const bool plain_allowed = pairing_.insecure || secure::on_this_machine(remote.address());
-    const auto plain = plain_allowed ? secure::Carrier::Plain::allowed : secure::Carrier::Plain::refused;
+    // Every user of this machine can connect on loopback, so the key is asked for there, too.
+    const auto plain = pairing_.insecure ? secure::Carrier::Plain::allowed : secure::Carrier::Plain::refused;
     return adopt(std::move(socket), nullptr,
                  secure::Carrier::accepted([this](std::string_view id) { return key_of(id); }, plain));
 }

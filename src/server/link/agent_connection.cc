@@ -129,8 +129,8 @@ void AgentConnection::refuse(const std::string& reason) {
 
 void AgentConnection::refuse_plain(const std::string& reason) {
     write_last(wire::encode_frame(wire::Flag::refusal,
-                                  "this server talks to other machines encrypted only: start the agent with the line "
-                                  "that the server's page shows (--pair), or the server with --insecure"));
+                                  "this server talks encrypted only: start the agent with the line that the server's "
+                                  "page shows (--pair), or both with --insecure"));
     close(reason);
 }
 

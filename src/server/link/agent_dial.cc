@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <random>
 
-#include "secure/this_machine.h"
 #include "server/limits.h"
 #include "server/link/agent_hub.h"
 #include "server/link/agent_hub_state.h"
@@ -178,18 +177,15 @@ void AgentHub::pair(const std::string& host, std::uint16_t port, const secure::P
 }
 
 void AgentHub::adopt_dialled(const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket) {
-    std::error_code gone;
-    const auto remote = socket.remote_endpoint(gone);
     const std::string address = fmt::format("{}:{}", dial->host, dial->port);
     const auto offered = offered_.find(address);
     dial->tried = offered == offered_.end() ? std::nullopt : std::optional(offered->second);
     const auto key = dial->tried ? dial->tried : pairing_.keys.of_address(address);
     if (!key) {
-        if (!gone && !pairing_.insecure && !secure::on_this_machine(remote.address()))
-            return dial_failed(
-                dial,
-                "it is reached over the network, and without a pairing code nothing is sent there: give the "
-                "code that the agent printed when it started, or start the server with --insecure");
+        if (!pairing_.insecure)
+            return dial_failed(dial,
+                               "without a pairing code nothing is sent there: give the code that the agent printed "
+                               "when it started, or start both with --insecure");
         dial->peer = adopt(std::move(socket), dial, secure::Carrier::plain());
         return;
     }

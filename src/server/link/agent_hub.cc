@@ -179,9 +179,7 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     agent.info.address = peer->connection->address();
     agent.info.connected = true;
     agent.info.outgoing = peer->dial != nullptr;
-    agent.info.link = peer->connection->encrypted() ? AgentInfo::Link::encrypted
-                      : peer->on_this_machine       ? AgentInfo::Link::this_machine
-                                                    : AgentInfo::Link::insecure;
+    agent.info.link = peer->connection->encrypted() ? AgentInfo::Link::encrypted : AgentInfo::Link::insecure;
     agent.info.key = peer->connection->key_id();
     agent.info.owner = peer->owner;
     if (!again && !agent.info.key.empty()) {
@@ -197,9 +195,7 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     if (!again)
         visits_.info(fmt::format("agent {} connected from {} ({} {}{})", agent.info.id, agent.info.address,
                                  wire::refusal_text(hello->agent), wire::refusal_text(hello->agent_version),
-                                 agent.info.link == AgentInfo::Link::encrypted  ? ", encrypted"
-                                 : agent.info.link == AgentInfo::Link::insecure ? ", NOT ENCRYPTED"
-                                                                                : ""));
+                                 peer->connection->encrypted() ? ", encrypted" : ", NOT ENCRYPTED"));
     if (peer->dial) {
         keep_offered(*peer->dial);
         peer->dial->backoff = std::chrono::milliseconds(1000);

@@ -56,10 +56,10 @@ public:
         std::uint64_t cap_bytes = 0;   // of one module's stream
     };
 
-    // Who is let in: agents with one of these keys, and those of this machine without one.
+    // Who is let in: agents with one of these keys.
     struct PairingPolicy {
         KeyRing& keys;
-        bool insecure = false;  // also those of other machines without one
+        bool insecure = false;  // also those without one
     };
 
     // Whether agents of PerfLens are let in.

@@ -8,7 +8,7 @@ void write_agent(JsonWriter& json, const AgentInfo& agent) {
     json.member("address", agent.address);
     json.member("connected", agent.connected);
     json.member("direction", agent.outgoing ? "outgoing" : "incoming");
-    static constexpr std::string_view links[] = {"encrypted", "this-machine", "insecure"};
+    static constexpr std::string_view links[] = {"encrypted", "insecure"};
     json.member("link", links[static_cast<std::size_t>(agent.link)]);
     json.member("key", agent.key);
     json.member("state", agent.state);

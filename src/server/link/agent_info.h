@@ -17,9 +17,9 @@ struct AgentInfo {
     std::string address;  // host:port of the other end
     bool connected = false;
     bool outgoing = false;  // the server dialled
-    enum class Link : std::uint8_t { encrypted, this_machine, insecure };
-    Link link = Link::this_machine;  // the last two are not encrypted
-    std::string key;                 // id of the pairing key; empty: none
+    enum class Link : std::uint8_t { encrypted, insecure };
+    Link link = Link::insecure;
+    std::string key;             // id of the pairing key; empty: none
     std::string owner;           // the key that what it records belongs to: that one, or the first of those it replaced
     std::string state = "idle";  // idle, profiling, paused, away
     std::string session;         // running; empty when idle

@@ -2904,10 +2904,10 @@ export interface components {
             /** @enum {string} */
             direction: "incoming" | "outgoing";
             /**
-             * @description how its connection is carried: by TLS with a pairing key; without encryption on this machine; without it over a network (--insecure)
+             * @description how its connection is carried: by TLS with a pairing key; without encryption (--insecure)
              * @enum {string}
              */
-            link: "encrypted" | "this-machine" | "insecure";
+            link: "encrypted" | "insecure";
             /** @description id of its pairing key; empty: none */
             key: string;
             /** @enum {string} */
@@ -3379,9 +3379,9 @@ export interface components {
             agent_port: number;
             agent_bind: string;
             http_url: string;
-            /** @description the line to run on a target, without the pairing code that one of another machine needs (POST /api/pairing) */
+            /** @description the line to run on a target, without the pairing code that it needs (POST /api/pairing) */
             target_command: string;
-            /** @description agents of other machines are taken without encryption and without a pairing code */
+            /** @description agents are taken without encryption and without a pairing code */
             insecure: boolean;
             /** @description the page asks for a token; false with --http-open */
             token_required: boolean;

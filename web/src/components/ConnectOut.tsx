@@ -85,7 +85,7 @@ export function ConnectOut() {
             class="field mono pair-code"
             type="text"
             name="pair"
-            placeholder="not needed on this machine"
+            placeholder="empty: the code of the last time"
             autocomplete="off"
             spellcheck={false}
             value={code.value}

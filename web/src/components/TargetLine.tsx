@@ -16,19 +16,18 @@ export function TargetLine() {
           {pairingProblem.value}
         </p>
       )}
-      {isLoopback(status.value.agent_bind) ? (
+      <p class="faint">
+        The code behind --pair is for one agent. Who has it can connect as that agent, so keep it to yourself.
+      </p>
+      {isLoopback(status.value.agent_bind) && (
         <p class="faint">
           Agents of this machine alone reach the server (--bind {status.value.agent_bind}); for boards start it without
           that, or let it dial them.
         </p>
-      ) : (
-        <p class="faint">
-          The code behind --pair is for one agent. Who has it can connect as that agent, so keep it to yourself.
-        </p>
       )}
       {status.value.insecure && (
         <p class="is-insecure" data-insecure>
-          The server runs with --insecure: agents of other machines are taken without encryption and without a code.
+          The server runs with --insecure: agents are taken without encryption and without a code.
         </p>
       )}
     </>

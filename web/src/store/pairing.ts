@@ -3,7 +3,6 @@
 import { effect, signal } from '@preact/signals';
 import { api } from '../api/client';
 import type { PairedKey } from '../api/types';
-import { isLoopback } from '../text/address';
 import { connectedAgents, status } from './live';
 
 export const targetCommand = signal('');
@@ -19,14 +18,8 @@ async function take(work: () => Promise<void>): Promise<void> {
   }
 }
 
-// Agents of this machine need no code.
 async function readCommand(): Promise<void> {
-  const known = status.peek();
-  if (!known) return;
-  if (isLoopback(known.agent_bind)) {
-    targetCommand.value = known.target_command;
-    return;
-  }
+  if (!status.peek()) return;
   await take(async () => {
     targetCommand.value = (await api.nextPairing()).command;
   });
