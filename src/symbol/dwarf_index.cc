@@ -14,6 +14,9 @@ namespace {
 // Far more than code can be inlined into itself; a bound should parents ever form a long chain.
 constexpr std::size_t max_inline_depth = 4096;
 
+// What libdw keeps of a unit from when it is first read.
+constexpr std::size_t libdw_unit_bytes = 256;
+
 // Several units may describe the same code: the linker keeps one copy of an inline function, and points the debug info
 // of all at it. The first unit wins, as in llvm-symbolizer; in an IntervalMap that must be the highest number. Its own
 // inverse.
@@ -62,9 +65,12 @@ std::optional<SplitName> split_name(Dwarf_Die& die) {
 }  // namespace
 
 DwarfIndex::DwarfIndex(ObjectFile& file, StringPool& strings, Names names, const SplitDwarf& split)
-    : file_(file), strings_(strings), names_(names), split_(split), dwarf_(file.dwarf()) {
+    : file_(file), strings_(strings), names_(names), split_(split), dwarf_(file.dwarf()), budget_(file.file_bytes()) {
     if (dwarf_ == nullptr) return;
     sections_ = {file.section(".debug_abbrev"), file.section(".debug_addr")};
+    const Bytes lines = file.section(".debug_line");
+    line_sections_ = {lines.empty() ? file.section(".zdebug_line") : lines, file.section(".debug_line_str"),
+                      file.section(".debug_str"), file.header().big_endian};
     read_units();
 }
 
@@ -86,6 +92,7 @@ void DwarfIndex::read_units() {
         unit.format = {version, address_size, offset_size, file_.header().big_endian};
         offset = next;
         if (unit.die_offset >= unit.end || (address_size != 4 && address_size != 8)) continue;
+        if (!budget_.take(sizeof(IndexedUnit) + libdw_unit_bytes)) break;
         if (dwarf_offdie(dwarf_, unit.die_offset, &unit.die) == nullptr || !may_hold_code(unit.die)) continue;
         unit.dies =
             Bytes(static_cast<const std::byte*>(unit.die.addr), static_cast<std::size_t>(unit.end - unit.die_offset));
@@ -106,14 +113,16 @@ void DwarfIndex::read_unit(Unit unit, std::vector<Interval>& ranges) {
     bool stated = false;
     while ((position = dwarf_ranges(&unit.die, position, &base, &start, &end)) > 0) {
         stated = true;
-        if (start < end && file_.is_code(start)) ranges.push_back({start, end, owner});
+        if (start >= end || !file_.is_code(start)) continue;
+        if (!budget_.take(sizeof(Interval))) return;
+        ranges.push_back({start, end, owner});
     }
     if (stated) return;
     for (const Interval& range : scopes(indexed).by_address.covered(owner)) ranges.push_back(range);
 }
 
-const LineTable& DwarfIndex::lines(IndexedUnit& unit) {
-    if (!unit.lines) unit.lines.emplace(unit.unit.die, strings_);
+LineTable& DwarfIndex::lines(IndexedUnit& unit) {
+    if (!unit.lines) unit.lines.emplace(unit.unit.die, line_sections_, strings_, budget_);
     return *unit.lines;
 }
 
@@ -122,7 +131,7 @@ const ScopeTree& DwarfIndex::scopes(IndexedUnit& unit) {
     if (unit.split_name) open_split(unit);
     if (unit.split) {
         const SplitUnit& split = unit.split->unit;
-        unit.scopes = scan_scopes(file_, sections_, split.unit, split.abbreviations);
+        unit.scopes = scan_scopes(file_, sections_, split.unit, split.abbreviations, budget_);
         return *unit.scopes;
     }
     const Unit& where = unit.unit;
@@ -133,7 +142,7 @@ const ScopeTree& DwarfIndex::scopes(IndexedUnit& unit) {
         abbreviations_offset_ = where.abbreviations_offset;
         abbreviations_format_ = where.format;
     }
-    unit.scopes = scan_scopes(file_, sections_, where, abbreviations_);
+    unit.scopes = scan_scopes(file_, sections_, where, abbreviations_, budget_);
     return *unit.scopes;
 }
 
@@ -193,7 +202,7 @@ void DwarfIndex::find(std::uint64_t vaddr, std::vector<IndexedFrame>& frames) {
     const std::uint32_t owner = units_by_address_.find(vaddr);
     if (owner == IntervalMap::none) return;
     IndexedUnit& unit = units_[owner_of(owner)];
-    const LineTable& table = lines(unit);
+    LineTable& table = lines(unit);
     const ScopeTree& tree = scopes(unit);
     SourceLine line = table.find(vaddr).value_or(SourceLine{});
     std::uint32_t scope = tree.by_address.find(vaddr);

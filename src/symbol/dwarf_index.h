@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "symbol/index_budget.h"
 #include "symbol/line_table.h"
 #include "symbol/object_file.h"
 #include "symbol/scope_tree.h"
@@ -41,6 +42,8 @@ public:
         std::string first_missing;
     };
     [[nodiscard]] Split split() const;
+    // Whether it was exceeded: then lines and inlined functions are missing.
+    [[nodiscard]] const IndexBudget& budget() const { return budget_; }
 
 private:
     struct IndexedUnit {
@@ -54,7 +57,7 @@ private:
 
     void read_units();
     void read_unit(Unit unit, std::vector<Interval>& ranges);
-    const LineTable& lines(IndexedUnit& unit);
+    LineTable& lines(IndexedUnit& unit);
     const ScopeTree& scopes(IndexedUnit& unit);
     void open_split(IndexedUnit& unit);
     std::uint32_t name_of(IndexedUnit& unit, DieRef die);
@@ -65,6 +68,8 @@ private:
     const SplitDwarf& split_;
     Dwarf* dwarf_;
     DwarfSections sections_;
+    LineSections line_sections_;
+    IndexBudget budget_;
     std::vector<IndexedUnit> units_;
     IntervalMap units_by_address_;
     std::unordered_map<std::uint64_t, std::uint32_t> name_cache_;  // by DIE offset * 2 + alternate

@@ -1,12 +1,14 @@
-// The line table of one DWARF unit as sorted arrays: address to (file, line) by one binary search.
+// The line table of one DWARF unit: address to (file, line) by one binary search.
 #pragma once
 
 #include <elfutils/libdw.h>
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
+#include "symbol/line_program.h"
 #include "symbol/string_pool.h"
 
 namespace flamewire::symbol {
@@ -19,20 +21,19 @@ struct SourceLine {
 class LineTable {
 public:
     LineTable() = default;
-    // Empty when the unit has no usable line table.
-    LineTable(Dwarf_Die unit, StringPool& strings);
+    // Empty when the unit has no usable line table, or one that the budget has no room for. All must outlive the table.
+    LineTable(Dwarf_Die unit, const LineSections& sections, StringPool& strings, IndexBudget& budget);
 
     // The row that covers `address`; nothing between sequences.
-    [[nodiscard]] std::optional<SourceLine> find(std::uint64_t address) const;
+    [[nodiscard]] std::optional<SourceLine> find(std::uint64_t address);
     // By index of the unit's file table, as DW_AT_call_file has it; 0 when there is no such file.
-    [[nodiscard]] std::uint32_t file(std::uint32_t index) const { return index < files_.size() ? files_[index] : 0; }
+    [[nodiscard]] std::uint32_t file(std::uint32_t index);
 
 private:
-    static constexpr std::uint32_t gap = ~std::uint32_t{0};  // as a row's file: a sequence ended here
-
-    std::vector<std::uint64_t> addresses_;
-    std::vector<SourceLine> rows_;
-    std::vector<std::uint32_t> files_;
+    LineProgram program_;
+    std::string_view directory_;  // where the compiler ran
+    StringPool* strings_ = nullptr;
+    std::vector<std::optional<std::uint32_t>> paths_;  // by file: its path in the string pool, once asked for
 };
 
 }  // namespace flamewire::symbol

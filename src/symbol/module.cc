@@ -122,6 +122,7 @@ void Module::index(const Config& config) {
     split_ = std::make_unique<SplitDwarf>(config, std::vector{report.file, report.debug_file});
     dwarf_ =
         std::make_unique<DwarfIndex>(*symbols, strings_, config.demangle ? Names::readable : Names::linkage, *split_);
+    explain_budget();
     if (dwarf_->usable()) return explain_split();
     report.quality = symbols_.size() == 0 ? Quality::none : Quality::symbols;
     report.problem =
@@ -157,6 +158,18 @@ void Module::explain_split() {
     if (!split_->refused().empty()) report.problem += " (" + split_->refused() + ")";
     report.remedy = fmt::format(
         "put {}.dwp beside it (llvm-dwp -e {}), or say where the .dwo files are with --path-map FROM=TO", file, file);
+}
+
+// Once, as it stays so: what came before keeps its lines.
+void Module::explain_budget() {
+    if (!dwarf_->budget().exceeded() || budget_explained_) return;
+    budget_explained_ = true;
+    ModuleReport& report = files_.report;
+    report.problem = fmt::format(
+        "the debug info of {} expands to more than {} MiB of lines and address ranges: functions beyond that have no "
+        "lines and no inlined functions",
+        files_.debug ? report.debug_file : report.file, dwarf_->budget().limit() >> 20);
+    report.remedy = "if the file is yours, build it with -g1, which has lines only";
 }
 
 std::uint32_t Module::symbol_name(std::uint32_t symbol) {
@@ -231,7 +244,10 @@ void Module::find(const Address& address, std::vector<IndexedFrame>& frames) {
         if (!inlines_) frames.erase(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end() - 1);
         return;
     }
-    if (dwarf_) dwarf_->find(vaddr, frames);
+    if (dwarf_) {
+        dwarf_->find(vaddr, frames);
+        explain_budget();
+    }
     if (go_ && frames.size() == first) go_->find(vaddr, frames);
     add_symbol(vaddr, first, frames);
     if (frames.size() == first && address.return_address && is_signal_return(vaddr + 1))

@@ -38,6 +38,7 @@ private:
     void open_vdso(const ModuleIdentity& identity);
     void index(const Config& config);
     void explain_split();
+    void explain_budget();
     void index_go();
     bool find_in_kernel_module(std::uint64_t vaddr, std::vector<IndexedFrame>& frames);
     void open_map(const ModuleIdentity& identity, const Config& config);
@@ -63,7 +64,7 @@ private:
     std::optional<std::vector<CodeMark>> code_marks_;  // of an Arm file, once code is asked for
     std::uint64_t base_ = 0;  // ELF address of what addresses are relative to: a vmlinux's _text, else 0
     std::uint64_t address_mask_ = ~std::uint64_t{0};  // clears the Thumb bit
-    bool inlines_, demangle_;
+    bool inlines_, demangle_, budget_explained_ = false;
 };
 
 }  // namespace flamewire::symbol

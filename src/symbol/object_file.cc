@@ -85,6 +85,8 @@ Result<ObjectFile> ObjectFile::open(const std::string& path) {
     elf_version(EV_CURRENT);
     ObjectFile file;
     file.fd_ = TRY(open_uncompressed(path));
+    std::error_code unknown;
+    if (const std::uintmax_t size = std::filesystem::file_size(path, unknown); !unknown) file.file_bytes_ = size;
     file.header_ = TRY(elf::read_header(elf::source_of_fd(file.fd_.get())));
     file.elf_.reset(elf_begin(file.fd_.get(), ELF_C_READ, nullptr));
     if (!file.elf_ || elf_kind(file.elf_.get()) != ELF_K_ELF)
@@ -104,6 +106,7 @@ Result<ObjectFile> ObjectFile::of_image(std::string image) {
     elf_version(EV_CURRENT);
     ObjectFile file;
     file.image_ = std::make_unique<std::string>(std::move(image));
+    file.file_bytes_ = file.image_->size();
     file.header_ = TRY(elf::read_header(elf::source_of_bytes(as_bytes_view(*file.image_))));
     file.elf_.reset(elf_memory(file.image_->data(), file.image_->size()));
     if (!file.elf_) return fail(ErrorCode::invalid, "the image cannot be read as ELF");

@@ -34,6 +34,8 @@ public:
     [[nodiscard]] const elf::Header& header() const { return header_; }
     // Its bytes; valid as long as this object.
     [[nodiscard]] elf::ByteSource source() const;
+    // On disk, as it is there: compressed as a whole, too.
+    [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }
     // What .gnu_debugaltlink names: the build-id (raw bytes) of the file that dwz moved common debug info into; empty.
     [[nodiscard]] std::string alternate_build_id() const;
     // That file, for where libdw does not find it; before dwarf() is called first.
@@ -86,6 +88,7 @@ private:
     std::unique_ptr<Elf, Closer> elf_;
     std::unique_ptr<Dwarf, Closer> dwarf_;
     bool dwarf_tried_ = false;
+    std::uint64_t file_bytes_ = 0;
     elf::Header header_;
 };
 

@@ -12,8 +12,6 @@ namespace {
 
 // Deeper nesting than any compiler writes, and a bound on memory.
 constexpr std::size_t max_depth = 1u << 16;
-// libdw ends on a malformed list, but a list can be repeated by many DIEs.
-constexpr std::size_t max_intervals = 1u << 24;
 
 // An attribute value of one of the kinds that scopes need.
 struct Value {
@@ -84,13 +82,13 @@ struct FunctionDie {
 class ScopeScan {
 public:
     ScopeScan(const ObjectFile& file, const DwarfSections& sections, const Unit& unit,
-              const Abbreviations& abbreviations)
-        : file_(file), sections_(sections), unit_(unit), abbreviations_(abbreviations) {}
+              const Abbreviations& abbreviations, IndexBudget& budget)
+        : file_(file), sections_(sections), unit_(unit), abbreviations_(abbreviations), budget_(budget) {}
 
     ScopeTree run() {
         DwarfCursor in(unit_.dies, unit_.format.big_endian);
         std::vector<std::uint32_t> around;  // by depth: the innermost scope
-        while (in.ok() && in.remaining() > 0 && intervals_.size() < max_intervals) {
+        while (in.ok() && in.remaining() > 0 && !budget_.exceeded()) {
             const std::size_t position = in.position();
             const std::uint64_t code = in.uleb();
             if (code == 0) {
@@ -172,18 +170,24 @@ private:
 
     void add_intervals(const FunctionDie& die, std::size_t position, std::uint32_t scope) {
         if (die.has_ranges && unit_.split) {
-            for (const AddressRange& range : split_ranges(unit_, sections_.addresses, die.ranges, die.ranges_index)) {
-                if (intervals_.size() >= max_intervals) return;
-                if (file_.is_code(range.start)) intervals_.push_back({range.start, range.end, scope});
-            }
+            for (const AddressRange& range : split_ranges(unit_, sections_.addresses, die.ranges, die.ranges_index))
+                if (!add_interval({range.start, range.end, scope})) return;
             return;
         }
         if (die.has_ranges) return add_range_list(position, scope);
         const std::optional<std::uint64_t> low = address_of(die.low);
-        if (!low || !file_.is_code(*low)) return;
+        if (!low) return;
         std::optional<std::uint64_t> high = address_of(die.high);
         if (die.high.kind == Value::constant) high = *low + die.high.number;
-        if (high && *high > *low) intervals_.push_back({*low, *high, scope});
+        if (high) (void)add_interval({*low, *high, scope});
+    }
+
+    // False: the budget has no room for it.
+    bool add_interval(const Interval& interval) {
+        if (interval.start >= interval.end || !file_.is_code(interval.start)) return true;
+        if (!budget_.take(sizeof interval)) return false;
+        intervals_.push_back(interval);
+        return true;
     }
 
     void add_range_list(std::size_t position, std::uint32_t scope) {
@@ -192,8 +196,8 @@ private:
         die.cu = unit_.die.cu;
         Dwarf_Addr base = 0, start = 0, end = 0;
         std::ptrdiff_t next = 0;
-        while ((next = dwarf_ranges(&die, next, &base, &start, &end)) > 0 && intervals_.size() < max_intervals)
-            if (start < end && file_.is_code(start)) intervals_.push_back({start, end, scope});
+        while ((next = dwarf_ranges(&die, next, &base, &start, &end)) > 0)
+            if (!add_interval({start, end, scope})) return;
     }
 
     [[nodiscard]] std::optional<std::uint64_t> address_of(const Value& value) const {
@@ -227,6 +231,7 @@ private:
     const DwarfSections& sections_;
     const Unit& unit_;
     const Abbreviations& abbreviations_;
+    IndexBudget& budget_;
     ScopeTree tree_;
     std::vector<Interval> intervals_;  // of the scopes, as found
 };
@@ -234,8 +239,8 @@ private:
 }  // namespace
 
 ScopeTree scan_scopes(const ObjectFile& file, const DwarfSections& sections, const Unit& unit,
-                      const Abbreviations& abbreviations) {
-    return ScopeScan(file, sections, unit, abbreviations).run();
+                      const Abbreviations& abbreviations, IndexBudget& budget) {
+    return ScopeScan(file, sections, unit, abbreviations, budget).run();
 }
 
 }  // namespace flamewire::symbol

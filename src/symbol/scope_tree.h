@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "symbol/abbreviations.h"
+#include "symbol/index_budget.h"
 #include "symbol/interval_map.h"
 #include "symbol/object_file.h"
 
@@ -56,8 +57,8 @@ struct DwarfSections {
     Bytes addresses;      // .debug_addr
 };
 
-// What is found up to the first malformed byte. `abbreviations` must be those of the unit.
+// What is found up to the first malformed byte, or to the end of the budget. `abbreviations` must be those of the unit.
 ScopeTree scan_scopes(const ObjectFile& file, const DwarfSections& sections, const Unit& unit,
-                      const Abbreviations& abbreviations);
+                      const Abbreviations& abbreviations, IndexBudget& budget);
 
 }  // namespace flamewire::symbol

@@ -85,6 +85,7 @@ void Session::symbolize_module(symbol::Symbolizer& symbolizer, const profile::Pe
         const std::unique_lock lock(store_mutex_);
         store_.set_frames(slice, resolved);
     }
+    if (!kept_is_better) report = symbolizer.report(identity);  // looking up may have found its debug info too large
     const bool no_program = lacks_program(identity, report);
     if (kept_is_better) {
         std::vector<std::string> tried = std::move(report.tried);

@@ -25,6 +25,7 @@
 #include "server/session/unpack.h"
 #include "server/session/upload_store.h"
 #include "symbol/compressed_file.h"
+#include "symbol/index_budget.h"
 #include "symbol/object_file.h"
 #include "symbol/section_growth.h"
 #include "wire/batch.h"
@@ -227,6 +228,13 @@ std::vector<Part> parts() {
            "the module's line on the page",
            {"unit_symbol: compressed sections: 64 MiB may come of anything, more of 64 times their size at most",
             "unit_symbol: compressed sections have a cap, whatever their size"}},
+          {"lines and address ranges of a module's debug info in memory",
+           fmt::format("{}, beyond that {} times the size of its file; {}", bytes(free_growth_bytes), max_growth_ratio,
+                       bytes(symbol::max_index_bytes)),
+           "functions beyond have names only",
+           "the module's line on the page",
+           {"unit_symbol: rows of a line program beyond the budget are none",
+            "unit_symbol: a file whose lines exceed the budget keeps its functions and says so"}},
           {"compressed file of a kernel module, unpacked",
            fmt::format("{}, beyond that {} times its size; {}", bytes(free_growth_bytes), max_growth_ratio,
                        bytes(symbol::max_unpacked_file_bytes)),
