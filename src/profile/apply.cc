@@ -167,6 +167,7 @@ Result<bool> Store::Tables::validate(const wire::Batch& batch, const EpochMaps& 
 
 bool Store::Tables::apply(const wire::Batch& batch) {
     const std::size_t threads_before = threads.size();
+    count_beside_frames();
     apply_tables(batch);
     apply_symbols(batch);
     const bool state_changed = apply_state(batch);

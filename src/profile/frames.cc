@@ -84,7 +84,24 @@ LocationFrame Store::Tables::frame_from_wire(const Location& location) {
             location.line};
 }
 
+bool Store::Tables::frames_full() const {
+    return bytes_beside_frames + nodes.memory_bytes() + frames.capacity() * sizeof(LocationFrame) >=
+           limits.max_table_bytes;
+}
+
+std::span<const LocationFrame> Store::Tables::fitting(std::span<const LocationFrame> list) {
+    if (list.size() < 2 || !frames_full()) return list;
+    inlined_left_out = true;
+    return list.last(1);
+}
+
+void Store::Tables::count_beside_frames() {
+    bytes_beside_frames =
+        memory_bytes() - rows.memory_bytes() - nodes.memory_bytes() - frames.capacity() * sizeof(LocationFrame);
+}
+
 bool Store::Tables::replace_frames(LocationId location, std::span<const LocationFrame> with) {
+    with = fitting(with);
     if (std::ranges::equal(frames_of(location), with)) return false;
     Location& entry = locations[location];
     if (with.size() > entry.frame_count) {
@@ -98,7 +115,7 @@ bool Store::Tables::replace_frames(LocationId location, std::span<const Location
 }
 
 NodeId Store::Tables::extend_node(NodeId parent, LocationId location) {
-    const std::span<const LocationFrame> list = frames_of(location);
+    const std::span<const LocationFrame> list = fitting(frames_of(location));
     for (auto frame = list.rbegin(); frame != list.rend(); ++frame) parent = nodes.child(parent, frame->function);
     return parent;
 }

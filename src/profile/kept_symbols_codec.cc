@@ -36,7 +36,7 @@ constexpr Tag address_delta = 20, return_address = 21, frame_count = 22, functio
               inlined = 26;
 }  // namespace module_field
 
-// Far above what a session has, far below what hurts.
+// Far above what a session has, far below what hurts; frames of all modules together.
 constexpr std::size_t max_modules = std::size_t{1} << 16, max_strings = std::size_t{1} << 22,
                       max_addresses = std::size_t{1} << 22, max_frames = std::size_t{1} << 23;
 constexpr std::uint32_t max_frames_of_address = 1'000;
@@ -236,10 +236,13 @@ void put_frames(KeptModule& module, const Columns& columns, const std::vector<st
                                         narrow(columns.line[i]), !columns.inlined.empty() && columns.inlined[i] != 0});
 }
 
-KeptModule read_module(pbf_reader in, const std::vector<std::string>& strings, std::size_t& text_budget) {
+KeptModule read_module(pbf_reader in, const std::vector<std::string>& strings, std::size_t& text_budget,
+                       std::size_t& frame_budget) {
     KeptModule module;
     Columns columns;
     while (in.next()) read_field(in, module, columns);
+    if (columns.function.size() > frame_budget) throw Malformed{"more frames than a session has"};
+    frame_budget -= columns.function.size();
     put_addresses(module, columns);
     put_frames(module, columns, strings);
     // One long text that every module of a hostile file names would be copied for each.
@@ -256,7 +259,7 @@ EncodedSymbols encode_kept(std::span<const KeptModule> modules) {
     EncodedSymbols encoded;
     Strings strings;
     std::string body;
-    std::size_t text_bytes = 0;
+    std::size_t text_bytes = 0, frames = 0;
     constexpr std::size_t overhead = 16;  // of an entry, at most
     for (const KeptModule& module : modules) {
         const std::size_t texts = strings.in_order().size();
@@ -267,7 +270,9 @@ EncodedSymbols encode_kept(std::span<const KeptModule> modules) {
         std::size_t added = 0;
         for (std::size_t i = texts; i < strings.in_order().size(); ++i)
             added += strings.in_order()[i]->size() + overhead;
-        if (body.size() + one.size() + overhead + text_bytes + added > max_kept_symbol_bytes) {
+        frames += module.frames.frames.size();
+        if (body.size() + one.size() + overhead + text_bytes + added > max_kept_symbol_bytes || frames > max_frames) {
+            frames -= module.frames.frames.size();
             strings.forget_from(texts);
             ++encoded.left_out;
             continue;
@@ -302,9 +307,9 @@ Result<std::vector<KeptModule>> decode_kept(Bytes compressed) {
             }
         }
         std::vector<KeptModule> modules;
-        std::size_t text_budget = 2 * max_kept_symbol_bytes;
+        std::size_t text_budget = 2 * max_kept_symbol_bytes, frame_budget = max_frames;
         modules.reserve(messages.size());
-        for (const pbf_reader& one : messages) modules.push_back(read_module(one, strings, text_budget));
+        for (const pbf_reader& one : messages) modules.push_back(read_module(one, strings, text_budget, frame_budget));
         return modules;
     } catch (const Malformed& malformed) {
         return fail(ErrorCode::invalid, std::string("the kept symbols are damaged: ") + malformed.what);

@@ -85,6 +85,7 @@ void Store::set_owner(const std::string& owner) { tables_->owner = owner; }
 void Store::set_frames(const PendingModule& pending, const symbol::Resolved& resolved) {
     Tables& t = *tables_;
     if (resolved.first.size() != pending.locations.size() + 1) return;
+    t.count_beside_frames();
     std::vector<StringId> files(resolved.strings.size());
     std::vector<std::uint8_t> changed(t.locations.size());
     bool any = false;
@@ -142,6 +143,7 @@ std::uint64_t Store::version() const { return tables_->version; }
 std::size_t Store::row_count() const { return tables_->rows.size(); }
 std::size_t Store::memory_bytes() const { return tables_->memory_bytes(); }
 bool Store::tables_full() const { return tables_->full; }
+bool Store::inlined_left_out() const { return tables_->inlined_left_out; }
 std::span<const Module> Store::modules() const { return tables_->modules; }
 std::span<const Process> Store::processes() const { return tables_->processes; }
 std::span<const ProcessId> Store::processes_with_stacks() const { return tables_->processes_with_stacks; }

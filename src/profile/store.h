@@ -124,6 +124,8 @@ public:
     [[nodiscard]] std::size_t memory_bytes() const;
     // max_table_bytes was reached: batches are only counted.
     [[nodiscard]] bool tables_full() const;
+    // Inlined functions are not shown of some addresses, as they would exceed it.
+    [[nodiscard]] bool inlined_left_out() const;
 
     [[nodiscard]] std::span<const Module> modules() const;  // [0] reserved, as in all tables
     [[nodiscard]] std::span<const Process> processes() const;

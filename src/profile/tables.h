@@ -91,6 +91,8 @@ struct Store::Tables {
     std::vector<NodeId> node_of_stack{0};  // the node of the innermost frame
     Trie nodes;                            // labels: FunctionId; may hold unused ones until the next rebuild
     std::size_t nodes_at_rebuild = 0, frames_at_rebuild = 0;
+    std::size_t bytes_beside_frames = 0;  // of all tables but rows, frames and nodes, as last counted
+    bool inlined_left_out = false;        // of some addresses, as frames_full()
 
     std::vector<Process> processes{1};
     std::vector<ProcessId> processes_with_stacks;
@@ -141,6 +143,11 @@ struct Store::Tables {
     [[nodiscard]] StringId name_from_wire(const Location& location) const;
     // Whether the target told that a BPF program was there which is gone now.
     [[nodiscard]] bool is_ended_program(const Location& location) const;
+    // Frames and nodes fill what limits.max_table_bytes leaves them: an address gets its outermost function alone. A few
+    // bytes may name a thousand inlined ones, and those once for each stack.
+    [[nodiscard]] bool frames_full() const;
+    std::span<const LocationFrame> fitting(std::span<const LocationFrame> list);
+    void count_beside_frames();
     bool replace_frames(LocationId location, std::span<const LocationFrame> with);  // true when they differ
     FunctionId intern_function(std::string_view name, const Location& location, bool inlined, StringId file,
                                std::uint32_t line);

@@ -8,7 +8,7 @@ void Opening::when(const std::string& id, Until until, std::function<void()> rea
     {
         const std::lock_guard lock(mutex_);
         const auto [at, begins] = under_way_.try_emplace(id);
-        if (begins) slow_.post([this, id] { load(id); });
+        if (begins) slow_.post([this, id] { load(id); }, [this, id](const std::string&) { end(id); });
         UnderWay& it = at->second;
         if (until == Until::whole || !it.has_something) {
             (until == Until::whole ? it.whole : it.something).push_back(std::move(ready));
@@ -30,10 +30,16 @@ void Opening::load(const std::string& id) {
         slow_.finish(*session);
         if (named) changed_(*session);
     }
+    end(id);
+}
+
+void Opening::end(const std::string& id) {
     UnderWay done;
     {
         const std::lock_guard lock(mutex_);
-        done = std::move(under_way_.extract(id).mapped());
+        auto entry = under_way_.extract(id);
+        if (!entry) return;
+        done = std::move(entry.mapped());
     }
     for (const auto& ready : done.something) ready();
     for (const auto& ready : done.whole) ready();

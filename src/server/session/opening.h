@@ -33,6 +33,7 @@ private:
         std::vector<std::function<void()>> something, whole;
     };
     void load(const std::string& id);
+    void end(const std::string& id);
     void has_something(const std::string& id);
 
     Catalog& catalog_;

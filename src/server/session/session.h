@@ -102,6 +102,8 @@ public:
     // Writes what was found beside the stream when it is not there yet, for machines that find less. Nothing while
     // symbolize() runs: call it again after that. Blocking.
     void keep_symbols();
+    // Naming its addresses ended with an exception: a notice with the reason, until it succeeds.
+    void symbols_failed(const std::string& why);
     [[nodiscard]] std::size_t unresolved_kernel() const { return unresolved_kernel_; }
     // Of module ids; absent while nothing is known.
     [[nodiscard]] std::map<profile::ModuleId, symbol::ModuleReport> module_reports() const;

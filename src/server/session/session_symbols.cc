@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "server/limits.h"
 #include "server/session/session.h"
 #include "server/session/side_files.h"
 #include "symbol/symbolizer.h"
@@ -64,6 +65,7 @@ void Session::symbolize(symbol::Symbolizer& symbolizer, const std::function<void
     unresolved_kernel_ = read([](const profile::Store& store) { return store.unresolved_kernel_locations(); });
     if (pending.empty()) return;
     symbols_changed_ = true;
+    set_notice("symbols-failed", "", "");
     publish(true);
     progress();
 }
@@ -85,6 +87,13 @@ void Session::symbolize_module(symbol::Symbolizer& symbolizer, const profile::Pe
         const std::unique_lock lock(store_mutex_);
         store_.set_frames(slice, resolved);
     }
+    if (read([](const profile::Store& store) { return store.inlined_left_out(); })) {
+        limit_reached(Limit::table_bytes);
+        set_notice("inlined-left-out",
+                   "Names and stacks of this session fill the memory that one session gets: of some addresses the "
+                   "inlined functions are not shown.",
+                   "--table-memory SIZE of flamewire-server, then open it again");
+    }
     if (!kept_is_better) report = symbolizer.report(identity);  // looking up may have found its debug info too large
     const bool no_program = lacks_program(identity, report);
     if (kept_is_better) {
@@ -104,6 +113,11 @@ void Session::symbolize_module(symbol::Symbolizer& symbolizer, const profile::Pe
     else
         lacking_debug_info_.erase(module.module);
     reports_[module.module] = std::move(report);
+}
+
+void Session::symbols_failed(const std::string& why) {
+    set_notice("symbols-failed", fmt::format("Not all names of this session could be looked up: {}.", why),
+               "free memory where the server runs, then open the session again");
 }
 
 void Session::read_kept_symbols() {

@@ -2,7 +2,9 @@
 
 #include <asio/post.hpp>
 #include <asio/thread_pool.hpp>
+#include <spdlog/spdlog.h>
 
+#include <exception>
 #include <utility>
 
 #include "symbol/symbolizer.h"
@@ -17,22 +19,36 @@ Symbolization::~Symbolization() { stop(); }
 
 void Symbolization::schedule(const std::shared_ptr<Session>& session) {
     if (session->symbols_queued.exchange(true)) return;
-    post([this, session] {
-        // Cleared first: what arrives while this runs queues the next job.
-        session->symbols_queued = false;
-        finish(session);
-    });
+    post(
+        [this, session] {
+            // Cleared first: what arrives while this runs queues the next job.
+            session->symbols_queued = false;
+            finish(session);
+        },
+        [session](const std::string& why) { session->symbols_failed(why); });
 }
 
 void Symbolization::finish(const std::shared_ptr<Session>& session) {
     session->symbolize(symbolizer_, [&] { changed_(session); });
     // Whoever waits for the names does not wait for the file.
-    if (!session->fed()) post([session] { session->keep_symbols(); });
+    if (!session->fed())
+        post([session] { session->keep_symbols(); },
+             [session](const std::string& why) { session->symbols_failed(why); });
 }
 
 symbol::Config Symbolization::symbol_config() const { return symbolizer_.config(); }
 
-void Symbolization::post(std::function<void()> job) { asio::post(*thread_, std::move(job)); }
+// No memory for one session, for example, ends its job and not the server.
+void Symbolization::post(std::function<void()> job, std::function<void(const std::string&)> failed) {
+    asio::post(*thread_, [job = std::move(job), failed = std::move(failed)] {
+        try {
+            job();
+        } catch (const std::exception& error) {
+            spdlog::error("reading a session or naming its addresses failed: {}", error.what());
+            if (failed) failed(error.what());
+        }
+    });
+}
 
 void Symbolization::stop() {
     thread_->stop();

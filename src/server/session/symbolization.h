@@ -29,8 +29,8 @@ public:
     void schedule(const std::shared_ptr<Session>& session);
     // Now, on the caller's thread; returns when everything known has its names.
     void finish(const std::shared_ptr<Session>& session);
-    // Any job that may read files for long.
-    void post(std::function<void()> job);
+    // Any job that may read files for long. What it throws goes to the log and to `failed`, with a sentence.
+    void post(std::function<void()> job, std::function<void(const std::string&)> failed = {});
     // Where the files of modules are looked for.
     [[nodiscard]] symbol::Config symbol_config() const;
     void stop();

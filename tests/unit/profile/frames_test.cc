@@ -1,6 +1,8 @@
 // From addresses to frames: placeholders, wire symbols, the symbolizer's answers early, late, better and worse.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 #include "batch_maker.h"
 
 namespace flamewire::profile {
@@ -283,6 +285,51 @@ TEST_CASE("many rounds of changing symbols do not pile up unused nodes") {
         CHECK(call_tree(store, {}).total.samples == 2'000);
     }
     CHECK(store.memory_bytes() < bytes_early * 2);
+}
+
+TEST_CASE("inlined functions never exceed the memory of the tables") {
+    BatchMaker maker;
+    const wire::Id event = maker.event("cycles", "cycles");
+    const wire::Id thread = maker.thread(maker.process(5), 6);
+    const wire::Id app = maker.module("/app", "a");
+    constexpr std::uint64_t depth = 1'000;
+    KnownFrames frames;
+    std::vector<wire::Id> stack;
+    for (std::uint64_t i = 0; i < depth; ++i) {
+        stack.push_back(maker.location(app, 0x1000 + i));
+        for (int inlined = 0; inlined < 200; ++inlined)
+            frames[0x1000 + i].push_back({"inner" + std::to_string(inlined), "", 0, true});
+        frames[0x1000 + i].push_back({"f" + std::to_string(i), "", 0, false});
+    }
+    maker.row(1, event, thread, maker.stack(stack));
+    // A stack that comes later takes the frames of addresses that have them.
+    const auto more = [&] {
+        std::ranges::reverse(stack);
+        maker.row(2, event, thread, maker.stack(stack));
+        return maker.take();
+    };
+    constexpr std::size_t limit = std::size_t{4} << 20;
+    for (const bool bounded : {false, true}) {
+        BatchMaker again = maker;
+        Store store({.max_table_bytes = bounded ? limit : std::size_t{1} << 30});
+        REQUIRE(store.apply(maker.take()));
+        CHECK(symbolize(store, frames) == depth);
+        REQUIRE(store.apply(more()));
+        CHECK(store.inlined_left_out() == bounded);
+        const CallTree tree = call_tree(store, {});
+        CHECK(tree.total.samples == 2);
+        const std::size_t all = 1 + 2 * depth * 201;
+        if (bounded) {
+            CHECK(store.memory_bytes() < 2 * limit);
+            CHECK(tree.nodes.size() < all / 2);
+            CHECK(tree.nodes.size() > 2 * depth);
+        } else {
+            CHECK(store.memory_bytes() > 2 * limit);
+            CHECK(tree.nodes.size() == all);
+        }
+        maker = again;
+        std::ranges::reverse(stack);
+    }
 }
 
 }  // namespace flamewire::profile

@@ -3,7 +3,9 @@
 #include <asio/post.hpp>
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <future>
+#include <stdexcept>
 
 #include "recording.h"
 #include "symbol/symbolizer.h"
@@ -123,4 +125,40 @@ TEST_CASE("who waits for a session that is not there hears of it") {
     something.get_future().get();
     whole.get_future().get();
     CHECK(catalog->opened("none") == nullptr);
+}
+
+TEST_CASE("a job of the thread of symbols that fails ends itself alone") {
+    ScratchDirectory data;
+    const auto catalog = Catalog::open(data.path(), {}).value();
+    RecordingScene scene;
+    auto writer = wire::SessionWriter::create(data / "sessions/one.flw").value();
+    const wire::Frame frame = scene.next();
+    writer.append(arrival, frame.flag, frame.payload).value();
+    symbol::Symbolizer symbolizer{symbol::Config{}};
+    std::atomic<bool> fails{true};
+    Symbolization slow(symbolizer, [&](const auto&) {
+        if (fails) throw std::runtime_error("no memory");
+    });
+    std::promise<std::string> failure;
+    slow.post([] { throw std::runtime_error("no memory"); }, [&](const std::string& why) { failure.set_value(why); });
+    CHECK(failure.get_future().get() == "no memory");
+    // Who waits for a session is answered all the same.
+    Opening opening(*catalog, slow, [](const auto&) {});
+    std::promise<void> whole;
+    opening.when("one", Opening::Until::whole, [&] { whole.set_value(); });
+    whole.get_future().get();
+    const auto session = catalog->get("one").value();
+    const auto notices = [&] {
+        std::promise<void> done;  // jobs are in order
+        slow.schedule(session);
+        slow.post([&] { done.set_value(); });
+        done.get_future().get();
+        const auto all = session->info().notices;
+        return std::ranges::count(all, "symbols-failed", &wire::Notice::code);
+    };
+    symbolizer.set_config({});  // its addresses are asked for again
+    CHECK(notices() == 1);
+    fails = false;
+    symbolizer.set_config({});
+    CHECK(notices() == 0);
 }
