@@ -51,6 +51,8 @@ inline constexpr std::chrono::seconds http_read_time{60}, http_write_time{60}, t
 // After this time the header of a request is complete, so what still arrives is a body: at least at this rate.
 inline constexpr std::chrono::seconds http_header_time{10};
 inline constexpr std::uint64_t http_read_rate = 4096;  // bytes a second
+// While an answer is sent, the other end takes at least so much of it in each http_write_time.
+inline constexpr std::uint64_t http_write_rate = 1024;
 // How long a request may wait for a worker, and how many of one host may wait for queries or for reading files. Each keeps
 // its connection, so there are fewer of them than of connections.
 inline constexpr std::chrono::seconds http_wait{30};
@@ -82,6 +84,7 @@ enum class Limit : std::uint8_t {
     http_connections_of_host,
     http_message,
     http_header_time,
+    http_write_rate,
     http_wait,
     http_waiting,
     wrong_tokens,
@@ -116,6 +119,7 @@ inline constexpr std::array<std::string_view, limit_count> limit_names{
     "http_connections_of_host",
     "http_message",
     "http_header_time",
+    "http_write_rate",
     "http_wait",
     "http_waiting",
     "wrong_tokens",

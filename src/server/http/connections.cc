@@ -80,10 +80,18 @@ void Connections::busy(const Endpoint& remote) {
     at->second.is_busy = at->second.had_request = true;
 }
 
+void Connections::sending(const Endpoint& remote, Clock::time_point now) {
+    const auto at = all_.find(remote);
+    if (at == all_.end()) return;
+    at->second.is_sending = true;
+    at->second.sending_since = now;
+    at->second.taken_before = tcp_bytes_acknowledged(at->second.socket);
+}
+
 void Connections::idle(const Endpoint& remote, Clock::time_point now) {
     const auto at = all_.find(remote);
     if (at == all_.end()) return;
-    at->second.is_busy = false;
+    at->second.is_busy = at->second.is_sending = false;
     at->second.since = at->second.reading_since = now;
     at->second.bytes_before = tcp_bytes_received(at->second.socket);
 }
@@ -95,9 +103,25 @@ bool Connections::is_open(const Endpoint& remote) const {
     return state.fd < 0 || ::poll(&state, 1, 0) <= 0 || (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0;
 }
 
+bool Connections::takes_too_little(Connection& it, Clock::time_point now) {
+    const auto time = std::chrono::duration_cast<std::chrono::seconds>(now - it.sending_since);
+    if (time < limits::http_write_time) return false;
+    const std::uint64_t taken = tcp_bytes_acknowledged(it.socket);
+    const std::uint64_t bytes = taken - std::min(taken, it.taken_before);
+    if (bytes / limits::http_write_rate < static_cast<std::uint64_t>(time.count())) return it.socket >= 0;
+    it.sending_since = now;
+    it.taken_before = taken;
+    return false;
+}
+
 void Connections::close_slow(Clock::time_point now) {
     for (auto& entry : all_) {
         Connection& it = entry.second;
+        if (it.is_sending && takes_too_little(it, now)) {
+            limit_reached(Limit::http_write_rate);
+            end(entry);
+            it.is_sending = false;
+        }
         if (it.is_busy || !it.is_ready) continue;
         const std::uint64_t received = tcp_bytes_received(it.socket);
         const std::uint64_t bytes = received - std::min(received, it.bytes_before);

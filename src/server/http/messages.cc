@@ -10,8 +10,8 @@
 namespace flamewire::server {
 namespace {
 
-// A large file over a slow line.
-constexpr std::chrono::hours file_time_limit{6};
+// A large file over a slow line may take any time: Connections closes those that take nothing of it.
+constexpr std::chrono::hours file_time_limit{24 * 365};
 
 std::string_view reason_phrase(int status) {
     switch (status) {
@@ -73,6 +73,7 @@ void respond(const RequestHandle& handle, const std::shared_ptr<Connections>& co
         else
             response.set_body(std::move(answer.body));
     }
+    connections->sending(handle->remote_endpoint());
     response.done(
         [connections, remote = handle->remote_endpoint()](const asio::error_code&) { connections->idle(remote); });
 }

@@ -1,12 +1,14 @@
 #include "server/http/connections.h"
 
 #include <asio/io_context.hpp>
+#include <asio/read.hpp>
 #include <asio/write.hpp>
 #include <catch2/catch.hpp>
 
 #include <deque>
 #include <string>
 
+#include "server/http/tcp_bytes.h"
 #include "server/limits.h"
 
 using namespace flamewire::server;
@@ -156,6 +158,55 @@ TEST_CASE("a slow request is closed, an idle connection is not") {
     CHECK(Scene::is_ended(again));
     CHECK_FALSE(Scene::is_ended(idle));
     CHECK_FALSE(Scene::is_ended(busy));
+}
+
+TEST_CASE("an answer that nobody takes is closed, one that is taken slowly is not") {
+    Scene scene;
+    const Clock::time_point start = Clock::now();
+    const std::uint64_t before = times_reached(Limit::http_write_rate);
+    Scene::Pair& deaf = scene.open(start);
+    Scene::Pair& slow = scene.open(start);
+    Scene::Pair& making = scene.open(start);
+    Scene::Pair& done = scene.open(start);
+    for (const Scene::Pair& pair : scene.pairs) scene.connections.busy(pair.remote);
+    for (Scene::Pair* pair : {&deaf, &slow, &done}) {
+        pair->server.non_blocking(true);
+        scene.connections.sending(pair->remote, start);
+    }
+    scene.connections.idle(done.remote, start);
+    const std::string much(std::size_t{1} << 20, 'x');
+    // Until neither end has room for more.
+    asio::error_code full;
+    while (!full) (void)deaf.server.write_some(asio::buffer(much), full);
+    scene.connections.sending(deaf.remote, start);
+    std::uint64_t slow_taken = tcp_bytes_acknowledged(slow.server.native_handle());
+    const auto take = [&](std::size_t bytes) {
+        std::string taken(bytes, '\0');
+        asio::write(slow.server, asio::buffer(much, bytes));
+        asio::read(slow.client, asio::buffer(taken));
+        while (tcp_bytes_acknowledged(slow.server.native_handle()) < slow_taken + bytes) {
+        }
+        slow_taken += bytes;
+    };
+    const std::size_t enough = limits::http_write_rate * limits::http_write_time.count();
+    take(enough);
+    scene.connections.close_slow(start + limits::http_write_time - std::chrono::milliseconds(1));
+    CHECK(times_reached(Limit::http_write_rate) == before);
+    scene.connections.close_slow(start + limits::http_write_time);
+    CHECK(times_reached(Limit::http_write_rate) == before + 1);
+    // The end of what was sent comes behind all that was sent before.
+    std::string rest(much.size(), '\0');
+    asio::error_code error;
+    while (!error) (void)deaf.client.read_some(asio::buffer(rest), error);
+    CHECK(error == asio::error::eof);
+    // For a time of its own, from then on.
+    take(enough);
+    scene.connections.close_slow(start + 2 * limits::http_write_time);
+    for (Scene::Pair* pair : {&slow, &making, &done}) CHECK_FALSE(Scene::is_ended(*pair));
+    scene.connections.close_slow(start + 3 * limits::http_write_time);
+    CHECK(Scene::is_ended(slow));
+    CHECK_FALSE(Scene::is_ended(making));
+    CHECK(times_reached(Limit::http_write_rate) == before + 2);
 }
 
 TEST_CASE("a connection that the client has closed is not open") {
