@@ -12,6 +12,8 @@
 #include <charconv>
 #include <ctime>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "base/fd.h"
 
@@ -28,6 +30,16 @@ Result<bool> check_id(const std::string& id) {
                       });
     if (!fits) return fail(ErrorCode::invalid, "the id of an upload is 8 to 64 letters, digits, - and _");
     return true;
+}
+
+// The id and the announced size of a file of the folder.
+std::optional<std::pair<std::string, std::uint64_t>> parse_name(const std::string& name) {
+    const std::size_t dot = name.find('.');
+    if (dot == std::string::npos) return std::nullopt;
+    std::uint64_t size = 0;
+    const char* last = name.data() + name.size();
+    if (std::from_chars(name.data() + dot + 1, last, size).ptr != last) return std::nullopt;
+    return std::pair{name.substr(0, dot), size};
 }
 
 Result<bool> append(const std::string& path, std::uint64_t offset, std::string_view bytes) {
@@ -55,15 +67,11 @@ Result<UploadStore::Entry> UploadStore::find_locked(const std::string& id) const
     TRY(check_id(id));
     std::error_code error;
     for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
-        const std::string name = at->path().filename().string();
-        const std::size_t dot = name.find('.');
-        if (dot == std::string::npos || name.compare(0, dot, id) != 0) continue;
-        Entry entry{at->path().string(), {id, 0, 0}};
-        const char* last = name.data() + name.size();
+        const auto name = parse_name(at->path().filename().string());
+        if (!name || name->first != id) continue;
+        Entry entry{at->path().string(), {id, 0, name->second}};
         struct stat status{};
-        if (std::from_chars(name.data() + dot + 1, last, entry.upload.size).ptr != last ||
-            ::lstat(entry.path.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
-            continue;
+        if (::lstat(entry.path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
         entry.upload.got = static_cast<std::uint64_t>(status.st_size);
         return entry;
     }
@@ -98,35 +106,51 @@ Result<UploadStore::Upload> UploadStore::add(const std::string& id, std::uint64_
         fs::create_directories(folder_, error);
         if (error) return fail_errno("make " + folder_, error.value());
         (void)::chmod(folder_.c_str(), 0700);
-        TRY(make_room(size));
+        TRY(make_room(entry.upload));
     }
     TRY(append(entry.path, offset, bytes));
     entry.upload.got += bytes.size();
     return entry.upload;
 }
 
-// What nobody went on with goes; others are never taken away from their senders.
-Result<bool> UploadStore::make_room(std::uint64_t size) const {
-    std::uint64_t total = 0;
+// What nobody went on with goes; others are never taken away from their senders, who will send all that they announced.
+Result<bool> UploadStore::make_room(const Upload& upload) const {
+    const std::uint64_t size = upload.size;
+    std::uint64_t total = 0, missing = 0;
+    std::size_t count = 0;
     std::error_code error;
     for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
         struct stat status{};
         const std::string path = at->path().string();
         if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
         std::error_code ignored;
-        if (std::time(nullptr) - status.st_mtim.tv_sec > forgotten_s)
+        if (std::time(nullptr) - status.st_mtim.tv_sec > forgotten_s) {
             fs::remove(path, ignored);
-        else
-            total += static_cast<std::uint64_t>(status.st_size);
+            continue;
+        }
+        const auto here = static_cast<std::uint64_t>(status.st_size);
+        const auto name = parse_name(at->path().filename().string());
+        if (name && name->first == upload.id) continue;
+        const std::uint64_t announced = name ? std::max(name->second, here) : here;
+        total = announced > limit_bytes_ - std::min(total, limit_bytes_) ? limit_bytes_ : total + announced;
+        missing += announced - here;
+        ++count;
     }
+    if (count >= max_uploads)
+        return fail(
+            ErrorCode::too_large,
+            fmt::format("at most {} uploads wait, and so many are here: use or give up one first", max_uploads));
     if (size > limit_bytes_ || total > limit_bytes_ - size)
-        return fail(ErrorCode::too_large,
-                    fmt::format("uploads take at most {} MiB together, and {} MiB are here: use or give up one first",
-                                limit_bytes_ >> 20, total >> 20));
+        return fail(
+            ErrorCode::too_large,
+            fmt::format("uploads take at most {} MiB together, and {} MiB are here or announced: use or give up one "
+                        "first",
+                        limit_bytes_ >> 20, total >> 20));
     const fs::space_info space = fs::space(folder_, error);
-    if (!error && space.available < size)
+    const std::uint64_t available = space.available - std::min<std::uint64_t>(space.available, missing);
+    if (!error && available < size)
         return fail(ErrorCode::too_large,
-                    fmt::format("the disk of {} has {} MiB left: make room there", folder_, space.available >> 20));
+                    fmt::format("the disk of {} has {} MiB left for it: make room there", folder_, available >> 20));
     return true;
 }
 

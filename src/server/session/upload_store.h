@@ -18,6 +18,7 @@ inline constexpr std::size_t max_upload_slice = std::size_t{1} << 20;
 class UploadStore {
 public:
     static constexpr std::uint64_t default_limit = std::uint64_t{8} << 30;
+    static constexpr std::size_t max_uploads = 256;  // that wait
 
     explicit UploadStore(std::string folder, std::uint64_t limit_bytes = default_limit)
         : folder_(std::move(folder)), limit_bytes_(limit_bytes) {}
@@ -43,7 +44,7 @@ private:
         Upload upload;
     };
     Result<Entry> find_locked(const std::string& id) const;
-    Result<bool> make_room(std::uint64_t size) const;
+    Result<bool> make_room(const Upload& upload) const;
 
     const std::string folder_;
     const std::uint64_t limit_bytes_;

@@ -78,3 +78,25 @@ TEST_CASE("an upload has a plain id, a size that fits and slices of a bounded le
     CHECK(uploads.add("file-0002", 0, 60, "abcd").value().got == 4);
     CHECK_FALSE(uploads.find("file-0001"));
 }
+
+TEST_CASE("uploads take the room that they announce, and are so many at most") {
+    const ScratchDirectory data;
+    UploadStore uploads(data.path() + "/uploads", 1000);
+    CHECK(uploads.add("file-0001", 0, 600, "abcd").value().got == 4);
+    const auto refused = uploads.add("file-0002", 0, 401, "abcd");
+    CHECK(refused.error().code == ErrorCode::too_large);
+    CHECK(refused.error().message.find("give up one first") != std::string::npos);
+    CHECK(uploads.add("file-0002", 0, 400, "abcd").value().got == 4);
+    // Its own announcement does not count against an upload.
+    CHECK(uploads.add("file-0001", 4, 600, std::string(596, 'x')).value().whole());
+    CHECK(uploads.remove("file-0001").value());
+    CHECK(uploads.remove("file-0002").value());
+    const auto id = [](std::size_t i) { return "many-" + std::to_string(10'000 + i); };
+    for (std::size_t i = 0; i < UploadStore::max_uploads; ++i) REQUIRE(uploads.add(id(i), 0, 2, "a"));
+    const auto more = uploads.add("one-more", 0, 2, "a");
+    CHECK(more.error().code == ErrorCode::too_large);
+    CHECK(more.error().message == "at most 256 uploads wait, and so many are here: use or give up one first");
+    CHECK(uploads.add(id(7), 1, 2, "b").value().whole());
+    CHECK(uploads.remove(id(7)).value());
+    CHECK(uploads.add("one-more", 0, 2, "a"));
+}
