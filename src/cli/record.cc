@@ -80,13 +80,13 @@ std::string summary(const server::Session& session, const std::vector<server::Vi
     });
 }
 
-std::string json_of(const server::Session& session, const std::string& path, int exit_code) {
+Result<std::string> json_of(const server::Session& session, const std::string& path, int exit_code) {
     server::JsonWriter json;
     json.object();
     json.member("file", path);
     json.member("exit_code", exit_code);
     json.key("profile");
-    json.raw(session.read([](const profile::Store& store) { return profile::json(store, {}); }));
+    json.raw(TRY(session.read([](const profile::Store& store) { return profile::json(store, {}); })));
     json.end_object();
     return json.take() + "\n";
 }
@@ -141,7 +141,8 @@ Result<int> record(const Options& options) {
     // Among the sessions it opens wherever they are taken. And files of processes are not there later.
     if (options.file.empty() || from_processes) session.keep_symbols();
     if (options.output.json) {
-        TRY(print_paged(json_of(session, path, code), options.output));
+        const std::string json = TRY(json_of(session, path, code));
+        TRY(print_paged(json, options.output));
     } else if (!options.quiet) {
         const std::vector<server::View> views = TRY(views_of(session, {}));
         // Beside what the command itself prints, as perf does it.

@@ -34,7 +34,7 @@ Result<int> print_json(const server::Session& session, const Options& options, c
     profile::Filter filter = views.empty() ? profile::Filter{} : views.front().filter;
     if (options.view.event.empty()) filter.event.reset();
     const std::string text =
-        session.read([&](const profile::Store& store) { return profile::json(store, filter); }) + "\n";
+        TRY(session.read([&](const profile::Store& store) { return profile::json(store, filter); })) + "\n";
     return print_paged(text, options.output);
 }
 

@@ -64,11 +64,19 @@ private:
     std::vector<std::string> texts_;
 };
 
-void append_stack(std::string& out, const Store::Tables& tables, NodeId node, std::vector<NodeId>& path) {
+// False: it is longer than `max_bytes`.
+bool append_stack(std::string& out, const Store::Tables& tables, NodeId node, std::size_t max_bytes,
+                  std::vector<NodeId>& path) {
     path.clear();
-    for (; node != 0; node = tables.nodes.parent(node)) path.push_back(node);
+    std::size_t bytes = 0;
+    for (; node != 0; node = tables.nodes.parent(node)) {
+        bytes += tables.strings[tables.functions[tables.nodes.label(node)].name].size() + 1;
+        if (bytes > max_bytes) return false;
+        path.push_back(node);
+    }
     for (auto step = path.rbegin(); step != path.rend(); ++step)
         append_name(out, tables.strings[tables.functions[tables.nodes.label(*step)].name]);
+    return true;
 }
 
 void add_event(const Store& store, const Filter& filter, std::string_view prefix, const CollapsedOptions& options,
@@ -86,12 +94,11 @@ void add_event(const Store& store, const Filter& filter, std::string_view prefix
     for (const PairSums::Entry& entry : sums.entries()) {
         const std::uint64_t number = options.weights ? entry.sum.weight : entry.sum.samples;
         if (number == 0) continue;
-        if (bytes >= options.max_bytes) {
+        std::string text = texts[entry.first];
+        if (bytes >= options.max_bytes || !append_stack(text, tables, entry.second, options.max_stack_bytes, path)) {
             beyond[entry.first] += number;
             continue;
         }
-        std::string text = texts[entry.first];
-        append_stack(text, tables, entry.second, path);
         bytes += text.size() + sizeof(Line);
         lines.push_back({std::move(text), number});
     }

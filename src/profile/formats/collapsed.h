@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "profile/formats/export_limit.h"
 #include "profile/grouping.h"
 #include "profile/model.h"
 #include "profile/store.h"
@@ -16,7 +17,8 @@ struct CollapsedOptions {
     GroupBy group = GroupBy::none;  // lines begin with the group's name; a process's or thread's stands for the comm
     // Deep stacks times many leaves can be a lot of text. Stacks beyond this become one line a thread name,
     // "comm;[export limit]", so that the sum still is the sum.
-    std::size_t max_bytes = std::size_t{512} << 20;
+    std::size_t max_bytes = max_export_bytes;
+    std::size_t max_stack_bytes = std::size_t{16} << 20;  // so does a stack that is longer by itself
 };
 
 // Lines are sorted and unique; what has no thread (an import of folded stacks) has no comm in front. Without an event in the filter, when several events have rows, each line starts with

@@ -13,10 +13,10 @@ namespace flamewire::profile {
 namespace {
 
 void append_field(std::string& out, std::string_view text) {
-    std::string valid = valid_utf8(text);
+    std::string valid = printable(text);
     // Spreadsheets take such texts for formulas, unless an apostrophe stands in front.
-    if (!valid.empty() && std::string_view("=+-@\t\r").contains(valid.front())) valid.insert(0, "'");
-    if (valid.find_first_of(",\"\r\n") == std::string::npos) {
+    if (!valid.empty() && std::string_view("=+-@").contains(valid.front())) valid.insert(0, "'");
+    if (valid.find_first_of(",\"") == std::string::npos) {
         out += valid;
         return;
     }
@@ -30,7 +30,7 @@ void append_field(std::string& out, std::string_view text) {
 
 }  // namespace
 
-std::string csv(const Store& store, const Filter& filter) {
+Result<std::string> csv(const Store& store, const Filter& filter, std::size_t max_bytes) {
     std::string out = "function,module,kind,file,line,self samples,self weight,total samples,total weight,unit\r\n";
     const std::string unit =
         filter.event && *filter.event < store.events().size() ? store.events()[*filter.event].unit : std::string();
@@ -48,6 +48,7 @@ std::string csv(const Store& store, const Filter& filter) {
                        row.total.weight);
         append_field(out, unit);
         out += "\r\n";
+        if (out.size() > max_bytes) return export_too_large("a table", max_bytes);
     }
     return out;
 }

@@ -22,7 +22,7 @@ template <class Put>
 void same(JsonOutput& out, const char* key, std::size_t rows, Put put_one) {
     out.Key(key);
     out.StartArray();
-    for (std::size_t i = 0; i < rows; ++i) put_one();
+    for (std::size_t i = 0; i < rows && !out.full(); ++i) put_one();
     out.EndArray();
 }
 
@@ -342,9 +342,9 @@ void put_libraries(JsonOutput& out, const Store::Tables& tables, const Libraries
 
 }  // namespace
 
-std::string firefox(const Store& store, const Filter& filter, const FirefoxOptions& options) {
+Result<std::string> firefox(const Store& store, const Filter& filter, const FirefoxOptions& options) {
     const Store::Tables& tables = store.tables();
-    rapidjson::StringBuffer buffer;
+    JsonBuffer buffer(options.max_bytes);
     JsonOutput out(buffer);
     Libraries libraries;
     out.StartObject();
@@ -358,14 +358,15 @@ std::string firefox(const Store& store, const Filter& filter, const FirefoxOptio
         std::uint64_t first_ns = store.first_ns();
         for (const ThreadSamples& one : threads) first_ns = std::min(first_ns, one.samples.front().time_ns);
         for (const auto& [thread, samples] : threads)
-            ThreadWriter(out, tables, libraries)
-                .write(tables.events[event], tables.threads[thread], events.size() > 1, samples, first_ns);
+            if (!out.full())
+                ThreadWriter(out, tables, libraries)
+                    .write(tables.events[event], tables.threads[thread], events.size() > 1, samples, first_ns);
     }
     out.EndArray();
     put_libraries(out, tables, libraries);
     for (const char* key : {"pages", "counters", "profilerOverhead"}) same(out, key, 0, [] {});
     out.EndObject();
-    return {buffer.GetString(), buffer.GetSize()};
+    return buffer.take("a profile for the Firefox Profiler");
 }
 
 }  // namespace flamewire::profile

@@ -113,6 +113,7 @@ void put_functions(JsonOutput& out, const Store& store, const Filter& filter) {
     out.Key("functions");
     out.StartArray();
     for (const FunctionRow& row : functions(store, filter)) {
+        if (out.full()) break;
         out.StartObject();
         put_function(out, store, row.function);
         if (row.function.file != 0) put(out, "file", store.string(row.function.file));
@@ -153,7 +154,7 @@ void put_flame_graph(JsonOutput& out, const Store& store, const CallTree& tree) 
     std::vector<std::uint32_t> path{0};  // open objects
     std::vector<std::uint32_t> next = first_child;
     open(0);
-    while (!path.empty()) {
+    while (!path.empty() && !out.full()) {
         const std::uint32_t node = path.back();
         if (next[node] < child_end[node]) {
             const std::uint32_t child = next[node]++;
@@ -199,8 +200,8 @@ std::string_view mode_name(wire::StackMode mode) {
     return "lbr";
 }
 
-std::string json(const Store& store, const Filter& filter, const JsonOptions& options) {
-    rapidjson::StringBuffer buffer;
+Result<std::string> json(const Store& store, const Filter& filter, const JsonOptions& options) {
+    JsonBuffer buffer(options.max_bytes);
     JsonOutput out(buffer);
     out.StartObject();
     put_metadata(out, store, filter, options);
@@ -209,6 +210,7 @@ std::string json(const Store& store, const Filter& filter, const JsonOptions& op
     for (const EventId event : events_of(store, filter)) {
         Filter one = filter;
         one.event = event;
+        if (out.full()) break;
         const CallTree tree = call_tree(store, one);
         out.StartObject();
         put(out, "name", store.events()[event].name);
@@ -222,7 +224,7 @@ std::string json(const Store& store, const Filter& filter, const JsonOptions& op
     }
     out.EndArray();
     out.EndObject();
-    return {buffer.GetString(), buffer.GetSize()};
+    return buffer.take("JSON");
 }
 
 }  // namespace flamewire::profile

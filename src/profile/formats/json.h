@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/result.h"
+#include "profile/formats/export_limit.h"
 #include "profile/model.h"
 #include "profile/store.h"
 
@@ -15,9 +17,11 @@ namespace flamewire::profile {
 struct JsonOptions {
     std::string_view name{};  // in the metadata, with the tags
     std::span<const std::pair<std::string, std::string>> tags{};
+    std::size_t max_bytes = max_export_bytes;
 };
 
-std::string json(const Store& store, const Filter& filter, const JsonOptions& options = {});
+// too_large.
+Result<std::string> json(const Store& store, const Filter& filter, const JsonOptions& options = {});
 
 // The word for a kind in exports and answers: "user", "kernel", "jit", "inlined", "unknown".
 std::string_view kind_name(FrameKind kind);

@@ -1,19 +1,48 @@
 // Members of JSON objects, with names as valid text.
 #pragma once
 
-#include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "base/result.h"
 #include "base/utf8.h"
-#include "profile/formats/text.h"
+#include "profile/formats/export_limit.h"
 
 namespace flamewire::profile {
 
-using JsonOutput = rapidjson::Writer<rapidjson::StringBuffer>;
+// Text that ends where it has `max_bytes`.
+class JsonBuffer {
+public:
+    explicit JsonBuffer(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+    [[nodiscard]] bool full() const { return text_.size() > max_bytes_; }
+    // too_large: it was full. `as`: "a profile for speedscope".
+    Result<std::string> take(std::string_view as) {
+        if (full()) return export_too_large(as, max_bytes_);
+        return std::move(text_);
+    }
+    // What rapidjson asks of a stream. NOLINTBEGIN(readability-identifier-naming)
+    using Ch = char;
+    void Put(char c) {
+        if (!full()) text_ += c;
+    }
+    void Flush() {}
+    // NOLINTEND(readability-identifier-naming)
+
+private:
+    std::size_t max_bytes_;
+    std::string text_;
+};
+
+class JsonOutput : public rapidjson::Writer<JsonBuffer> {
+public:
+    using rapidjson::Writer<JsonBuffer>::Writer;
+    // Nothing more is kept: stop writing.
+    [[nodiscard]] bool full() const { return os_->full(); }
+};
 
 inline void put_text(JsonOutput& out, std::string_view text) {
     const std::string valid = valid_utf8(text);
@@ -32,7 +61,10 @@ template <class List, class Each>
 void put_list(JsonOutput& out, const char* key, const List& list, Each put_one) {
     out.Key(key);
     out.StartArray();
-    for (const auto& one : list) put_one(one);
+    for (const auto& one : list) {
+        if (out.full()) break;
+        put_one(one);
+    }
     out.EndArray();
 }
 

@@ -63,7 +63,7 @@ public:
         (void)text("");
     }
 
-    std::string write(const Store& store, const PprofOptions& options) {
+    Result<std::string> write(const Store& store, const PprofOptions& options) {
         for (EventId event = 1; event < tables_.events.size(); ++event)
             if ((!filter_.event || *filter_.event == event) && tables_.event_totals[event].samples != 0)
                 events_.push_back(event);
@@ -71,7 +71,9 @@ public:
         (void)mapping(main_module());
         for (const auto& [key, value] : options.tags)
             tags_.emplace_back(text(is_own_label(key) ? "tag:" + key : key), text(value));
-        for (std::size_t index = 0; index < events_.size(); ++index) add_samples(index);
+        for (std::size_t index = 0; index < events_.size(); ++index)
+            if (!add_samples(index, options.max_bytes))
+                return export_too_large("a profile for pprof", options.max_bytes);
         for (const LossTotal& loss : store.losses())
             if (is_lost(loss.reason) && loss.count != 0)
                 out_.add_int64(profile_comment,
@@ -171,6 +173,7 @@ private:
     std::uint64_t location(const std::vector<LocationId>& group) {
         const auto [entry, added] = locations_.try_emplace(group, locations_.size() + 1);
         if (!added) return entry->second;
+        group_bytes_ += group.size() * sizeof group[0];
         const Location& about = tables_.locations[group.back()];
         const std::uint64_t in = mapping(about.module);
         std::vector<std::pair<std::uint64_t, std::uint32_t>> lines;
@@ -226,7 +229,8 @@ private:
         return entry->second;
     }
 
-    void add_samples(std::size_t index) {
+    // False: it has more than `max_bytes`.
+    bool add_samples(std::size_t index, std::size_t max_bytes) {
         Filter filter = filter_;
         filter.event = events_[index];
         const Selection selection = select(tables_, filter);
@@ -255,7 +259,9 @@ private:
             if (process != 0) add_label(writer, process_key, process, 0);
             for (const auto& [key, value] : places) add_label(writer, key, value, 0);
             for (const auto& [key, value] : tags_) add_label(writer, key, value, 0);
+            if (bytes_.size() + group_bytes_ > max_bytes) return false;
         }
+        return true;
     }
 
     const Store::Tables& tables_;
@@ -270,6 +276,7 @@ private:
     std::uint64_t mapping_count_ = 0;
     std::map<std::pair<FunctionId, StringId>, std::uint64_t> functions_;
     std::map<std::vector<LocationId>, std::uint64_t> locations_;
+    std::size_t group_bytes_ = 0;  // of the keys of locations_
     std::vector<LocationId> group_;
     std::unordered_map<ProcessId, Places> places_;
 };
@@ -277,7 +284,7 @@ private:
 }  // namespace
 
 Result<std::string> pprof(const Store& store, const Filter& filter, const PprofOptions& options) {
-    return gzipped(Exporter(store, filter).write(store, options));
+    return gzipped(TRY(Exporter(store, filter).write(store, options)));
 }
 
 }  // namespace flamewire::profile

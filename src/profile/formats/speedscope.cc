@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <span>
 #include <vector>
 
 #include "base/hex.h"
@@ -41,11 +41,11 @@ struct Shared {
     template <class Each>
     void for_frames(StackId stack, Each each) {
         path_.clear();
-        for (; stack != 0; stack = tables.stacks.parent(stack)) {
-            const LocationId location = tables.stacks.label(stack);
-            for (const LocationFrame& frame : tables.frames_of(location)) path_.emplace_back(frame, location);
+        for (; stack != 0; stack = tables.stacks.parent(stack)) path_.push_back(tables.stacks.label(stack));
+        for (auto location = path_.rbegin(); location != path_.rend(); ++location) {
+            const std::span<const LocationFrame> list = tables.frames_of(*location);
+            for (auto frame = list.rbegin(); frame != list.rend(); ++frame) each(*frame, *location);
         }
-        for (auto step = path_.rbegin(); step != path_.rend(); ++step) each(step->first, step->second);
     }
     std::uint32_t number_of(const LocationFrame& frame, LocationId location) {
         if (tables.functions[frame.function].kind != FrameKind::unknown)
@@ -56,13 +56,14 @@ struct Shared {
     }
 
 private:
-    std::vector<std::pair<LocationFrame, LocationId>> path_;
+    std::vector<LocationId> path_;
 };
 
 void put_stack(JsonOutput& out, Shared& shared, StackId stack) {
     out.StartArray();
-    shared.for_frames(
-        stack, [&](const LocationFrame& frame, LocationId location) { out.Uint(shared.number_of(frame, location)); });
+    shared.for_frames(stack, [&](const LocationFrame& frame, LocationId location) {
+        if (!out.full()) out.Uint(shared.number_of(frame, location));
+    });
     out.EndArray();
 }
 
@@ -124,7 +125,9 @@ void put_shared(JsonOutput& out, Shared& shared) {
     out.StartObject();
     put_list(out, "lines", shared.stacks.order, [&](StackId stack) {
         out.StartArray();
-        shared.for_frames(stack, [&](const LocationFrame& frame, LocationId) { out.Uint(frame.line); });
+        shared.for_frames(stack, [&](const LocationFrame& frame, LocationId) {
+            if (!out.full()) out.Uint(frame.line);
+        });
         out.EndArray();
     });
     out.EndObject();
@@ -133,9 +136,9 @@ void put_shared(JsonOutput& out, Shared& shared) {
 
 }  // namespace
 
-std::string speedscope(const Store& store, const Filter& filter, std::string_view name) {
+Result<std::string> speedscope(const Store& store, const Filter& filter, std::string_view name, std::size_t max_bytes) {
     const Store::Tables& tables = store.tables();
-    rapidjson::StringBuffer buffer;
+    JsonBuffer buffer(max_bytes);
     JsonOutput out(buffer);
     Shared shared(tables);
     out.StartObject();
@@ -147,11 +150,11 @@ std::string speedscope(const Store& store, const Filter& filter, std::string_vie
     out.StartArray();
     for (const EventId event : events_of(store, filter))
         for (const auto& [thread, samples] : thread_samples(store, filter, event))
-            put_profile(out, shared, tables.events[event], tables.threads[thread], samples);
+            if (!out.full()) put_profile(out, shared, tables.events[event], tables.threads[thread], samples);
     out.EndArray();
     put_shared(out, shared);
     out.EndObject();
-    return {buffer.GetString(), buffer.GetSize()};
+    return buffer.take("a profile for speedscope");
 }
 
 }  // namespace flamewire::profile

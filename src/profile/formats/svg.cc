@@ -94,7 +94,7 @@ std::string tooltip(const Store& store, const CallTree& tree, const CallTree::No
 
 }  // namespace
 
-std::string svg(const Store& store, const Filter& filter, const SvgOptions& options) {
+Result<std::string> svg(const Store& store, const Filter& filter, const SvgOptions& options) {
     const double width_px = std::clamp(options.width_px, 100.0, 100'000.0);
     const GroupedTree grouped =
         grouped_tree(store, filter, options.group, {.min_share = options.least_px / (width_px - 2 * margin_px)});
@@ -127,6 +127,7 @@ std::string svg(const Store& store, const Filter& filter, const SvgOptions& opti
             fmt::format_to(std::back_inserter(out), "<text x=\"{:.2f}\" y=\"{:.1f}\">{}</text>",
                            box.x + text_padding_px, y + row_px - 5, text);
         out += "</g>\n";
+        if (out.size() > options.max_bytes) return export_too_large("a picture", options.max_bytes);
     }
     out += "</svg>\n";
     return out;

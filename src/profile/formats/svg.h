@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "base/result.h"
+#include "profile/formats/export_limit.h"
 #include "profile/grouping.h"
 #include "profile/model.h"
 #include "profile/store.h"
@@ -14,9 +16,11 @@ struct SvgOptions {
     std::string title = "Flame graph";
     double width_px = 1200;
     GroupBy group = GroupBy::none;
+    std::size_t max_bytes = max_export_bytes;
     double least_px = 1;  // narrower frames are left out; their width stays empty above their parent
 };
 
-std::string svg(const Store& store, const Filter& filter, const SvgOptions& options = {});
+// too_large.
+Result<std::string> svg(const Store& store, const Filter& filter, const SvgOptions& options = {});
 
 }  // namespace flamewire::profile

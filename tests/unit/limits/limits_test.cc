@@ -12,6 +12,7 @@
 #include "agent/options.h"
 #include "base/file.h"
 #include "base/growth.h"
+#include "profile/formats/export_limit.h"
 #include "profile/store.h"
 #include "secure/attempts.h"
 #include "server/http/access.h"
@@ -180,6 +181,11 @@ std::vector<Part> parts() {
            "what comes is counted, not shown; the file has it",
            metric(Limit::table_bytes) + ", `session-full`",
            {here("names_without_end")}},
+          {"inlined functions within these",
+           "the same",
+           "of some addresses they are not shown",
+           metric(Limit::table_bytes) + ", `inlined-left-out`",
+           {"unit_profile: inlined functions never exceed the memory of the tables"}},
           {"file of a session, `--session-size`",
            bytes(options.session_size),
            "batches wait with the agent",
@@ -288,6 +294,11 @@ std::vector<Part> parts() {
            "closed",
            metric(Limit::http_header_time),
            {"unit_server: a slow request is closed, an idle connection is not", here("requests_that_never_end")}},
+          {"what a browser takes of an answer",
+           fmt::format("{} bytes a second in {}", count(limits::http_write_rate), seconds(limits::http_write_time)),
+           "closed",
+           metric(Limit::http_write_rate),
+           {"unit_server: an answer that nobody takes is closed, one that is taken slowly is not"}},
           {"time for which a request waits for a worker",
            seconds(limits::http_wait),
            "status 503",
@@ -310,11 +321,17 @@ std::vector<Part> parts() {
            "the answer",
            {here("bodies_are_bounded")}},
           {"slice of an upload", bytes(server::max_upload_slice), "status 413", "the answer", {uploads}},
-          {"uploads that wait on disk",
-           bytes(server::UploadStore::default_limit),
+          {"uploads that wait on disk, with what they announced",
+           fmt::format("{}, {} files", bytes(server::UploadStore::default_limit),
+                       count(server::UploadStore::max_uploads)),
            "status 413",
            "the answer",
-           {uploads}},
+           {uploads, "unit_server: uploads take the room that they announce, and are so many at most"}},
+          {"an export",
+           bytes(profile::max_export_bytes),
+           "status 413; of folded stacks the rest is one line",
+           "the answer",
+           {"unit_profile: exports have a bound, also within one stack"}},
           {"imports that a page has begun and that wait",
            count(limits::imports_waiting),
            "status 409",

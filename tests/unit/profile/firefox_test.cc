@@ -377,7 +377,7 @@ TEST_CASE("Firefox profiles: out and in again is the same") {
     maker.row(200, wall, two, maker.stack({main, tiny}), 1, 1500);
     Store store;
     REQUIRE(store.apply(maker.take()));
-    const std::string text = firefox(store, {}, {.name = "app", .started_ns = 7'000'000});
+    const std::string text = firefox(store, {}, {.name = "app", .started_ns = 7'000'000}).value();
     rapidjson::Document document;
     document.Parse(text.c_str());
     REQUIRE_FALSE(document.HasParseError());

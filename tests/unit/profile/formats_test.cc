@@ -11,7 +11,11 @@
 #include "base/utf8.h"
 #include "batch_maker.h"
 #include "profile/formats/collapsed.h"
+#include "profile/formats/csv.h"
+#include "profile/formats/firefox.h"
 #include "profile/formats/json.h"
+#include "profile/formats/pprof.h"
+#include "profile/formats/speedscope.h"
 #include "profile/formats/svg.h"
 #include "profile/formats/text.h"
 
@@ -61,6 +65,38 @@ TEST_CASE("folded stacks beyond the size limit are summed") {
           "pool;main;get 2\n");
 }
 
+TEST_CASE("exports have a bound, also within one stack") {
+    BatchMaker maker;
+    const wire::Id event = maker.event("cycles", "cycles");
+    const wire::Id thread = maker.thread(maker.process(5), 6, "deep");
+    const wire::Id frame = maker.named(std::string(20'000, 'n'));
+    maker.row(1, event, thread, maker.stack(std::vector<wire::Id>(5'000, frame)), 3);
+    Store store;
+    REQUIRE(store.apply(maker.take()));
+    // 100 MB of text would stand for 25 KB.
+    CHECK(collapsed(store, {}) == "deep;[export limit] 3\n");
+    constexpr std::size_t most = std::size_t{1} << 20;
+    const std::string sentence = "would have more than 1 MiB: take a shorter time, one event or one thread";
+    for (const Result<std::string>& text :
+         {svg(store, {}, {.max_bytes = most}), json(store, {}, {.max_bytes = most})}) {
+        REQUIRE_FALSE(text);
+        CHECK(text.error().code == ErrorCode::too_large);
+        CHECK(text.error().message.ends_with(sentence));
+    }
+    // What has each name once is small, and has its bound too.
+    constexpr std::size_t less = 10'000;
+    for (const Result<std::string>& text :
+         {csv(store, {}, less), speedscope(store, {}, "x", less), firefox(store, {}, {.name = "x", .max_bytes = less}),
+          pprof(store, {}, {.max_bytes = 4'000})}) {
+        REQUIRE_FALSE(text);
+        CHECK(text.error().code == ErrorCode::too_large);
+    }
+    CHECK(csv(store, {}).value().size() < 2 * most);
+    CHECK(speedscope(store, {}, "x").value().size() < 2 * most);
+    CHECK(firefox(store, {}, {.name = "x"}).value().size() < 2 * most);
+    CHECK(pprof(store, {}).has_value());
+}
+
 TEST_CASE("bytes become valid UTF-8") {
     CHECK(valid_utf8("plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x94\xa5") == "plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x94\xa5");
     const std::string r = "\xef\xbf\xbd";
@@ -81,7 +117,7 @@ TEST_CASE("bytes become valid UTF-8") {
 
 TEST_CASE("the JSON document holds every event's functions and flame graph") {
     rapidjson::Document document;
-    const std::string text = json(small_store(), {});
+    const std::string text = json(small_store(), {}).value();
     document.Parse<rapidjson::kParseValidateEncodingFlag>(text.data(), text.size());
     REQUIRE_FALSE(document.HasParseError());
     CHECK(document["metadata"]["samples"].GetUint64() == 10);
@@ -124,12 +160,12 @@ static Store nasty_store() {
 
 TEST_CASE("stacks 2,000 deep and nasty names make valid documents") {
     const Store store = nasty_store();
-    const std::string text = json(store, {});
+    const std::string text = json(store, {}).value();
     rapidjson::Document document;
     document.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag>(text.data(), text.size());
     CHECK_FALSE(document.HasParseError());
 
-    const std::string picture = svg(store, {}, {.title = "a <b> & \xff"});
+    const std::string picture = svg(store, {}, {.title = "a <b> & \xff"}).value();
     CHECK(picture.find("<svg") != std::string::npos);
     CHECK(picture.find("a &lt;b&gt; &amp; \xef\xbf\xbd") != std::string::npos);
     CHECK(picture.find("f&lt;int&gt;&amp;&quot;&#39;0, 1999 samples, 99.95%") != std::string::npos);
@@ -144,7 +180,7 @@ TEST_CASE("stacks 2,000 deep and nasty names make valid documents") {
 }
 
 TEST_CASE("an SVG has a box a frame, side by side, with text that fits") {
-    const std::string picture = svg(small_store(), {.event = 1}, {.width_px = 1220});
+    const std::string picture = svg(small_store(), {.event = 1}, {.width_px = 1220}).value();
     // 1200 px for 60 cycles: get (libb) 600, get (liba) 400, operator<< 200.
     CHECK(picture.find("<title>all, 6 samples, 100.00%</title><rect x=\"10.00\"") != std::string::npos);
     CHECK(
@@ -155,7 +191,7 @@ TEST_CASE("an SVG has a box a frame, side by side, with text that fits") {
         std::string::npos);
     CHECK(picture.find("<rect x=\"1010.00\" y=\"34.0\" width=\"200.00\"") != std::string::npos);
     CHECK(picture.find(">operator&lt;&lt;(std::ostream&amp;;..</text>") != std::string::npos);
-    CHECK(svg(Store(), {}).find("</svg>") != std::string::npos);
+    CHECK(svg(Store(), {}).value().find("</svg>") != std::string::npos);
 }
 
 TEST_CASE("exports say which stacks are not whole") {
@@ -178,7 +214,7 @@ TEST_CASE("exports say which stacks are not whole") {
     REQUIRE(store.apply(maker.take()));
 
     rapidjson::Document document;
-    const std::string text = json(store, {});
+    const std::string text = json(store, {}).value();
     document.Parse(text.data(), text.size());
     const auto& metadata = document["metadata"];
     CHECK(metadata["unwind"] == "auto");
@@ -191,11 +227,11 @@ TEST_CASE("exports say which stacks are not whole") {
     CHECK(metadata["unwind_processes"][0]["truncated"].GetUint64() == 4);
     CHECK(metadata["unwind_processes"][0]["whole"].GetUint64() == 0);
 
-    const std::string picture = svg(store, {});
+    const std::string picture = svg(store, {}).value();
     CHECK(picture.find("<title>[truncated]: callers of these stacks are missing, 4 samples, 100.00%</title>") !=
           std::string::npos);
     CHECK(picture.find("stroke-dasharray") != std::string::npos);
-    CHECK(svg(small_store(), {}).find("stroke-dasharray") == std::string::npos);
+    CHECK(svg(small_store(), {}).value().find("stroke-dasharray") == std::string::npos);
 }
 
 }  // namespace flamewire::profile

@@ -121,7 +121,7 @@ TEST_CASE("folded stacks and pictures begin with the group") {
           "CPU 1;web;main;work;work;leaf 4\n");
     CHECK(collapsed(machine.store, {}, {.weights = true, .group = GroupBy::container})
               .starts_with("[no container];backup 160\n[no container];cron;main;work 80\nc0ffee111111;"));
-    const std::string picture = svg(machine.store, {.event = 1}, {.group = GroupBy::process});
+    const std::string picture = svg(machine.store, {.event = 1}, {.group = GroupBy::process}).value();
     CHECK(picture.find("<title>cron (30), 8 samples") != std::string::npos);
     CHECK(parse_group("") == GroupBy::none);
     CHECK(parse_group("cpu") == GroupBy::cpu);

@@ -327,7 +327,7 @@ TEST_CASE("addresses without names come back as addresses") {
     maker.row(1, cycles, thread, maker.stack({nowhere}), 1, 1);
     Store store;
     REQUIRE(store.apply(maker.take()));
-    for (const std::string& text : {speedscope(store, {}, "x"), firefox(store, {}, {})}) {
+    for (const std::string& text : {speedscope(store, {}, "x").value(), firefox(store, {}, {}).value()}) {
         ImportedText again(text);
         INFO(again.recognised);
         CHECK(again.problem.empty());

@@ -284,10 +284,23 @@ TEST_CASE("functions as comma-separated values") {
     maker.row(1, cycles, thread, maker.stack({main}), 1, 5);
     Store store;
     REQUIRE(store.apply(maker.take()));
-    CHECK(csv(store, {.event = 1}) ==
+    CHECK(csv(store, {.event = 1}).value() ==
           "function,module,kind,file,line,self samples,self weight,total samples,total weight,unit\r\n"
           "'=get,,user,,,2,20,2,20,cycles\r\n"  // no formula for a spreadsheet
           "\"main(int, \"\"x\"\")\",app,user,a b.c,3,1,5,3,25,cycles\r\n");
+}
+
+TEST_CASE("names in a table of comma-separated values command no terminal") {
+    BatchMaker maker;
+    const wire::Id cycles = maker.event("cycles", "cycles");
+    const wire::Id thread = maker.thread(maker.process(5), 6);
+    maker.row(1, cycles, thread,
+              maker.stack({maker.named("\x1b]0;title\x07 get\r\n\xe2\x80\xae"
+                                       "x\xc2\x9b")}),
+              2, 20);
+    Store store;
+    REQUIRE(store.apply(maker.take()));
+    CHECK(csv(store, {.event = 1}).value().ends_with("\r\n ]0;title  get   x ,,user,,,2,20,2,20,cycles\r\n"));
 }
 
 TEST_CASE("names of modules as other tools write them") {

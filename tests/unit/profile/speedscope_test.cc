@@ -127,7 +127,7 @@ TEST_CASE("speedscope: out and in again is the same") {
     maker.row(200, wall, two, maker.stack({main, tiny}), 1, 1000);
     Store store;
     REQUIRE(store.apply(maker.take()));
-    const std::string text = speedscope(store, {}, "a \"name\"");
+    const std::string text = speedscope(store, {}, "a \"name\"").value();
     rapidjson::Document document;
     document.Parse(text.c_str());
     REQUIRE_FALSE(document.HasParseError());
@@ -160,7 +160,7 @@ TEST_CASE("speedscope: a function is one frame, its lines come back") {
     maker.row(300, cycles, busy, maker.stack({at_3}), 4, 4);
     Store store;
     REQUIRE(store.apply(maker.take()));
-    const std::string text = speedscope(store, {}, "x");
+    const std::string text = speedscope(store, {}, "x").value();
     rapidjson::Document document;
     document.Parse(text.c_str());
     REQUIRE_FALSE(document.HasParseError());

@@ -132,7 +132,7 @@ Result<bool> Export::put_records(ExportRecords& records) const {
         put_changes_until(row.sample.time_ns);
         const std::uint64_t count = each ? row.count : 1;
         ExportedSample one = row.sample;
-        for (std::uint64_t i = 0; i < count; ++i) {
+        for (std::uint64_t i = 0; i < count && records.size() <= most_bytes; ++i) {
             // What does not go up is in the first ones.
             one.period = row.sample.period / count + (i < row.sample.period % count ? 1 : 0);
             records.sample(one);
