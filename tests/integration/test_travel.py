@@ -218,8 +218,8 @@ def test_hostile_archives_are_refused_or_harmless(start, recorded, tmp_path):
         imported = import_file(server, packed(entry("../../outside", b"written"), entry(name, stream), entry("/" + str(outside), b"written"), entry("x/.ssh/authorized_keys", b"k")), f"n{number}.flamewire")
         assert (directory(server, imported) / "stream.flw").read_bytes() == stream
         assert "/" not in imported and not imported.startswith("."), imported
-        # The server adds its own list entry, and what it finds of the symbols.
-        assert {path.name for path in directory(server, imported).iterdir()} <= {"stream.flw", "session.json", "symbols.pb.zst"}
+        # The server adds its own list entry, that it was imported, and what it finds of the symbols.
+        assert {path.name for path in directory(server, imported).iterdir()} <= {"stream.flw", "imported", "session.json", "symbols.pb.zst"}
     assert outside.read_text() == "untouched"
     assert {path for path in tmp_path.rglob("*") if "data" not in path.parts} - before <= {tmp_path / "hostile.tar", tmp_path / "hostile.flamewire"}
     assert not list(server.data_dir.glob("arriving-*"))

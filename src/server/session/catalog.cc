@@ -322,7 +322,9 @@ Result<std::shared_ptr<Session>> Catalog::of_recording(const wire::RecordingId& 
     {
         const std::lock_guard lock(mutex_);
         for (const auto& [id, candidate] : entries_)
-            if (candidate->recording == recording && !candidate->cannot_continue) entry = candidate;
+            if (candidate->recording == recording && !candidate->cannot_continue &&
+                !file_status(side_file(candidate->stream_path, imported_name)))
+                entry = candidate;
     }
     if (!entry) return std::shared_ptr<Session>{};
     auto session = TRY(load(entry));
@@ -374,30 +376,28 @@ Result<std::string> Catalog::adopt(const std::string& path, std::string_view nam
     std::string id = base;
     for (int attempt = 2; exists(id); ++attempt) id = fmt::format("{}_{}", base, attempt);
     const std::string to = fmt::format("{}/{}.flw", sessions_dir_, id), part = to + ".part";
+    TRY(replace_file(side_file(to, imported_name), {}, Durable::yes));
     std::error_code error;
     fs::copy_file(path, part, fs::copy_options::overwrite_existing, error);
     if (!error) fs::rename(part, to, error);
     if (error) {
         std::error_code ignored;
         fs::remove(part, ignored);
+        fs::remove(side_file(to, imported_name), ignored);
         return fail_errno("cannot write " + to, error.value());
     }
     sync_directory(sessions_dir_);
     scan();
-    if (const EntryPtr entry = find(id)) {
-        {
-            const std::lock_guard lock(mutex_);
-            entry->cannot_continue = true;
-        }
-        label_new(entry);
-    }
+    if (const EntryPtr entry = find(id)) label_new(entry);
     return id;
 }
 
 Result<std::string> Catalog::adopt_archive(profile::ImportSource& archive, std::string_view name) {
     const ArrivingFolder folder = TRY(ArrivingFolder::create(data_dir_));
     std::string base = TRY(read_archive(archive, folder.path()));
-    TRY(recording_of_stream(fmt::format("{}/{}", folder.path(), stream_name)));
+    const std::string stream = fmt::format("{}/{}", folder.path(), stream_name);
+    TRY(recording_of_stream(stream));
+    TRY(replace_file(side_file(stream, imported_name), {}, Durable::yes));
     if (base.empty()) base = session_word(fs::path(name).stem().string());
     (void)::chmod(folder.path().c_str(), 0755);
     std::string id = base;
@@ -411,10 +411,6 @@ Result<std::string> Catalog::adopt_archive(profile::ImportSource& archive, std::
     }
     sync_directory(sessions_dir_);
     scan();
-    if (const EntryPtr entry = find(id)) {
-        const std::lock_guard lock(mutex_);
-        entry->cannot_continue = true;
-    }
     return id;
 }
 
@@ -467,9 +463,11 @@ Result<bool> Catalog::remove_when(const std::string& id, const std::function<Res
         fs::remove(stream, error);
         std::error_code ignored;
         fs::remove(entry->sidecar_path, ignored);
-        if (!error)
+        if (!error) {
             for (const std::string_view name : travelling_files)
                 fs::remove(side_file(entry->stream_path, name), ignored);
+            fs::remove(side_file(entry->stream_path, imported_name), ignored);
+        }
     }
     if (error)
         return std::unexpected(

@@ -12,6 +12,8 @@ inline constexpr std::string_view stream_name = "stream.flw";
 inline constexpr std::string_view symbols_name = "symbols.pb.zst";  // docs/kept.proto
 inline constexpr std::string_view sources_name = "sources.pb.zst";  // docs/kept.proto
 inline constexpr std::string_view label_name = "label.json";
+// Empty: the session was imported, so it is a copy that no agent continues.
+inline constexpr std::string_view imported_name = "imported";
 
 // What goes with a session to another machine, besides the stream. The rest is made anew from it.
 inline constexpr std::array travelling_files = {symbols_name, sources_name, label_name};

@@ -70,6 +70,30 @@ TEST_CASE("a restart finds the recording and continues it in the same file") {
     CHECK(catalog->of_recording(test::recording_id(0x99)).value() == nullptr);
 }
 
+TEST_CASE("a recording goes on in its own session, never in an imported copy of it, also after a restart") {
+    ScratchDirectory data, files;
+    RecordingScene scene;
+    const std::string copy = files / "zzz.flw";  // the last one by name
+    std::string id;
+    {
+        auto catalog = open(data);
+        const auto session = record(*catalog, scene, false);
+        id = session->id();
+        fs::copy_file(session->stream_path(), copy);
+        const std::string imported = catalog->adopt(copy, "zzz.flw").value();
+        CHECK(imported > id);
+        CHECK(catalog->of_recording(scene.id()).value()->id() == id);
+    }
+    auto catalog = open(data);
+    REQUIRE(catalog->list().size() == 2);
+    CHECK(catalog->of_recording(scene.id()).value()->id() == id);
+    REQUIRE(catalog->remove(id));
+    CHECK(catalog->of_recording(scene.id()).value() == nullptr);
+    const std::string imported = catalog->list().at(0).id;
+    REQUIRE(catalog->remove(imported));
+    CHECK(fs::is_empty(data / "sessions"));
+}
+
 TEST_CASE("the list survives without sidecars and knows stale ones") {
     ScratchDirectory data;
     RecordingScene one(1), two(2);
