@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "profile/interruption.h"
 #include "profile/model.h"
 #include "profile/tables.h"
 
@@ -56,7 +57,9 @@ struct TouchedTree {
 template <class Enter, class Leave>
 void walk_depth_first(const TouchedTree& tree, Enter enter, Leave leave) {
     std::uint32_t node = tree.first_child[0];
-    while (node != 0) {
+    constexpr std::uint32_t between_checks = 4096;
+    for (std::uint32_t entered = 0; node != 0;) {
+        if (++entered % between_checks == 0) Interruption::check();
         enter(node);
         if (tree.first_child[node] != 0) {
             node = tree.first_child[node];

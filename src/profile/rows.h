@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "profile/id_index.h"
+#include "profile/interruption.h"
 #include "profile/model.h"
 
 namespace flamewire::profile {
@@ -131,6 +132,7 @@ template <class Visit>
 void RowTable::select(const RowFilter& filter, Visit visit) const {
     std::vector<std::uint8_t> wanted;
     for (const RowChunk& chunk : chunks_) {
+        Interruption::check();
         const OffsetRange range = offset_range(chunk, filter.start_ns, filter.end_ns);
         if (range.low >= range.high || chunk.last_offset < range.low || chunk.first_offset >= range.high) continue;
         wanted.clear();

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <list>
 
+#include "profile/interruption.h"
 #include "server/http/acceptor.h"
 #include "server/http/access.h"
 #include "server/http/assets.h"
@@ -281,6 +282,8 @@ private:
             Answer answer;
             try {
                 answer = api_->answer(request);
+            } catch (const profile::Interrupted&) {
+                answer = error_answer(503, "busy", "the client has left");
             } catch (const std::exception& error) {
                 spdlog::error("{} {}: {}", request.method, request.path, error.what());
                 answer = error_answer(500, "internal", "the answer could not be made");
@@ -299,7 +302,10 @@ private:
                                              limits::http_wait.count())),
                     head);
         };
-        return {run, [this, handle] { return connections_->is_open(handle->remote_endpoint()); }, refuse};
+        const auto wanted = [this, handle] { return connections_->is_open(handle->remote_endpoint()); };
+        // What changes something is finished although its client has left.
+        const bool only_reads = request.method == "GET" || request.method == "HEAD";
+        return {run, wanted, refuse, only_reads};
     }
 
     // Calls `then` on the io thread.
@@ -390,12 +396,13 @@ private:
         });
     }
 
-    // Closes those that send nothing, or a request that never ends.
+    // Closes those that send nothing, or a request that never ends, and ends the work for those that have left.
     void watch_connections() {
         second_.expires_after(std::chrono::seconds(1));
         second_.async_wait([this](const std::error_code& error) {
             if (error) return;
             connections_->close_slow();
+            for (RequestQueue* queue : {&queries_, &slow_}) queue->interrupt_unwanted();
             watch_connections();
         });
     }

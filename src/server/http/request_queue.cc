@@ -26,6 +26,11 @@ void RequestQueue::add(const std::string& host, Job job, Clock::time_point now) 
     start_next();
 }
 
+void RequestQueue::interrupt_unwanted() {
+    for (Running& one : running_)
+        if (one.ends_early && !one.interruption.asked() && !one.wanted()) one.interruption.ask();
+}
+
 void RequestQueue::stop() {
     waiting_.clear();
     turns_.clear();
@@ -39,7 +44,7 @@ void RequestQueue::refuse_unwanted(std::deque<Waiting>& of_host) {
 }
 
 void RequestQueue::start_next() {
-    while (running_ < workers_ && !turns_.empty()) {
+    while (running_.size() < workers_ && !turns_.empty()) {
         const auto at = waiting_.find(turns_.front());
         turns_.pop_front();
         Waiting next = std::move(at->second.front());
@@ -54,15 +59,24 @@ void RequestQueue::start_next() {
             next.job.refuse();
             continue;
         }
-        ++running_;
-        post_([this, run = std::move(next.job.run)] {
-            run();
-            asio::post(io_, [this] {
-                --running_;
-                start_next();
-            });
-        });
+        start(std::move(next.job));
     }
+}
+
+void RequestQueue::start(Job job) {
+    const auto at = running_.emplace(running_.end());
+    at->wanted = std::move(job.wanted);
+    at->ends_early = job.ends_early;
+    post_([this, at, run = std::move(job.run)] {
+        {
+            const profile::Interruption::Scope scope(at->interruption);
+            run();
+        }
+        asio::post(io_, [this, at] {
+            running_.erase(at);
+            start_next();
+        });
+    });
 }
 
 }  // namespace flamewire::server

@@ -8,8 +8,11 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <string>
+
+#include "profile/interruption.h"
 
 namespace flamewire::server {
 
@@ -18,9 +21,11 @@ public:
     using Clock = std::chrono::steady_clock;
 
     struct Job {
-        std::function<void()> run;     // on a worker
-        std::function<bool()> wanted;  // asked when its turn comes: whether the client is still connected
+        std::function<void()> run;  // on a worker
+        std::function<bool()>
+            wanted;  // asked when its turn comes, and while it runs: whether the client is still there
         std::function<void()> refuse;  // instead of run: the client left, or one of the two limits was reached
+        bool ends_early = false;       // run() may be interrupted when the client leaves
     };
 
     // `post` runs a function on one of `workers` threads. `most_waiting`: jobs of one host.
@@ -30,6 +35,8 @@ public:
 
     // It may wait for limits::http_wait.
     void add(const std::string& host, Job job, Clock::time_point now = Clock::now());
+    // Interrupts jobs that run, may end early, and whose clients have left (profile::Interruption).
+    void interrupt_unwanted();
     // Drops the jobs that wait.
     void stop();
 
@@ -38,13 +45,19 @@ private:
         Job job;
         Clock::time_point since;
     };
+    struct Running {
+        std::function<bool()> wanted;
+        bool ends_early = false;
+        profile::Interruption interruption;
+    };
     void start_next();
+    void start(Job job);
     static void refuse_unwanted(std::deque<Waiting>& of_host);
 
     asio::io_context& io_;
     const std::size_t workers_, most_waiting_;
     const std::function<void(std::function<void()>)> post_;
-    std::size_t running_ = 0;
+    std::list<Running> running_;
     std::map<std::string, std::deque<Waiting>> waiting_;  // by host
     std::deque<std::string> turns_;                       // hosts of waiting_
 };

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "batch_maker.h"
+#include "profile/interruption.h"
 
 namespace flamewire::profile {
 
@@ -32,6 +33,23 @@ struct Scene {
         REQUIRE(store.apply(maker.take()));
     }
 };
+
+TEST_CASE("a query ends when that is asked for") {
+    const Scene scene;
+    Interruption interruption;
+    const auto ask = [&] { return call_tree(scene.store, {.event = scene.cycles}).nodes.size(); };
+    const std::size_t nodes = ask();
+    const Interruption::Scope scope(interruption);
+    CHECK(ask() == nodes);
+    interruption.ask();
+    CHECK_THROWS_AS(ask(), Interrupted);
+    {
+        const Interruption other;
+        const Interruption::Scope inner(other);
+        CHECK(ask() == nodes);
+    }
+    CHECK_THROWS_AS(ask(), Interrupted);
+}
 
 TEST_CASE("a call tree has sums, order and the newest time") {
     const Scene scene;

@@ -65,6 +65,36 @@ TEST_CASE("a request is not run if its client has left") {
     CHECK(scene.refused == "c");
 }
 
+TEST_CASE("a request that runs is interrupted when its client leaves, if it may end early") {
+    Scene scene;
+    bool is_there = true;
+    std::string ended;
+    const auto add = [&](char name, bool ends_early) {
+        const auto run = [&, name] {
+            is_there = false;
+            scene.queue.interrupt_unwanted();
+            try {
+                flamewire::profile::Interruption::check();
+                ended += name;
+            } catch (const flamewire::profile::Interrupted&) {
+                ended += '-';
+            }
+        };
+        scene.queue.add("192.0.2.1", {run, [&] { return is_there; }, [] {}, ends_early});
+    };
+    add('a', true);
+    add('b', false);
+    scene.work();
+    scene.work();
+    CHECK(ended == "-b");
+    is_there = true;
+    scene.queue.interrupt_unwanted();
+    add('c', true);
+    flamewire::profile::Interruption::check();  // of no job
+    scene.work();
+    CHECK(ended == "-b-");
+}
+
 TEST_CASE("a request that has waited for too long is refused") {
     Scene scene;
     const std::uint64_t before = times_reached(Limit::http_wait);

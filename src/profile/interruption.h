@@ -1,0 +1,42 @@
+// Ends a query that nobody waits for any more: another thread asks for it, and the reader of rows and trees looks now and
+// then. A query changes nothing, so it can end anywhere.
+#pragma once
+
+#include <atomic>
+#include <exception>
+
+namespace flamewire::profile {
+
+class Interrupted final : public std::exception {
+public:
+    [[nodiscard]] const char* what() const noexcept override { return "interrupted"; }
+};
+
+class Interruption {
+public:
+    // From any thread.
+    void ask() { asked_.store(true, std::memory_order_relaxed); }
+    [[nodiscard]] bool asked() const { return asked_.load(std::memory_order_relaxed); }
+
+    // While it lives, check() on this thread is about `interruption`.
+    class Scope {
+    public:
+        explicit Scope(const Interruption& interruption) : before_(current_) { current_ = &interruption; }
+        ~Scope() { current_ = before_; }
+        Scope(const Scope&) = delete;
+        Scope& operator=(const Scope&) = delete;
+
+    private:
+        const Interruption* before_;
+    };
+    // Throws Interrupted when that was asked for.
+    static void check() {
+        if (current_ != nullptr && current_->asked()) throw Interrupted();
+    }
+
+private:
+    static inline thread_local const Interruption* current_ = nullptr;
+    std::atomic<bool> asked_ = false;
+};
+
+}  // namespace flamewire::profile
