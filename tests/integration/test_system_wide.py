@@ -156,6 +156,7 @@ for (;;) sort(100);
 """
 
 
+@pytest.mark.recording
 def test_stacks_of_programs_with_and_without_frame_pointers_are_whole(start):
     """`auto` mode copies the stacks of all processes. Some of Node's are larger than --stack-size."""
     programs = [start.process("program", command) for command in (
