@@ -71,15 +71,22 @@ async function costs(page, act, count, pause = 0) {
             canvas.dispatchEvent(new WheelEvent('wheel', { ...wheel, bubbles: true, cancelable: true, clientX: box.left + box.width * 0.4, clientY: box.top + 100 }));
           }
           // The message comes when the frame is painted and the thread is free again.
-          await new Promise((done) =>
+          await new Promise((done, failed) => {
+            const late = setTimeout(() => failed(new Error(`no frame was painted 60 s after ${what} ${turn}`)), 60_000);
             requestAnimationFrame(() => {
               const channel = new MessageChannel();
-              channel.port1.onmessage = done;
+              channel.port1.onmessage = () => {
+                clearTimeout(late);
+                done();
+              };
               channel.port2.postMessage(0);
-            }),
-          );
+            });
+          });
           // The worker has drawn it.
-          while (draws && !window.__flamewire.settled()) await new Promise((done) => setTimeout(done));
+          while (draws && !window.__flamewire.settled()) {
+            if (performance.now() - start > 120_000) throw new Error(`the worker has not drawn ${what} ${turn} for 120 s`);
+            await new Promise((done) => setTimeout(done));
+          }
           return performance.now() - start;
         },
         [act, i, draws],
