@@ -31,7 +31,9 @@ public:
     explicit Code(const CodeReader& read) : read_(read) {}
 
     [[nodiscard]] std::optional<CodeEffect> effect_at(std::uint64_t at) const override {
-        if (at < start_ || at - start_ + longest_x86_instruction > size_) fill(at);
+        // Addresses wrap: a jump from the begin of the address space leads to its end.
+        const std::uint64_t skipped = at - start_;
+        if (skipped > size_ || size_ - skipped < longest_x86_instruction) fill(at);
         return x86_64_effect(std::span(block_)
                                  .subspan(static_cast<std::size_t>(at - start_))
                                  .first(size_ - static_cast<std::size_t>(at - start_)));
