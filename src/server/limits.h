@@ -58,6 +58,8 @@ inline constexpr std::uint64_t http_write_rate = 1024;
 inline constexpr std::chrono::seconds http_wait{30};
 inline constexpr std::size_t http_waiting = 96;
 static_assert(2 * http_waiting + streams < http_connections);
+// How long an answer may take that is made of sessions in memory, and one that reads files first.
+inline constexpr std::chrono::seconds query_time{120}, slow_query_time{600};
 
 }  // namespace limits
 
@@ -87,6 +89,7 @@ enum class Limit : std::uint8_t {
     http_write_rate,
     http_wait,
     http_waiting,
+    query_time,
     wrong_tokens,
     tls_handshake_time,
     streams,
@@ -122,6 +125,7 @@ inline constexpr std::array<std::string_view, limit_count> limit_names{
     "http_write_rate",
     "http_wait",
     "http_waiting",
+    "query_time",
     "wrong_tokens",
     "tls_handshake_time",
     "streams",

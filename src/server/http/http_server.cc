@@ -47,11 +47,12 @@ public:
           status_timer_(io),
           acceptor_(asio::use_service<Acceptor>(io)),
           connections_(acceptor_.connections),
-          quick_(io, quick_workers, limits::http_connections,
+          quick_(io, quick_workers, limits::http_connections, limits::query_time,
                  [workers](auto job) { asio::post(workers.quick, std::move(job)); }),
-          queries_(io, query_workers, limits::http_waiting,
+          queries_(io, query_workers, limits::http_waiting, limits::query_time,
                    [workers](auto job) { asio::post(workers.queries, std::move(job)); }),
-          slow_(io, 1, limits::http_waiting, [&slow](auto job) { slow.post(std::move(job)); }) {}
+          slow_(io, 1, limits::http_waiting, limits::slow_query_time,
+                [&slow](auto job) { slow.post(std::move(job)); }) {}
 
     Result<bool> open() {
         std::error_code bad_address;
@@ -283,7 +284,8 @@ private:
             try {
                 answer = api_->answer(request);
             } catch (const profile::Interrupted&) {
-                answer = error_answer(503, "busy", "the client has left");
+                answer = error_answer(503, "busy",
+                                      "this answer takes too long: ask for a shorter time, one event or one thread");
             } catch (const std::exception& error) {
                 spdlog::error("{} {}: {}", request.method, request.path, error.what());
                 answer = error_answer(500, "internal", "the answer could not be made");
@@ -396,13 +398,13 @@ private:
         });
     }
 
-    // Closes those that send nothing, or a request that never ends, and ends the work for those that have left.
+    // Closes those that send nothing, or a request that never ends, and ends work that nobody waits for or that takes too long.
     void watch_connections() {
         second_.expires_after(std::chrono::seconds(1));
         second_.async_wait([this](const std::error_code& error) {
             if (error) return;
             connections_->close_slow();
-            for (RequestQueue* queue : {&queries_, &slow_}) queue->interrupt_unwanted();
+            for (RequestQueue* queue : {&queries_, &slow_}) queue->interrupt();
             watch_connections();
         });
     }

@@ -26,9 +26,13 @@ void RequestQueue::add(const std::string& host, Job job, Clock::time_point now) 
     start_next();
 }
 
-void RequestQueue::interrupt_unwanted() {
-    for (Running& one : running_)
-        if (one.ends_early && !one.interruption.asked() && !one.wanted()) one.interruption.ask();
+void RequestQueue::interrupt(Clock::time_point now) {
+    for (Running& one : running_) {
+        if (!one.ends_early || one.interruption.asked()) continue;
+        const bool late = now - one.since > longest_run_;
+        if (late) limit_reached(Limit::query_time);
+        if (late || !one.wanted()) one.interruption.ask();
+    }
 }
 
 void RequestQueue::stop() {

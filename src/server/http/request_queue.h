@@ -25,18 +25,19 @@ public:
         std::function<bool()>
             wanted;  // asked when its turn comes, and while it runs: whether the client is still there
         std::function<void()> refuse;  // instead of run: the client left, or one of the two limits was reached
-        bool ends_early = false;       // run() may be interrupted when the client leaves
+        bool ends_early = false;       // run() may be interrupted
     };
 
-    // `post` runs a function on one of `workers` threads. `most_waiting`: jobs of one host.
-    RequestQueue(asio::io_context& io, std::size_t workers, std::size_t most_waiting,
+    // `post` runs a function on one of `workers` threads. `most_waiting`: jobs of one host. `longest_run`: of a job that
+    // may end early.
+    RequestQueue(asio::io_context& io, std::size_t workers, std::size_t most_waiting, std::chrono::seconds longest_run,
                  std::function<void(std::function<void()>)> post)
-        : io_(io), workers_(workers), most_waiting_(most_waiting), post_(std::move(post)) {}
+        : io_(io), workers_(workers), most_waiting_(most_waiting), longest_run_(longest_run), post_(std::move(post)) {}
 
     // It may wait for limits::http_wait.
     void add(const std::string& host, Job job, Clock::time_point now = Clock::now());
-    // Interrupts jobs that run, may end early, and whose clients have left (profile::Interruption).
-    void interrupt_unwanted();
+    // Interrupts jobs (profile::Interruption) that may end early and whose clients have left or that run for too long.
+    void interrupt(Clock::time_point now = Clock::now());
     // Drops the jobs that wait.
     void stop();
 
@@ -48,6 +49,7 @@ private:
     struct Running {
         std::function<bool()> wanted;
         bool ends_early = false;
+        Clock::time_point since = Clock::now();
         profile::Interruption interruption;
     };
     void start_next();
@@ -56,6 +58,7 @@ private:
 
     asio::io_context& io_;
     const std::size_t workers_, most_waiting_;
+    const std::chrono::seconds longest_run_;
     const std::function<void(std::function<void()>)> post_;
     std::list<Running> running_;
     std::map<std::string, std::deque<Waiting>> waiting_;  // by host

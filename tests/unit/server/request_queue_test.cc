@@ -16,7 +16,7 @@ struct Scene {
     asio::io_context io;
     std::vector<std::function<void()>> posted;
     std::string ran, refused;
-    RequestQueue queue{io, 2, limits::http_waiting,
+    RequestQueue queue{io, 2, limits::http_waiting, limits::query_time,
                        [this](std::function<void()> job) { posted.push_back(std::move(job)); }};
 
     void add(const std::string& host, char name, bool wanted = true,
@@ -72,7 +72,7 @@ TEST_CASE("a request that runs is interrupted when its client leaves, if it may 
     const auto add = [&](char name, bool ends_early) {
         const auto run = [&, name] {
             is_there = false;
-            scene.queue.interrupt_unwanted();
+            scene.queue.interrupt();
             try {
                 flamewire::profile::Interruption::check();
                 ended += name;
@@ -88,11 +88,35 @@ TEST_CASE("a request that runs is interrupted when its client leaves, if it may 
     scene.work();
     CHECK(ended == "-b");
     is_there = true;
-    scene.queue.interrupt_unwanted();
+    scene.queue.interrupt();
     add('c', true);
     flamewire::profile::Interruption::check();  // of no job
     scene.work();
     CHECK(ended == "-b-");
+}
+
+TEST_CASE("a request that runs for too long is interrupted, if it may end early") {
+    Scene scene;
+    const std::uint64_t before = times_reached(Limit::query_time);
+    std::string ended;
+    for (const bool ends_early : {true, false}) {
+        const auto run = [&] {
+            const auto now = RequestQueue::Clock::now();
+            scene.queue.interrupt(now + limits::query_time - std::chrono::seconds(1));
+            flamewire::profile::Interruption::check();
+            scene.queue.interrupt(now + limits::query_time + std::chrono::seconds(1));
+            try {
+                flamewire::profile::Interruption::check();
+                ended += "whole ";
+            } catch (const flamewire::profile::Interrupted&) {
+                ended += "early ";
+            }
+        };
+        scene.queue.add("192.0.2.1", {run, [] { return true; }, [] {}, ends_early});
+        scene.work();
+    }
+    CHECK(ended == "early whole ");
+    CHECK(times_reached(Limit::query_time) == before + 1);
 }
 
 TEST_CASE("a request that has waited for too long is refused") {
