@@ -39,8 +39,7 @@ public:
     [[nodiscard]] virtual std::uint64_t eh_frame_hdr() const { return 0; }
 
     // The row for the frame whose code is at `address` (ELF virtual; of a caller: the return address - 1; ARM: without
-    // the Thumb bit). Nothing: no table covers it, what covers it is damaged,
-    // or the work is spent.
+    // the Thumb bit). Nothing: no table covers it, what covers it is damaged, or the work is spent.
     virtual std::optional<FrameRow> row_at(std::uint64_t address) = 0;
     // Bytes of a PT_LOAD that is not writable; false when they are not all there.
     virtual bool read(std::uint64_t address, std::span<std::byte> out) = 0;

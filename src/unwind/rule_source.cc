@@ -111,8 +111,8 @@ const Rule& RuleSource::compile(const RuleKey& key, Arch arch) {
 
 bool RuleSource::may_return_to(const RuleKey& key, Arch arch, std::uint64_t pc) {
     Rule found = rule(key, arch);
-    if (work_.spent()) return false;
     if (!found.call_checked) {
+        if (work_.spent()) return false;
         look_for_call(key, arch_info(arch), found);
         cache_.put(key, found);
     }

@@ -23,6 +23,7 @@ Unwinder::~Unwinder() = default;
 
 void Unwinder::begin_round() { state_->rules.work().begin_round(); }
 void Unwinder::begin_stack() { state_->rules.work().begin_stack(); }
+bool Unwinder::work_spent() const { return state_->rules.work().spent(); }
 bool Unwinder::stack_spent() const { return state_->rules.work().stack_spent(); }
 
 StopReason Unwinder::walk(const Registers& start, const StackCopy& stack, CodeMap& map, std::size_t max_depth,

@@ -58,7 +58,9 @@ public:
     void begin_round();
     // Limits that of the next calls of facts(); walk() and survey() begin by themselves.
     void begin_stack();
-    // Since begin_stack(): the tables of this stack took too much by themselves.
+    // Tables were not read to their end: another time there may be more to find. stack_spent(): as those of this stack
+    // took too much by themselves.
+    [[nodiscard]] bool work_spent() const;
     [[nodiscard]] bool stack_spent() const;
 
     // Clears `frames` and fills it, innermost first, with at most `max_depth`. Never fails: at worst there is the one

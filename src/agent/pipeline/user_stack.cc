@@ -84,12 +84,14 @@ void UserStacks::find(const SampleRecord& sample, std::span<const std::uint64_t>
         by_short_walk(in, out);
     else
         by_chain(in, out);
+    out.provisional = out.provisional || unwinder_.work_spent();
     if (unwinder_.stack_spent() && costly_pid_ == 0) costly_pid_ = sample.pid;
 }
 
 std::optional<StackNeed> UserStacks::judge(const SampleRecord& sample, ProcessHandle process, const UserStack& stack) {
     if constexpr (!unwind::walks_here) return std::nullopt;
     if (stack.frames.empty() || sample.mode == wire::StackMode::lbr || !options_.check_chains) return std::nullopt;
+    if (unwinder_.work_spent()) return std::nullopt;
     Context in = context_of(sample, process);
     // A trampoline hides a caller from the frame-pointer chain; a copy of the stack contains it.
     if (std::ranges::any_of(stack.frames, [&](const unwind::Frame& frame) {
