@@ -52,7 +52,7 @@ bool may_name(std::uint64_t sampled_ns, std::uint64_t from_ns);
 // How far one look may go.
 struct JitBudget {
     std::size_t bytes = 0;          // of files
-    std::size_t answer_bytes = 0;   // of bodies in answers; behind it, bodies are names alone
+    std::size_t answer_bytes = 0;   // of bodies in this process's answers; behind it, bodies are names alone
     std::uint64_t deadline_ns = 0;  // of the thread's CPU time
     std::size_t ranges = 0;         // that all processes may hold
     bool last = false;              // nobody looks after this

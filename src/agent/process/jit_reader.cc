@@ -226,8 +226,7 @@ bool JitReader::Shared::look(bool last, JitAnswers& found) {
     const std::uint64_t cpu_ns =
         std::clamp((times.now_ns - previous_look_ns) / cpu_share, least_look_cpu_ns, most_look_cpu_ns);
     previous_look_ns = times.now_ns;
-    JitBudget budget{last ? last_bytes : look_bytes, max_answer_bytes, thread_cpu_ns() + (last ? last_cpu_ns : cpu_ns),
-                     0, last};
+    JitBudget budget{last ? last_bytes : look_bytes, 0, thread_cpu_ns() + (last ? last_cpu_ns : cpu_ns), 0, last};
     std::size_t held = 0;
     for (const auto& [module, code] : codes) held += code.ranges();
     if (!System::current().deterministic())
@@ -236,6 +235,8 @@ bool JitReader::Shared::look(bool last, JitAnswers& found) {
     for (auto entry = codes.begin(); entry != codes.end();) {
         JitCode& code = entry->second;
         const std::size_t own = code.ranges();
+        // One process that makes answers without end must not keep those of the others.
+        budget.answer_bytes = max_answer_bytes / codes.size();
         budget.ranges = max_ranges - std::min(held - own, max_ranges);
         code.look(times, budget, found.answers, found.notices);
         held = held - own + code.ranges();
