@@ -20,8 +20,8 @@ Where samples go (one of)
   --pair CODE         pairing code of this agent: with --server as the server printed it; the connection is encrypted
                       by it. --listen makes and prints one where none is given
   --pair-file FILE    the same from a file; ps does not show it, nor does it the variable FLAMEWIRE_PAIR. --listen makes it
-  --insecure          no encryption and no code: anybody in between can read and change everything, and anybody can pose
-                      as the server, on this machine, too
+  --insecure          no encryption and no code: anybody on the way can read and change everything, and anybody can pose as
+                      the server, also on this machine
   --force             let --output replace an existing file
 
 Target (at most one; --server and --listen wait for commands without it)
