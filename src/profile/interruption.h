@@ -21,8 +21,8 @@ public:
     // While it lives, check() on this thread is about `interruption`.
     class Scope {
     public:
-        explicit Scope(const Interruption& interruption) : before_(current_) { current_ = &interruption; }
-        ~Scope() { current_ = before_; }
+        explicit Scope(const Interruption& interruption) : before_(current()) { current() = &interruption; }
+        ~Scope() { current() = before_; }
         Scope(const Scope&) = delete;
         Scope& operator=(const Scope&) = delete;
 
@@ -31,11 +31,14 @@ public:
     };
     // Throws Interrupted when that was asked for.
     static void check() {
-        if (current_ != nullptr && current_->asked()) throw Interrupted();
+        if (current() != nullptr && current()->asked()) throw Interrupted();
     }
 
 private:
-    static inline thread_local const Interruption* current_ = nullptr;
+    static const Interruption*& current() {
+        thread_local const Interruption* interruption = nullptr;
+        return interruption;
+    }
     std::atomic<bool> asked_ = false;
 };
 
