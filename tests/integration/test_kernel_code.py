@@ -1,9 +1,13 @@
 """Code of the kernel that comes and goes: BPF programs, loaded and unloaded while a recording runs, under the names that /proc/kallsyms had for them."""
 import re
 
+import bounds
 import pytest
 from bpf_loader import Loader
 from flamewire import Tree, wait_until
+
+IN_PROGRAM = bounds.Check("samples of a thread that are in the BPF program that it runs", times=6)
+
 
 @pytest.fixture
 def loader():
@@ -12,48 +16,52 @@ def loader():
     one.close()
 
 
-def programs_in(tree):
-    """Full name of each BPF program -> its own weight, ns."""
-    found = {}
-    for name, module, weight in zip(tree.names, tree.modules, tree.self_weight):
-        if re.match(r"bpf_prog_[0-9a-f]{16}_", name):
-            assert module == "[bpf]", (name, module)
-            found[name] = found.get(name, 0) + weight
-    return found
+def samples_in_programs(server, session, runs):
+    """By thread: all its samples, and full name of each BPF program -> samples in it, interrupts and what it called among them."""
+    answers = {}
+    for run in runs.values():
+        tree = Tree(server.get("/api/flamegraph", session=session, min_share=0, tid=run["tid"]))
+        found = {}
+        for name, module, samples in zip(tree.names, tree.modules, tree.samples):
+            if re.match(r"bpf_prog_[0-9a-f]{16}_", name):
+                assert module == "[bpf]", (name, module)
+                found[name] = found.get(name, 0) + samples
+        answers[run["tid"]] = (tree.answer["total"]["samples"], found)
+    return answers
 
 
-def checked(found, names, seconds):
-    """Each program has the time that its loader measured, less what the system call around it takes."""
-    assert set(names.values()) <= set(found), (names, found)
-    for short, full in names.items():
-        assert 0.7 * seconds[short] < found[full] / 1e9 < 1.15 * seconds[short], (short, found[full] / 1e9, seconds[short])
-
-
-def life(loader, names, seconds):
-    """One that was there before is used and goes; then others take its place, one after the other."""
+def life(loader, names):
+    """One that was there before is used and goes; then others take its place, one after the other. By name: what its loader measured."""
+    runs = {}
     for name in ("flw_early", "flw_second", "flw_third"):
         if name not in names:
             [names[name]] = loader.command("load", name)["kallsyms"]
-        seconds[name] = loader.command("spin", name, 0.5)["cpu_s"]
+        runs[name] = loader.command("spin", name, 0.5)
         loader.command("drop", name)
+    return runs
 
 
+@pytest.mark.recording
 @pytest.mark.parametrize("scope", ["pid", "system"])
 def test_programs_that_come_and_go_are_named(start, loader, scope):
     server = start.server()
-    names, seconds = {}, {}
+    names = {}
     [names["flw_early"]] = loader.command("load", "flw_early")["kallsyms"]
     assert re.fullmatch(r"bpf_prog_[0-9a-f]{16}_flw_early", names["flw_early"])
     target = ("--pid", loader.pid) if scope == "pid" else ("-a",)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, *target, "--frequency", 999)
     wait_until(lambda: server.sessions() and server.only_session()["state"] == "live", 20, "the recording")
     # Other programs than the target's own are told, too: this one loads without being sampled.
-    life(loader, names, seconds)
+    runs = life(loader, names)
     assert agent.stop() == 0
     session = server.wait_ended()["id"]
-    pids = {} if scope == "pid" else {"pid": loader.pid}
-    checked(programs_in(Tree(server.get("/api/flamegraph", session=session, min_share=0, **pids))), names, seconds)
+    found = samples_in_programs(server, session, runs)
+    for name, run in runs.items():
+        samples, programs = found[run["tid"]]
+        assert list(programs) == [names[name]]
+        # What the system call takes around the program: no less than nothing, and about what it takes around one without work.
+        IN_PROGRAM.share(programs[names[name]], samples, 1 - run["overhead"], bias=run["overhead"], detail=name)
     server.stop()
     # Where nothing of this is in /proc/kallsyms any more.
     again = start.server(name="again", data_dir=server.data_dir)
-    checked(programs_in(Tree(again.get("/api/flamegraph", session=session, min_share=0, **pids))), names, seconds)
+    assert samples_in_programs(again, session, runs) == found
