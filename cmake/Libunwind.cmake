@@ -1,4 +1,4 @@
-# libunwind behind our own unwind rules (src/unwind/libunwind_step.h): the part of it that knows this target's
+# libunwind behind our own unwind rules (src/unwind/walk/libunwind_step.h): the part of it that knows this target's
 # architecture. Sets FLAMEWIRE_LIBUNWIND to OFF where there is none of ours, else declares
 #
 #   flamewire_libunwind          for the desk: the shared library (Debian's archive cannot go into a PIE)

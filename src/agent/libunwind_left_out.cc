@@ -1,4 +1,4 @@
-// Leaves out of the static agent what libunwind refers to and src/unwind/libunwind_step.cc never reaches: resuming a
+// Leaves out of the static agent what libunwind refers to and src/unwind/walk/libunwind_step.cc never reaches: resuming a
 // frame of our own process, and the names of functions, for which it would read ELF files by itself and bring liblzma
 // (80 KB). The stand-ins are weak; one that is called is a bug of ours and ends the program.
 #ifdef FLAMEWIRE_LIBUNWIND

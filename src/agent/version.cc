@@ -16,7 +16,7 @@
 #include "base/hex.h"
 #include "elf/elf_file.h"
 #include "secure/channel.h"
-#include "unwind/libunwind_step.h"
+#include "unwind/walk/libunwind_step.h"
 #include "wire/control.h"
 #include "wire/session_file.h"
 

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "unwind/call_frame.h"
-#include "unwind/frame_index.h"
-#include "unwind/frame_section.h"
+#include "unwind/tables/call_frame.h"
+#include "unwind/tables/frame_index.h"
+#include "unwind/tables/frame_section.h"
 
 namespace {
 

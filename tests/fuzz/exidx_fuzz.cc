@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "base/bytes.h"
-#include "unwind/arm_return.h"
-#include "unwind/exidx.h"
+#include "unwind/code/arm_return.h"
+#include "unwind/tables/exidx.h"
 
 namespace {
 

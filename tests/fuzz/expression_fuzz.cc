@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "unwind/expression.h"
+#include "unwind/frame/expression.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace flamewire;

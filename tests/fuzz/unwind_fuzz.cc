@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "unwind/frame_chain.h"
-#include "unwind/unwinder.h"
+#include "unwind/walk/frame_chain.h"
+#include "unwind/walk/unwinder.h"
 
 using namespace flamewire;
 using namespace flamewire::unwind;

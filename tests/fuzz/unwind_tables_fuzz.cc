@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "unwind/module_tables.h"
+#include "unwind/tables/module_tables.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace flamewire;

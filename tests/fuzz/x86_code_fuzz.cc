@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "base/bytes.h"
-#include "unwind/rule.h"
-#include "unwind/x86_instruction.h"
-#include "unwind/x86_return.h"
+#include "unwind/code/x86_instruction.h"
+#include "unwind/code/x86_return.h"
+#include "unwind/tables/rule.h"
 
 namespace {
 

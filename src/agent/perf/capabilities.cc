@@ -14,7 +14,7 @@
 #include "agent/perf/open_error.h"
 #include "agent/perf/pmu.h"
 #include "agent/perf/trial.h"
-#include "unwind/linux_registers.h"
+#include "unwind/frame/linux_registers.h"
 
 namespace flamewire::agent {
 namespace {

@@ -10,7 +10,7 @@
 #include "agent/perf/event_spec.h"
 #include "agent/perf/kernel.h"
 #include "base/result.h"
-#include "unwind/registers.h"
+#include "unwind/frame/registers.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {

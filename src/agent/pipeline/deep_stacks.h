@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "agent/process/process_table.h"
-#include "unwind/joiner.h"
-#include "unwind/unwinder.h"
+#include "unwind/join/joiner.h"
+#include "unwind/walk/unwinder.h"
 
 namespace flamewire::agent {
 

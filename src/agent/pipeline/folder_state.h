@@ -19,7 +19,7 @@
 #include "agent/pipeline/located_frames.h"
 #include "agent/pipeline/row_table.h"
 #include "agent/pipeline/stack_account.h"
-#include "unwind/stop_reason.h"
+#include "unwind/frame/stop_reason.h"
 
 namespace flamewire::agent {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "agent/process/process_table.h"
-#include "unwind/code_map.h"
+#include "unwind/tables/code_map.h"
 
 namespace flamewire::agent {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "agent/process/process_table.h"
-#include "unwind/stop_reason.h"
+#include "unwind/frame/stop_reason.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {

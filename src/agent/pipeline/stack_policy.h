@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "unwind/frame_chain.h"
-#include "unwind/stack_need.h"
+#include "unwind/walk/frame_chain.h"
+#include "unwind/walk/stack_need.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "unwind/unwinder.h"
+#include "unwind/walk/unwinder.h"
 
 namespace flamewire::agent {
 

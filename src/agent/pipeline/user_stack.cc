@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "base/system.h"
-#include "unwind/linux_registers.h"
+#include "unwind/frame/linux_registers.h"
 
 namespace flamewire::agent {
 

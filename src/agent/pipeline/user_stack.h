@@ -16,10 +16,10 @@
 #include "agent/pipeline/stack_pages.h"
 #include "agent/pipeline/stack_tails.h"
 #include "agent/process/process_table.h"
-#include "unwind/branch_stack.h"
-#include "unwind/joiner.h"
-#include "unwind/stack_need.h"
-#include "unwind/unwinder.h"
+#include "unwind/join/joiner.h"
+#include "unwind/walk/branch_stack.h"
+#include "unwind/walk/stack_need.h"
+#include "unwind/walk/unwinder.h"
 
 namespace flamewire::agent {
 

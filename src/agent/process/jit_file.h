@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "unwind/function_rules.h"
+#include "unwind/tables/function_rules.h"
 
 namespace flamewire::agent {
 

@@ -11,7 +11,7 @@
 #include "agent/process/table_state.h"
 #include "agent/process/vdso.h"
 #include "base/system.h"
-#include "unwind/trampoline.h"
+#include "unwind/walk/trampoline.h"
 
 namespace flamewire::agent {
 namespace {

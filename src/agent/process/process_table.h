@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "elf/elf_file.h"
-#include "unwind/code_map.h"
+#include "unwind/tables/code_map.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "libunwind_walk.h"
 #include "samples.h"
-#include "unwind/unwinder.h"
+#include "unwind/walk/unwinder.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "elf/elf_file.h"
-#include "unwind/unwinder.h"
+#include "unwind/walk/unwinder.h"
 
 extern "C" int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t, unw_word_t, unw_dyn_info_t*, unw_proc_info_t*, int,
                                                   void*);

@@ -19,7 +19,7 @@
 
 #include "base/file.h"
 #include "samples.h"
-#include "unwind/unwinder.h"
+#include "unwind/walk/unwinder.h"
 
 namespace {
 

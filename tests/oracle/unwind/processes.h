@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "perf_data.h"
-#include "unwind/code_map.h"
+#include "unwind/tables/code_map.h"
 
 namespace flamewire::perf_data {
 

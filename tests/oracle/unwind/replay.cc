@@ -16,12 +16,12 @@
 
 #include "base/file.h"
 #include "samples.h"
-#include "unwind/branch_stack.h"
-#include "unwind/libunwind_step.h"
-#include "unwind/module_tables.h"
-#include "unwind/page_cache.h"
-#include "unwind/stop_reason.h"
-#include "unwind/unwinder.h"
+#include "unwind/frame/stop_reason.h"
+#include "unwind/tables/module_tables.h"
+#include "unwind/tables/page_cache.h"
+#include "unwind/walk/branch_stack.h"
+#include "unwind/walk/libunwind_step.h"
+#include "unwind/walk/unwinder.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include "samples.h"
 
-#include "unwind/linux_registers.h"
+#include "unwind/frame/linux_registers.h"
 
 namespace flamewire::perf_data {
 

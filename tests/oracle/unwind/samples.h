@@ -7,8 +7,8 @@
 
 #include "perf_data.h"
 #include "processes.h"
-#include "unwind/registers.h"
-#include "unwind/unwinder.h"
+#include "unwind/frame/registers.h"
+#include "unwind/walk/unwinder.h"
 
 namespace flamewire::perf_data {
 

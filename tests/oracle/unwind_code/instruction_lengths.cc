@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "unwind/x86_instruction.h"
+#include "unwind/code/x86_instruction.h"
 
 int main() {
     std::ios::sync_with_stdio(false);

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "elf/elf_file.h"
-#include "unwind/exidx.h"
+#include "unwind/tables/exidx.h"
 
 using namespace flamewire;
 using namespace flamewire::unwind;

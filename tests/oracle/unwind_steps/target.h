@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "unwind/registers.h"
+#include "unwind/frame/registers.h"
 
 namespace flamewire::steps {
 

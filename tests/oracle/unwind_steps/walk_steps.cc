@@ -20,7 +20,7 @@
 #include "elf/elf_file.h"
 #include "shadow_stack.h"
 #include "target.h"
-#include "unwind/unwinder.h"
+#include "unwind/walk/unwinder.h"
 
 using namespace flamewire;
 using namespace flamewire::steps;

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/file.h"
-#include "unwind/module_tables.h"
+#include "unwind/tables/module_tables.h"
 
 namespace {
 

@@ -15,7 +15,7 @@
 
 #include "agent/perf/capabilities.h"
 #include "agent/perf/kernel.h"
-#include "unwind/linux_registers.h"
+#include "unwind/frame/linux_registers.h"
 
 namespace flamewire::agent {
 

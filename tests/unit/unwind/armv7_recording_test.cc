@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "elf/elf_file.h"
-#include "unwind/unwinder.h"
+#include "unwind/walk/unwinder.h"
 
 using namespace flamewire;
 using namespace flamewire::unwind;

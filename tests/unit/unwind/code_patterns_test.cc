@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "fake_modules.h"
-#include "unwind/arch.h"
-#include "unwind/trampoline.h"
+#include "unwind/arch/arch.h"
+#include "unwind/walk/trampoline.h"
 
 using namespace flamewire::unwind;
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "unwind/unwinder.h"
+#include "unwind/walk/unwinder.h"
 
 namespace flamewire::unwind::fake {
 

@@ -16,7 +16,7 @@
 #include "profile/formats/perf_data/header.h"
 #include "profile/formats/perf_data/side_records.h"
 #include "symbol/code_file.h"
-#include "unwind/code_map.h"
+#include "unwind/tables/code_map.h"
 
 namespace flamewire::profile::perf_data {
 

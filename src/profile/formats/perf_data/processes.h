@@ -11,7 +11,7 @@
 
 #include "profile/formats/perf_data/modules.h"
 #include "profile/formats/perf_data/side_records.h"
-#include "unwind/code_map.h"
+#include "unwind/tables/code_map.h"
 
 namespace flamewire::profile::perf_data {
 

@@ -10,7 +10,7 @@
 #include "profile/formats/perf_data/event_ids.h"
 #include "profile/formats/perf_data/header.h"
 #include "profile/formats/perf_data/record_order.h"
-#include "unwind/branch_stack.h"
+#include "unwind/walk/branch_stack.h"
 
 namespace flamewire::profile::perf_data {
 

@@ -6,8 +6,8 @@
 #include "profile/formats/import_names.h"
 #include "profile/formats/perf_data/layout.h"
 #include "profile/id_index.h"
-#include "unwind/branch_stack.h"
-#include "unwind/linux_registers.h"
+#include "unwind/frame/linux_registers.h"
+#include "unwind/walk/branch_stack.h"
 
 namespace flamewire::profile::perf_data {
 namespace {

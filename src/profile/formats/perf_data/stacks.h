@@ -13,7 +13,7 @@
 #include "profile/formats/perf_data/processes.h"
 #include "profile/formats/perf_data/sample.h"
 #include "profile/formats/recording_builder.h"
-#include "unwind/unwinder.h"
+#include "unwind/walk/unwinder.h"
 
 namespace flamewire::profile::perf_data {
 

@@ -1,0 +1,16 @@
+// 32-bit ARM code without unwind tables (C code without -funwind-tables; four fifths of Debian's libc): its frames are
+// found by following the code (follow_code.h). Source of the encodings: arm_instruction.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "unwind/arch/arch.h"
+#include "unwind/frame/frame_row.h"
+
+namespace flamewire::unwind {
+
+// row_by_following() of the code that `read` reads, in blocks. ARM and Thumb code differ in their bit patterns.
+std::optional<FrameRow> row_by_arm_code(const CodeReader& read, std::uint64_t pc, bool return_address);
+
+}  // namespace flamewire::unwind

@@ -1,0 +1,402 @@
+#include "unwind/code/follow_code.h"
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/varint.h"
+#include "unwind/frame/registers.h"
+
+namespace flamewire::unwind {
+namespace {
+
+using Kind = CodeEffect::Kind;
+
+// Including pc, on any architecture.
+constexpr std::uint8_t most_registers = 17;
+// Ways that wait to be followed, words pushed on the way, and how far code may lie.
+constexpr std::size_t most_ways = 24, most_stores = 32;
+constexpr std::uint64_t furthest = 32 * 1024;
+
+constexpr bool has(std::uint32_t mask, std::uint8_t number) { return (mask >> number & 1) != 0; }
+
+// What a register or a word holds.
+struct Value {
+    enum class Kind : std::uint8_t { unknown, address, stored };  // base + add; the word at base + add
+    Kind kind = Kind::unknown;
+    std::uint8_t reg = 0;  // base: this register at the start; when `indirect`, the word at register + at
+    bool indirect = false;
+    std::int64_t at = 0;
+    std::int64_t add = 0;
+    bool operator==(const Value&) const = default;
+
+    [[nodiscard]] bool same_base(const Value& other) const {
+        return reg == other.reg && indirect == other.indirect && at == other.at;
+    }
+    // The same as an address, where that can be said: words of the stack hold stack pointers.
+    [[nodiscard]] Value as_address(const CodeConvention& convention) const {
+        if (kind == Kind::address) return *this;
+        const bool of_stack = reg == convention.sp || has(convention.frame_pointers, reg);
+        if (kind == Kind::unknown || indirect || !of_stack) return {};
+        return {.kind = Kind::address, .reg = reg, .indirect = true, .at = add};
+    }
+};
+
+constexpr Value initial(std::uint8_t number) { return {.kind = Value::Kind::address, .reg = number}; }
+
+struct Store {
+    Value where;  // an address
+    Value what;
+};
+
+// The state on one way, before the instruction at `at`.
+struct Way {
+    std::uint64_t at = 0;
+    std::array<Value, most_registers> registers{};
+    std::vector<Store> stores{};
+    bool called = false;   // another function
+    bool guessed = false;  // that it comes here
+
+    Way() = default;
+    Way(const CodeConvention& convention, std::uint64_t start, bool return_address)
+        : at(start), called(return_address) {
+        const std::uint32_t known =
+            return_address ? convention.preserved | 1u << convention.sp : convention.known_when_stopped;
+        for (std::uint8_t number = 0; number < most_registers; ++number)
+            if (has(known, number)) registers[number] = initial(number);
+    }
+
+    [[nodiscard]] Value load(const Value& where) const {
+        if (where.kind != Value::Kind::address) return {};
+        for (auto store = stores.rbegin(); store != stores.rend(); ++store)
+            if (store->where == where) return store->what;
+        Value value = where;
+        value.kind = Value::Kind::stored;
+        return value;
+    }
+};
+
+bool pushes_link(const CodeConvention& convention, const CodeEffect& effect) {
+    return convention.link != no_register && effect.kind == Kind::push && has(effect.mask, convention.link);
+}
+
+enum class Fate : std::uint8_t { goes_on, returns, may_have_returned, ends };
+
+// The registers of the caller after a return, or a jump to a function that returns to the same caller.
+void return_to_caller(const CodeConvention& convention, Way& way) {
+    auto& registers = way.registers;
+    if (convention.link != no_register) {
+        registers[convention.pc] = registers[convention.link];
+        return;
+    }
+    const Value where = registers[convention.sp];
+    registers[convention.pc] = way.load(where);
+    registers[convention.sp].add += convention.word_size;
+}
+
+// Runs one instruction. `returns`: `way` has the caller's registers, pc among them. `may_have_returned`: the target is
+// unknown, as of a tail call, whose function returns to the same caller.
+Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
+    auto& registers = way.registers;
+    Value& stack = registers[convention.sp];
+    switch (effect.kind) {
+        case Kind::none:
+        case Kind::branch:
+        case Kind::jump:
+            return Fate::goes_on;
+        case Kind::call:
+            for (std::uint8_t number = 0; number < most_registers; ++number)
+                if (has(convention.lost_by_call, number)) registers[number] = {};
+            way.called = true;
+            return Fate::goes_on;
+        case Kind::push: {
+            // Only a prologue pushes the link register. Behind a call, the call did not return, and another function
+            // begins here.
+            if (pushes_link(convention, effect) && registers[convention.link].kind == Value::Kind::unknown)
+                return Fate::ends;
+            stack.add -= effect.bytes;
+            Value where = stack;
+            if (where.kind == Value::Kind::unknown) return Fate::goes_on;
+            for (std::uint8_t number = 0; number < convention.pc; ++number) {
+                if (!has(effect.mask, number)) continue;
+                if (way.stores.size() >= most_stores) return Fate::ends;
+                way.stores.push_back({where, registers[number]});
+                where.add += convention.word_size;
+            }
+            return Fate::goes_on;
+        }
+        case Kind::leave:
+            stack = registers[effect.reg].as_address(convention);
+            [[fallthrough]];
+        case Kind::pop: {
+            Value where = stack;
+            stack.add += effect.bytes;
+            for (std::uint8_t number = 0; number < most_registers; ++number) {
+                if (!has(effect.mask, number)) continue;
+                registers[number] = number == convention.sp ? way.load(where).as_address(convention) : way.load(where);
+                where.add += convention.word_size;
+            }
+            return has(effect.mask, convention.pc) ? Fate::returns : Fate::goes_on;
+        }
+        case Kind::add:
+            stack.add += effect.bytes;
+            return Fate::goes_on;
+        case Kind::add_to:
+            if (registers[effect.reg].kind == Value::Kind::address)
+                registers[effect.reg].add += effect.bytes;
+            else
+                registers[effect.reg] = {};
+            return Fate::goes_on;
+        case Kind::copy_to:
+            // The same without a link register: only a prologue sets the frame pointer.
+            if (convention.link == no_register && way.called && has(convention.frame_pointers, effect.reg))
+                return Fate::ends;
+            registers[effect.reg] = stack;
+            registers[effect.reg].add += effect.bytes;
+            return Fate::goes_on;
+        case Kind::copy_from:
+            stack = registers[effect.reg].as_address(convention);
+            stack.add += effect.bytes;
+            return Fate::goes_on;
+        case Kind::compute_sp:  // until the frame pointer brings it back
+            stack = {};
+            return Fate::goes_on;
+        case Kind::forget:
+            registers[effect.reg] = {};
+            return Fate::goes_on;
+        case Kind::load:
+        case Kind::store: {
+            Value where = registers[effect.base].as_address(convention);
+            where.add += effect.bytes;
+            if (effect.kind == Kind::load)
+                registers[effect.reg] =
+                    effect.reg == convention.sp ? way.load(where).as_address(convention) : way.load(where);
+            // Of many stores the first ones matter: a function saves registers before it spills others.
+            else if (where.kind == Value::Kind::address && way.stores.size() < most_stores)
+                way.stores.push_back({where, registers[effect.reg]});
+            return Fate::goes_on;
+        }
+        case Kind::returns:
+            return_to_caller(convention, way);
+            return Fate::returns;
+        case Kind::indirect:
+            return_to_caller(convention, way);
+            return Fate::may_have_returned;
+        case Kind::other:
+            break;
+    }
+    return Fate::ends;
+}
+
+void set_cfa(const Value& cfa, FrameRow& row) {
+    if (!cfa.indirect) {
+        row.cfa_register = cfa.reg;
+        row.cfa_offset = cfa.add;
+        return;
+    }
+    constexpr std::uint8_t deref = 0x06, plus_uconst = 0x23, breg0 = 0x70;  // DW_OP_…
+    std::string& bytes = row.expressions;
+    bytes = {static_cast<char>(breg0 + cfa.reg), 0, plus_uconst};
+    append_varint(bytes, static_cast<std::uint64_t>(cfa.at));
+    bytes += {deref, plus_uconst};
+    append_varint(bytes, static_cast<std::uint64_t>(cfa.add));
+    row.cfa_is_expression = true;
+    row.cfa_expression = {0, static_cast<std::uint32_t>(bytes.size())};
+}
+
+std::optional<FrameRow> row_of(const CodeConvention& convention, const Way& way, std::uint64_t address) {
+    const auto& registers = way.registers;
+    const Value& cfa = registers[convention.sp];
+    if (cfa.kind != Value::Kind::address) return {};
+    FrameRow row;
+    row.start = address;
+    row.end = address + 1;
+    set_cfa(cfa, row);
+    row.return_column = convention.return_column;
+    const auto rule_of = [&](const Value& value) -> RegisterRule {
+        // A load relative to another register than the CFA cannot be said in a row.
+        if (value.kind != Value::Kind::stored || !value.same_base(cfa)) return {.kind = RegisterRule::Kind::undefined};
+        return {.kind = RegisterRule::Kind::at_cfa, .offset = value.add - cfa.add};
+    };
+    const bool by_link = convention.link != no_register && registers[convention.pc] == initial(convention.link);
+    if (!by_link) {
+        RegisterRule& rule = row.registers[convention.return_column];
+        rule = rule_of(registers[convention.pc]);
+        // Below the caller's frame, or it was no return.
+        if (rule.kind != RegisterRule::Kind::at_cfa || rule.offset >= 0) return {};
+    }
+    // It would return with more on the stack than it came with.
+    if (cfa.reg == convention.sp && !cfa.indirect && cfa.add < (by_link ? 0 : convention.word_size)) return {};
+    for (std::uint8_t number = 0; number < most_registers; ++number)
+        if (has(convention.preserved, number) && registers[number] != initial(number))
+            row.registers[number] = rule_of(registers[number]);
+    return row;
+}
+
+// All ways from one address on, the one that does not jump first.
+class Ways {
+public:
+    // `goal`: an address where a way ends.
+    Ways(const CodeView& code, const CodeConvention& convention, Way start, std::optional<std::uint64_t> goal = {})
+        : code_(code), convention_(convention), middle_(start.at), goal_(goal), left_(convention.most_instructions) {
+        ways_.push_back(std::move(start));
+    }
+
+    enum class End : std::uint8_t { none, returns, returns_if_guessed, may_have_returned, goal };
+    // Whether the link register was pushed on any way, as it was at the start: the function's frame was still to be made there.
+    [[nodiscard]] bool pushed_link() const { return pushed_link_; }
+    // Follows ways until one ends in another way than `none`, and returns it in `way`.
+    End next(Way& way) {
+        while (!ways_.empty()) {
+            way = std::move(ways_.back());
+            ways_.pop_back();
+            if (const End end = follow(way); end != End::none) return end;
+        }
+        return End::none;
+    }
+
+private:
+    [[nodiscard]] bool is_near(std::uint64_t at) const { return at - middle_ + furthest < 2 * furthest; }
+    // Whether the address was not on any way yet.
+    bool enter(std::uint64_t at) {
+        const auto from = static_cast<std::size_t>(at - middle_ + furthest);
+        const std::uint64_t bit = std::uint64_t{1} << (from % 64);
+        std::uint64_t& word = seen_[from / 64];
+        const bool first = (word & bit) == 0;
+        word |= bit;
+        return first;
+    }
+
+    // A jump to the address in a register is a tail call, a switch or the end of a loop. In each case the stack is as deep
+    // as the code behind it expects: another function, or another part of this one. Followed last.
+    void guess_behind(const Way& way, std::uint8_t size) {
+        if (ways_.size() >= most_ways) return;
+        ways_.insert(ways_.begin(), way);
+        ways_.front().at += size;
+        ways_.front().guessed = true;
+    }
+
+    End follow(Way& way) {
+        while (left_-- > 0) {
+            if (goal_ && way.at == *goal_) return End::goal;
+            const auto effect = is_near(way.at) && enter(way.at) ? code_.effect_at(way.at) : std::nullopt;
+            if (!effect) return End::none;
+            const std::uint64_t target = way.at + static_cast<std::uint64_t>(effect->bytes);
+            pushed_link_ |=
+                pushes_link(convention_, *effect) && way.registers[convention_.link].kind == Value::Kind::address;
+            if (effect->kind == Kind::indirect && convention_.link == no_register) guess_behind(way, effect->size);
+            const Fate fate = run(convention_, way, *effect);
+            if (fate == Fate::ends) return End::none;
+            if (fate == Fate::returns) return way.guessed ? End::returns_if_guessed : End::returns;
+            if (fate == Fate::may_have_returned) return End::may_have_returned;
+            way.at += effect->size;
+            if (effect->kind == Kind::jump) {
+                way.at = target;
+                if (is_near(target)) continue;
+                return_to_caller(convention_, way);
+                return End::may_have_returned;
+            }
+            if (effect->kind == Kind::branch && effect->bytes != 0 && ways_.size() < most_ways) {
+                ways_.push_back(way);
+                ways_.back().at = target;
+            }
+        }
+        return End::none;
+    }
+
+    const CodeView& code_;
+    const CodeConvention& convention_;
+    std::uint64_t middle_;
+    std::optional<std::uint64_t> goal_;
+    int left_;
+    bool pushed_link_ = false;
+    std::vector<Way> ways_{};
+    std::array<std::uint64_t, 2 * furthest / 64> seen_{};
+};
+
+// Prefers the first way that returns for certain to one that may have returned.
+std::optional<FrameRow> row_to_return(const CodeView& code, const CodeConvention& convention, std::uint64_t address,
+                                      bool return_address) {
+    Ways ways(code, convention, Way(convention, address, return_address));
+    Way way;
+    std::optional<FrameRow> likely;
+    for (;;) {
+        const Ways::End end = ways.next(way);
+        if (end == Ways::End::none) break;
+        if (end == Ways::End::may_have_returned && likely) continue;
+        const auto row = row_of(convention, way, address);
+        if (row && end != Ways::End::may_have_returned) return row;
+        if (!likely) likely = row;
+    }
+    // The function never returns, but its prologue lies ahead.
+    if (!likely && ways.pushed_link()) {
+        likely.emplace();
+        likely->start = address;
+        likely->end = address + 1;
+        likely->cfa_register = convention.sp;
+        likely->return_column = convention.return_column;
+    }
+    return likely;
+}
+
+// The row at `address`, where a way from the function's first push ended.
+std::optional<FrameRow> row_behind(const CodeConvention& convention, const Way& way, std::uint64_t address) {
+    FrameRow row;
+    row.start = address;
+    row.end = address + 1;
+    row.return_column = convention.return_column;
+    const auto from_start = [&](std::uint8_t number) {
+        const Value& value = way.registers[number];
+        const bool of_sp = value.kind == Value::Kind::address && value.same_base(initial(convention.sp));
+        return of_sp ? std::optional(value.add) : std::nullopt;
+    };
+    std::uint8_t base = convention.sp;
+    std::optional<std::int64_t> distance = from_start(base);
+    for (std::uint8_t number = 0; number < most_registers && !distance; ++number) {
+        if (!has(convention.frame_pointers, number)) continue;
+        base = number;
+        distance = from_start(base);
+    }
+    if (!distance) return {};
+    row.cfa_register = base;
+    row.cfa_offset = -*distance;
+    for (const Store& store : way.stores) {
+        const std::uint8_t number = store.what.reg;
+        const bool kept = store.what == initial(number) && store.where.same_base(initial(convention.sp)) &&
+                          (has(convention.preserved, number) || number == convention.link);
+        if (kept) row.registers[number] = {.kind = RegisterRule::Kind::at_cfa, .offset = store.where.add};
+    }
+    if (row.registers[convention.link].kind != RegisterRule::Kind::at_cfa) return {};
+    return row;
+}
+
+// Functions that do not return, loops for ever among them, still keep the link register as a rule: from the last push of
+// it in front.
+std::optional<FrameRow> row_from_start(const CodeView& code, const CodeConvention& convention, std::uint64_t address) {
+    constexpr std::uint64_t longest = 2048;
+    for (std::uint64_t back = convention.alignment; back <= longest && back <= address; back += convention.alignment) {
+        const auto effect = code.effect_at(address - back);
+        if (!effect) return {};
+        if (!pushes_link(convention, *effect)) continue;
+        Ways ways(code, convention, Way(convention, address - back, false), address);
+        Way way;
+        for (;;) {
+            const Ways::End end = ways.next(way);
+            if (end == Ways::End::goal) return row_behind(convention, way, address);
+            if (end == Ways::End::none) return {};
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+std::optional<FrameRow> row_by_following(const CodeView& code, const CodeConvention& convention, std::uint64_t address,
+                                         bool return_address) {
+    if (auto row = row_to_return(code, convention, address, return_address)) return row;
+    if (convention.link == no_register) return std::nullopt;  // nothing marks where a function begins
+    return row_from_start(code, convention, address);
+}
+
+}  // namespace flamewire::unwind

@@ -1,0 +1,19 @@
+// x86-64 code without unwind tables, which is hand-written assembly as a rule (video codecs, big numbers, JPEG): its
+// frames are found by following the code (follow_code.h). Source of the encodings: x86_instruction.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "unwind/arch/arch.h"
+#include "unwind/frame/frame_row.h"
+
+namespace flamewire::unwind {
+
+// row_by_following() of the code that `read` reads, in blocks.
+std::optional<FrameRow> row_by_x86_64_code(const CodeReader& read, std::uint64_t pc, bool return_address);
+
+// Whether a call instruction ends at `address`.
+bool follows_x86_64_call(std::uint64_t address, const MemoryReader& read);
+
+}  // namespace flamewire::unwind

@@ -1,0 +1,72 @@
+#include "unwind/tables/compressed_section.h"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "elf/elf_file.h"
+#include "elf/inflate.h"
+#include "elf/xz.h"
+#include "unwind/tables/dwarf_cursor.h"
+
+namespace flamewire::unwind {
+
+namespace {
+
+// One frame of today's format: the agent leaves zstd's readers of older ones out. A linker that compresses in one stream
+// does not state its size in the frame.
+std::optional<std::string> decompress_zstd(Bytes frame, std::size_t size) {
+    if (DwarfCursor(frame, false).fixed(4) != ZSTD_MAGICNUMBER ||
+        ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size())
+        return std::nullopt;
+    std::string out;
+    out.resize_and_overwrite(size, [&](char* data, std::size_t) {
+        const std::size_t got = ZSTD_decompress(data, size, frame.data(), frame.size());
+        return got == size ? got : std::size_t{0};  // an error is a larger number than any size
+    });
+    return out;
+}
+
+}  // namespace
+
+std::optional<std::string> decompress_section(Bytes section, bool is_64, bool big_endian, std::size_t limit) {
+    constexpr std::uint64_t by_zlib = 1, by_zstd = 2;  // ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD
+    DwarfCursor in(section, big_endian);
+    std::uint64_t type = by_zlib, size = 0;
+    if (as_text(section).starts_with("ZLIB")) {
+        in.skip(4);
+        const Bytes bytes = in.rest();
+        size = DwarfCursor(bytes, true).fixed(8);
+        in.skip(8);
+    } else {
+        type = in.fixed(4);
+        if (is_64) in.skip(4);
+        size = in.fixed(is_64 ? 8 : 4);
+        in.skip(is_64 ? 8 : 4);  // ch_addralign
+    }
+    if (!in.ok() || size > limit) return std::nullopt;
+    std::optional<std::string> out;
+    if (type == by_zlib) out = elf::decompress_zlib(in.rest(), static_cast<std::size_t>(size));
+    if (type == by_zstd) out = decompress_zstd(in.rest(), static_cast<std::size_t>(size));
+    if (out && out->size() != size) out.reset();
+    return out;
+}
+
+std::optional<std::string> mini_debug_frame(Bytes section, std::size_t limit) {
+    constexpr std::uint32_t nobits = 8;
+    auto plain = elf::decompress_xz(section, limit);
+    if (!plain) return std::nullopt;
+    const elf::ByteSource source = elf::source_of_bytes(as_bytes_view(*plain));
+    const auto header = elf::read_header(source);
+    if (!header) return std::nullopt;
+    const auto sections = elf::read_sections(source, *header);
+    if (!sections) return std::nullopt;
+    const auto frames = std::ranges::find(*sections, ".debug_frame", &elf::Section::name);
+    if (frames == sections->end() || frames->type == nobits || frames->offset > plain->size() ||
+        frames->size > plain->size() - frames->offset)
+        return std::nullopt;
+    return plain->substr(static_cast<std::size_t>(frames->offset), static_cast<std::size_t>(frames->size));
+}
+
+}  // namespace flamewire::unwind

@@ -1,0 +1,102 @@
+// One walk of one stack: the state between two frames and the ways from one to the next.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "unwind/arch/arch.h"
+#include "unwind/walk/libunwind_step.h"
+#include "unwind/walk/rule_source.h"
+#include "unwind/walk/unwinder.h"
+
+namespace flamewire::unwind {
+
+// The bits of a saved pc that are its address: without pointer authentication, without the Thumb bit.
+std::uint64_t code_mask_of(Arch arch, const UnwinderOptions& options);
+
+class Walk {
+public:
+    // What outlives a walk. `libunwind` is null when it is not to be used.
+    struct Means {
+        RuleSource& rules;
+        LibunwindStep* libunwind;
+        const UnwinderOptions& options;
+        Unwinder::Counts& counts;
+    };
+
+    Walk(Means means, const Registers& start, const StackCopy& stack, CodeMap& map, std::size_t max_depth,
+         std::vector<Frame>& frames);
+    Walk(const Walk&) = delete;
+    Walk& operator=(const Walk&) = delete;
+
+    StopReason run();
+    // In the outermost frame that was found.
+    [[nodiscard]] const Registers& registers() const { return registers_; }
+    // Where the pc of its caller could not be read; 0: that is not why the walk ended.
+    [[nodiscard]] std::uint64_t unread_pc_at() const { return unread_pc_at_; }
+
+private:
+    // Nothing: the walk went on, and the registers are the caller's.
+    using Stop = std::optional<StopReason>;
+
+    Stop leave_frame();
+    Stop by_compact_rule(const Rule& rule, FoundBy how);
+    Stop by_inferred_rule(const Rule& rule);
+    std::optional<std::uint64_t> return_address_by(const Rule& rule);
+    Stop in_code_without_file(const CodePiece& piece);
+    Stop by_row(const Rule& rule, const RuleKey& key);
+    Stop by_signal_return();
+    Stop without_rule();
+    Stop without_map();
+    bool can_return_to(std::uint64_t pc);
+    bool by_libunwind(Stop& stop);
+    bool by_frame_pointer();
+    bool by_link_register();
+
+    Stop go_on(const Registers& caller, FoundBy how, bool return_address);
+    Stop push(FoundBy how, std::uint64_t cfa);
+    [[nodiscard]] bool in_entry();
+
+    const CodePiece* piece_at(std::uint64_t address);
+    [[nodiscard, gnu::always_inline]] inline bool load_word(std::uint64_t address, std::uint64_t& value) const;
+    std::optional<std::uint64_t> read_stack(std::uint64_t address, std::size_t size);
+    std::optional<std::uint64_t> read_memory(std::uint64_t address, std::size_t size);
+    // Why a read at `address` failed.
+    [[nodiscard]] StopReason reason_for(std::uint64_t address) const;
+
+    Means means_;
+    const ArchInfo& arch_;
+    CodeMap& map_;
+    std::size_t max_depth_;
+    std::vector<Frame>& frames_;
+
+    // The copy, and how many addresses in it have a whole word behind them.
+    StackCopy stack_;
+    std::uint64_t words_ = 0;
+    std::uint64_t address_mask_, code_mask_, preserved_mask_ = 0;
+    std::size_t fp_position_ = 0;  // of the frame pointer in ArchInfo::preserved
+    bool swap_;                    // the target's byte order is not ours
+
+    // The frame to leave.
+    Registers registers_;
+    std::uint64_t pc_ = 0, sp_ = 0;
+    bool return_address_ = false;
+    unsigned steps_inwards_ = 0;
+    // A register is not known because the copy was cut where it is saved.
+    bool lost_by_cut_ = false;
+    std::optional<std::uint64_t> failed_read_;
+    std::uint64_t unread_pc_at_ = 0;
+    std::uint32_t operations_left_ = 100'000;  // of expressions, in this walk
+    bool may_open_ = true;                     // reading memory may open, and so close, modules
+
+    // The pieces that this walk came through last, so that the map is asked once for each, not for each frame.
+    std::array<CodePiece, 4> pieces_{};
+    std::size_t last_piece_ = 0, next_piece_ = 0;
+
+    MemoryReader stack_reader_, memory_reader_;
+};
+
+}  // namespace flamewire::unwind

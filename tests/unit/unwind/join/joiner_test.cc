@@ -1,0 +1,425 @@
+#include "unwind/join/joiner.h"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+
+using namespace flamewire::unwind;
+
+namespace {
+
+constexpr std::uint64_t ms = 1'000'000;
+constexpr std::uint64_t gap = 20 * ms;
+constexpr std::uint64_t top = 0x7fff'0000'0000;  // where the stack begins
+constexpr std::size_t depth = 1024;
+
+// A thread that calls, returns, and is seen through a copy of the innermost bytes of its stack, as the kernel makes it.
+struct Machine {
+    std::vector<Frame> frames;  // outermost first
+
+    Machine() { call(0x1000, 0); }
+    void call(std::uint64_t pc, std::uint64_t frame_bytes) {
+        Frame frame;
+        frame.pc = pc;
+        frame.sp = (frames.empty() ? top : frames.back().sp) - frame_bytes;
+        if (!frames.empty()) frames.back().return_address = true;
+        frame.found_by = FoundBy::rule;
+        frame.pc_at = frame.sp - 8;  // as x86's call leaves it
+        frames.push_back(frame);
+    }
+    void ret() {
+        frames.pop_back();
+        frames.back().return_address = false;
+    }
+    [[nodiscard]] std::vector<std::uint64_t> truth() const {
+        std::vector<std::uint64_t> pcs;
+        for (std::size_t i = frames.size(); i-- > 0;) pcs.push_back(frames[i].pc);
+        return pcs;
+    }
+    // What a walk over `bytes` of copy finds; false: it came to the root.
+    bool seen(std::uint64_t bytes, std::vector<Frame>& out) const {
+        out.clear();
+        const std::uint64_t end = frames.back().sp + bytes;
+        for (std::size_t i = frames.size(); i-- > 0;) {
+            out.push_back(frames[i]);
+            // The return address of a frame lies just below its caller's stack pointer.
+            if (i > 0 && frames[i - 1].sp > end) return true;
+        }
+        return false;
+    }
+};
+
+std::vector<std::uint64_t> pcs(const std::vector<Frame>& frames) {
+    std::vector<std::uint64_t> result;
+    for (const Frame& frame : frames) result.push_back(frame.pc);
+    return result;
+}
+
+struct Sampler {
+    explicit Sampler(bool looks = false) {
+        if (!looks) joiner.cannot_look();
+    }
+
+    Joiner joiner{gap};
+    std::uint64_t now = 1000 * ms;
+    std::vector<Frame> frames;
+
+    StopReason sample(const Machine& machine, std::uint64_t bytes, std::uint64_t thread = 1, std::uint64_t space = 1) {
+        now += ms;
+        const StopReason walked = machine.seen(bytes, frames) ? StopReason::truncated_copy : StopReason::root;
+        return joiner.join(thread, space, now, depth, frames, walked);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a descent that samples follow is shown whole at any depth") {
+    Machine machine;
+    Sampler sampler;
+    machine.call(0x2000, 64);
+    for (int level = 0; level < 500; ++level) {
+        machine.call(0x3000, 400);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        REQUIRE(pcs(sampler.frames) == machine.truth());
+    }
+    // 200,000 bytes deep; copies of 16 KiB reach 40 frames.
+    REQUIRE(sampler.joiner.counts().joined > 400);
+    REQUIRE(sampler.joiner.counts().truncated == 0);
+    REQUIRE(sampler.frames.back().found_by == FoundBy::joined);
+    REQUIRE(sampler.frames.front().found_by == FoundBy::rule);
+    for (int level = 0; level < 500; ++level) {
+        machine.ret();
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        REQUIRE(pcs(sampler.frames) == machine.truth());
+    }
+}
+
+TEST_CASE("callers that no sample showed are not made up") {
+    Machine machine;
+    Sampler sampler;
+    for (int level = 0; level < 100; ++level) machine.call(0x3000, 400);
+    REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
+    REQUIRE(sampler.frames.size() < 50);
+    REQUIRE(sampler.joiner.counts().truncated == 1);
+    // The first whole stack makes the next ones whole.
+    while (machine.frames.size() > 20) machine.ret();
+    REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+    for (int level = 0; level < 80; ++level) {
+        machine.call(0x3000, 400);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        REQUIRE(pcs(sampler.frames) == machine.truth());
+    }
+}
+
+TEST_CASE("a thread that came down another path to the same frames gets its own callers") {
+    Machine machine;
+    Sampler sampler;
+    const auto descend = [&](std::uint64_t caller) {
+        machine.call(caller, 128);
+        for (int level = 0; level < 200; ++level) {
+            machine.call(0x3000, 400);
+            (void)sampler.sample(machine, 16'384);
+            REQUIRE(pcs(sampler.frames) == machine.truth());
+        }
+        while (machine.frames.size() > 1) machine.ret();  // faster than any sample
+    };
+    for (int round = 0; round < 3; ++round) {
+        descend(0xaaaa);
+        descend(0xbbbb);
+    }
+    REQUIRE(sampler.joiner.counts().joined > 6 * 100);
+
+    SECTION("and none when samples are missing where it could have changed paths") {
+        machine.call(0xaaaa, 128);
+        for (int level = 0; level < 200; ++level) {
+            machine.call(0x3000, 400);
+            (void)sampler.sample(machine, 16'384);
+        }
+        while (machine.frames.size() > 1) machine.ret();
+        machine.call(0xbbbb, 128);
+        for (int level = 0; level < 200; ++level) machine.call(0x3000, 400);
+        SECTION("because they were lost") { sampler.joiner.samples_lost(); }
+        SECTION("because nothing was sampled for a while") { sampler.now += 2 * gap; }
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
+        REQUIRE(sampler.joiner.counts().ambiguous == 1);
+    }
+}
+
+TEST_CASE("a thread that was caught leaping is not believed where it could leap again") {
+    Machine machine;
+    const bool looks = GENERATE(false, true);
+    Sampler sampler(looks);
+    std::uint64_t wrong = 0;
+    const auto sampled = [&] {
+        const StopReason stop = sampler.sample(machine, 16'384);
+        if (stop == StopReason::root && pcs(sampler.frames) != machine.truth()) ++wrong;
+    };
+    for (int round = 0; round < 5; ++round) {
+        wrong = 0;
+        machine.call(0xaaaa, 128);
+        for (int level = 0; level < 200; ++level) {
+            machine.call(0x3000, 400);
+            sampled();
+        }
+        while (machine.frames.size() > 1) machine.ret();  // and down again elsewhere, all within a period
+        machine.call(0xbbbb, 128);
+        for (int level = 0; level < 200; ++level) machine.call(0x3000, 400);
+        for (int level = 0; level < 200; ++level) {
+            machine.ret();
+            sampled();
+        }
+        machine.ret();
+        // Of the first time samples alone tell nothing; with looks, nothing is believed before it is proven.
+        REQUIRE((wrong > 0) == (round == 0 && !looks));
+    }
+}
+
+TEST_CASE("a thread that was caught leaping is trusted only for ways longer than its leap") {
+    Machine machine;
+    Sampler sampler;
+    machine.call(0xaaaa, 128);
+    for (int level = 0; level < 42; ++level) {
+        machine.call(0x3000, 400);
+        (void)sampler.sample(machine, 16'384);
+    }
+    // Back to the root and down again between two samples: 41 frames out to the first one that has another caller, and
+    // 41 in.
+    while (machine.frames.size() > 1) machine.ret();
+    machine.call(0xbbbb, 128);
+    for (int level = 0; level < 42; ++level) machine.call(0x3000, 400);
+    // The copy reaches 40 frames, so the second of these samples shows the leap.
+    for (int level = 0; level < 2; ++level) {
+        machine.ret();
+        (void)sampler.sample(machine, 16'384);
+    }
+    REQUIRE(pcs(sampler.frames) == machine.truth());
+    const int frames_in = GENERATE(43, 44);
+    for (int level = 39; level < frames_in; ++level) machine.call(0x3000, 400);
+    // 39 frames out, and 43 or 44 in.
+    REQUIRE(sampler.sample(machine, 16'384) == (frames_in == 43 ? StopReason::truncated_copy : StopReason::root));
+    REQUIRE((frames_in == 43 || pcs(sampler.frames) == machine.truth()));
+}
+
+TEST_CASE("what memory holds ends what is remembered") {
+    Machine machine;
+    Sampler sampler(true);
+    std::vector<Joiner::Place> places;
+    machine.call(0xaaaa, 128);
+    for (int level = 0; level < 50; ++level) {
+        machine.call(0x3000, 400);
+        (void)sampler.sample(machine, 16'384);
+    }
+    REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);  // nothing is proven
+    for (int level = 0; level < 50; ++level) {
+        machine.ret();
+        (void)sampler.sample(machine, 16'384);
+    }
+    for (int level = 0; level < 100; ++level) {
+        machine.call(0x3000, 400);
+        (void)sampler.sample(machine, 16'384);
+    }
+    REQUIRE(sampler.joiner.to_look_at(8) == std::vector<std::uint64_t>{1});
+    sampler.joiner.places_of(1, 8, places);
+    REQUIRE(places.size() == 8);
+    REQUIRE((places[0].address == top - 8 && places[0].value == 0x1000));
+    REQUIRE((places[1].address == top - 128 - 8 && places[1].value == 0xaaaa));
+    REQUIRE((places[2].address == top - 528 - 8 && places[2].value == 0x3000));
+
+    SECTION("when it is the same, nothing changes") {
+        sampler.joiner.looked(1, sampler.now, places);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        REQUIRE(sampler.joiner.counts().looks == 1);
+    }
+    SECTION("from the moment of the look on") {
+        places[1].value = 0xbbbb;
+        sampler.joiner.looked(1, sampler.now + 2 * ms, places);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
+        REQUIRE(sampler.joiner.counts().refuted == 1);
+        // The frames inside of it have had two callers, and the thread went all the way between two samples: from now
+        // on it is not believed.
+        for (int level = 0; level < 100; ++level) machine.ret();
+        (void)sampler.sample(machine, 16'384);
+        for (int level = 0; level < 100; ++level) {
+            machine.call(0x3000, 400);
+            const StopReason expected = level < 40 ? StopReason::root : StopReason::truncated_copy;
+            REQUIRE(sampler.sample(machine, 16'384) == expected);
+        }
+    }
+    SECTION("unless the frame that was looked at is not remembered any more") {
+        for (int level = 0; level < 100; ++level) machine.ret();
+        machine.ret();
+        machine.call(0xcccc, 128);
+        (void)sampler.sample(machine, 16'384);
+        places[1].value = 0xcccc;
+        places.resize(2);
+        sampler.joiner.looked(1, sampler.now, places);
+        (void)sampler.sample(machine, 16'384);
+        REQUIRE(sampler.joiner.counts().refuted == 0);
+    }
+}
+
+TEST_CASE("a thread as fast as its stack is deep is believed after its memory was looked at") {
+    Machine machine;
+    Sampler sampler(true);
+    std::vector<Joiner::Place> places;
+    machine.call(0xaaaa, 128);
+    const auto descend = [&] {
+        while (machine.frames.size() > 2) machine.ret();
+        for (int level = 0; level < 3; ++level) machine.call(0x3000, 400);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        for (int level = 0; level < 200; ++level) machine.call(0x3000, 400);
+        (void)sampler.sample(machine, 16'384);
+        machine.frames.resize(5);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        for (int level = 0; level < 35; ++level) machine.call(0x3000, 400);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+        for (int level = 0; level < 20; ++level) machine.call(0x3000, 400);
+    };
+    descend();
+    descend();
+    for (int look = 0; look < 6; ++look) {
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
+        sampler.joiner.places_of(1, 1024, places);
+        REQUIRE(places.size() > 10);
+        sampler.joiner.looked(1, sampler.now, places);
+    }
+    sampler.joiner.looked(1, sampler.now + 2 * ms, places);
+    REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
+    REQUIRE(pcs(sampler.frames) == machine.truth());
+    SECTION("nor when it had changed by the next look") {
+        places[1].value = 0xbbbb;
+        sampler.joiner.looked(1, sampler.now + 9 * ms, places);
+        (void)sampler.sample(machine, 16'384);
+        REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
+        REQUIRE(sampler.joiner.counts().refuted == 0);
+    }
+    SECTION("where that is possible") {
+        Sampler other;
+        machine.frames.resize(5);
+        REQUIRE(other.sample(machine, 16'384) == StopReason::root);
+        for (int level = 0; level < 35; ++level) machine.call(0x3000, 400);
+        REQUIRE(other.sample(machine, 16'384) == StopReason::root);
+        for (int level = 0; level < 20; ++level) machine.call(0x3000, 400);
+        REQUIRE(other.sample(machine, 16'384) == StopReason::root);
+    }
+}
+
+TEST_CASE("the callers of what a handler on its own stack interrupted") {
+    Machine machine;
+    Sampler sampler;
+    machine.call(0x2000, 128);
+    machine.call(0x3000, 64);
+    machine.call(0x4000, 64);
+    (void)sampler.sample(machine, 16'384);
+    const std::uint64_t pc_at = top - 192 - 8;  // where the call in 0x3000 left its address
+    const auto last = sampler.joiner.last_called(1, 1, sampler.now + ms, pc_at);
+    REQUIRE(last);
+    REQUIRE(last->pc == 0x4000);
+    REQUIRE_FALSE(last->return_address);
+    // handler, the kernel's return from it, what was interrupted
+    std::vector<Frame> frames(3);
+    frames[0].sp = 0x1000;
+    frames[1].sp = 0x1100;
+    frames[2] = {.pc = 0x4040, .sp = top - 256, .found_by = FoundBy::signal};
+    SECTION("are those that were there just before") {
+        REQUIRE(sampler.joiner.with_callers(1, sampler.now + ms, pc_at, depth, frames) == StopReason::root);
+        REQUIRE(frames.size() == 6);
+        REQUIRE((frames[3].pc == 0x3000 && frames[4].pc == 0x2000 && frames[5].pc == 0x1000));
+        REQUIRE((frames[3].return_address && frames[3].found_by == FoundBy::joined));
+        REQUIRE(sampler.joiner.counts().joined == 1);
+    }
+    SECTION("up to the frame limit") {
+        REQUIRE(sampler.joiner.with_callers(1, sampler.now + ms, pc_at, 4, frames) == StopReason::max_depth);
+        REQUIRE(frames.size() == 4);
+    }
+    SECTION("unless nobody knows") {
+        CHECK_FALSE(sampler.joiner.last_called(1, 1, sampler.now + ms, pc_at - 8));
+        CHECK_FALSE(sampler.joiner.last_called(1, 1, sampler.now + ms, top - 256 - 8));  // nothing was inside of it
+        CHECK_FALSE(sampler.joiner.last_called(1, 1, sampler.now + 2 * gap, pc_at));
+        CHECK_FALSE(sampler.joiner.last_called(1, 2, sampler.now + ms, pc_at));
+        CHECK_FALSE(sampler.joiner.last_called(2, 1, sampler.now + ms, pc_at));
+        sampler.joiner.samples_lost();
+        CHECK_FALSE(sampler.joiner.last_called(1, 1, sampler.now + ms, pc_at));
+    }
+}
+
+TEST_CASE("what lies below a sample's stack pointer has ended") {
+    Machine machine;
+    Sampler sampler;
+    machine.call(0xaaaa, 128);
+    for (int level = 0; level < 100; ++level) {
+        machine.call(0x3000, 400);
+        (void)sampler.sample(machine, 16'384);
+    }
+    while (machine.frames.size() > 1) machine.ret();
+    (void)sampler.sample(machine, 16'384);  // at the very top
+    machine.call(0xbbbb, 128);
+    for (int level = 0; level < 100; ++level) machine.call(0x3000, 400);
+    REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
+}
+
+TEST_CASE("threads and address spaces have nothing to do with each other") {
+    Machine machine;
+    Sampler sampler;
+    for (int level = 0; level < 100; ++level) {
+        machine.call(0x3000, 400);
+        (void)sampler.sample(machine, 16'384, 1, 7);
+    }
+    REQUIRE(sampler.sample(machine, 16'384, 2, 7) == StopReason::truncated_copy);
+    REQUIRE(sampler.sample(machine, 16'384, 1, 8) == StopReason::truncated_copy);
+    sampler.joiner.forget(1);
+    REQUIRE(sampler.sample(machine, 16'384, 1, 8) == StopReason::truncated_copy);
+}
+
+TEST_CASE("a completed stack ends at the frame limit") {
+    Machine machine;
+    Joiner joiner{gap};
+    joiner.cannot_look();
+    std::vector<Frame> frames;
+    std::uint64_t now = 0;
+    StopReason stop = StopReason::root;
+    for (int level = 0; level < 100; ++level) {
+        machine.call(0x3000, 400);
+        const bool cut = machine.seen(16'384, frames);
+        stop = joiner.join(1, 1, now += ms, 64, frames, cut ? StopReason::truncated_copy : StopReason::root);
+    }
+    REQUIRE(stop == StopReason::max_depth);
+    REQUIRE(frames.size() == 64);
+}
+
+TEST_CASE("other stops are left alone") {
+    Joiner joiner{gap};
+    std::vector<Frame> frames(3);
+    for (std::size_t i = 0; i < frames.size(); ++i) frames[i].sp = 0x1000 + 64 * i;
+    for (const StopReason stop : {StopReason::no_map, StopReason::no_info, StopReason::bad_read, StopReason::max_depth,
+                                  StopReason::not_advancing, StopReason::chain_end})
+        REQUIRE(joiner.join(1, 1, ms, depth, frames, stop) == stop);
+    REQUIRE(frames.size() == 3);
+    std::vector<Frame> none;
+    REQUIRE(joiner.join(1, 1, ms, depth, none, StopReason::truncated_copy) == StopReason::truncated_copy);
+}
+
+TEST_CASE("memory stays within its limit whatever threads do") {
+    constexpr std::size_t limit = 256 << 10;
+    Joiner joiner{gap, limit};
+    std::mt19937 random(1);
+    std::vector<Frame> frames;
+    for (std::uint64_t round = 0; round < 2000; ++round) {
+        frames.resize(1 + random() % 2000);
+        for (std::size_t i = 0; i < frames.size(); ++i) {
+            frames[i].sp = 0x1000 + 32 * i;
+            frames[i].pc = random() % 64;
+        }
+        const std::uint64_t thread = random() % 500;
+        (void)joiner.join(thread, random() % 2, round * ms, depth, frames,
+                          random() % 2 == 0 ? StopReason::root : StopReason::truncated_copy);
+        if (round % 3 == 0) joiner.learn(thread, frames, frames.size() / 2);
+        // Of threads that are never seen again, too.
+        std::vector<Joiner::Place> places(random() % 1024 + 1);
+        for (std::size_t i = 0; i < places.size(); ++i) places[i] = {0x100000 - 32 * i, random() % 64};
+        joiner.looked(random() % 500, (round + random() % 3) * ms, places);
+    }
+    // The table of callers has a size of its own.
+    REQUIRE(joiner.memory_bytes() < limit + (256 << 10));
+}
