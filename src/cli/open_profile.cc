@@ -18,7 +18,7 @@
 #include "server/session/import_file.h"
 #include "server/session/label.h"
 #include "server/session/side_files.h"
-#include "symbol/debuginfod.h"
+#include "symbol/files/debuginfod.h"
 
 namespace flamewire::cli {
 namespace {

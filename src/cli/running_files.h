@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "symbol/module_identity.h"
+#include "symbol/types/module_identity.h"
 
 namespace flamewire::cli {
 

@@ -12,9 +12,9 @@
 #include "base/result.h"
 #include "profile/model.h"
 #include "profile/store.h"
-#include "symbol/module_identity.h"
-#include "symbol/module_report.h"
-#include "symbol/source_frames.h"
+#include "symbol/types/module_identity.h"
+#include "symbol/types/module_report.h"
+#include "symbol/types/source_frames.h"
 
 namespace flamewire::profile {
 

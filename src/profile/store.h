@@ -19,8 +19,8 @@
 #include "profile/marks.h"
 #include "profile/model.h"
 #include "profile/thread_times.h"
-#include "symbol/module_identity.h"
-#include "symbol/source_frames.h"
+#include "symbol/types/module_identity.h"
+#include "symbol/types/source_frames.h"
 #include "wire/batch.h"
 
 namespace flamewire::profile {

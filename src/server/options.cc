@@ -10,7 +10,7 @@
 
 #include "secure/this_machine.h"
 #include "server/source/toolchain.h"
-#include "symbol/debuginfod.h"
+#include "symbol/files/debuginfod.h"
 
 namespace flamewire::server {
 namespace {

@@ -5,10 +5,10 @@
 #include <sys/utsname.h>
 
 #include "symbol/demangle.h"
-#include "symbol/kernel.h"
-#include "symbol/map_lookup.h"
-#include "symbol/plt.h"
-#include "symbol/vdso.h"
+#include "symbol/files/map_lookup.h"
+#include "symbol/files/plt.h"
+#include "symbol/files/vdso.h"
+#include "symbol/kernel/kernel.h"
 
 namespace flamewire::symbol {
 

@@ -7,13 +7,13 @@
 #include <optional>
 #include <vector>
 
-#include "symbol/dwarf_index.h"
-#include "symbol/go_functions.h"
-#include "symbol/kernel_modules.h"
-#include "symbol/locate.h"
-#include "symbol/string_pool.h"
-#include "symbol/symbol_table.h"
+#include "symbol/dwarf/dwarf_index.h"
+#include "symbol/dwarf/go_functions.h"
+#include "symbol/files/locate.h"
+#include "symbol/files/symbol_table.h"
+#include "symbol/kernel/kernel_modules.h"
 #include "symbol/symbolizer.h"
+#include "symbol/types/string_pool.h"
 
 namespace flamewire::symbol {
 

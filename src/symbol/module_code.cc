@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "base/path.h"
-#include "symbol/code_marks.h"
 #include "symbol/demangle.h"
-#include "symbol/disassembly.h"
+#include "symbol/disassembly/disassembly.h"
+#include "symbol/files/code_marks.h"
 #include "symbol/module.h"
 
 namespace flamewire::symbol {

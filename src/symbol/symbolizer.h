@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "symbol/code_bytes.h"
-#include "symbol/config.h"
-#include "symbol/module_identity.h"
-#include "symbol/module_report.h"
-#include "symbol/source_frames.h"
+#include "symbol/types/code_bytes.h"
+#include "symbol/types/config.h"
+#include "symbol/types/module_identity.h"
+#include "symbol/types/module_report.h"
+#include "symbol/types/source_frames.h"
 
 namespace flamewire::symbol {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "symbol/line_program.h"
+#include "symbol/dwarf/line_program.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace flamewire;

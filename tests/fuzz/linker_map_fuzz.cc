@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "symbol/linker_map.h"
+#include "symbol/files/linker_map.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto map = flamewire::symbol::parse_linker_map({reinterpret_cast<const char*>(data), size});

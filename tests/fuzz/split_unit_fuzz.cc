@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "symbol/split_ranges.h"
-#include "symbol/split_unit.h"
+#include "symbol/dwarf/split_ranges.h"
+#include "symbol/dwarf/split_unit.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace flamewire;

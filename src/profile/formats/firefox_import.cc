@@ -13,7 +13,7 @@
 #include "profile/formats/firefox_profile.h"
 #include "profile/formats/json_slabs.h"
 #include "profile/formats/timed_frames.h"
-#include "symbol/object_file.h"
+#include "symbol/files/object_file.h"
 
 namespace flamewire::profile {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 #include "profile/formats/recording_builder.h"
-#include "symbol/module_identity.h"
+#include "symbol/types/module_identity.h"
 #include "wire/batch.h"
 
 namespace flamewire::profile {

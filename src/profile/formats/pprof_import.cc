@@ -16,7 +16,7 @@
 #include "profile/formats/import_names.h"
 #include "profile/formats/pprof.h"
 #include "profile/formats/pprof_messages.h"
-#include "symbol/code_file.h"
+#include "symbol/files/code_file.h"
 
 namespace flamewire::profile {
 namespace {

@@ -12,7 +12,7 @@
 #include "profile/code_heat.h"
 #include "profile/query.h"
 #include "server/http/session_view.h"
-#include "symbol/disassembly.h"
+#include "symbol/disassembly/disassembly.h"
 #include "symbol/symbolizer.h"
 
 namespace flamewire::server {

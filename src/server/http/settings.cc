@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "symbol/map_lookup.h"
+#include "symbol/files/map_lookup.h"
 
 namespace flamewire::server {
 namespace fs = std::filesystem;

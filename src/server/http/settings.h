@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "server/source/source_lookup.h"
-#include "symbol/config.h"
+#include "symbol/types/config.h"
 
 namespace flamewire::server {
 

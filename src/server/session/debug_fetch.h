@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "server/session/session.h"
-#include "symbol/debuginfod.h"
-#include "symbol/module_identity.h"
+#include "symbol/files/debuginfod.h"
+#include "symbol/types/module_identity.h"
 
 namespace flamewire::symbol {
 class Symbolizer;

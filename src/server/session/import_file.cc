@@ -19,7 +19,7 @@
 #include "server/session/archive.h"
 #include "server/session/heap_use.h"
 #include "server/session/unpack.h"
-#include "symbol/locate.h"
+#include "symbol/files/locate.h"
 #include "wire/session_scan.h"
 
 namespace flamewire::server {

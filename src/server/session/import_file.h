@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "profile/formats/import.h"
 #include "server/session/session.h"
-#include "symbol/config.h"
+#include "symbol/types/config.h"
 
 namespace flamewire::server {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "symbol/module_identity.h"
+#include "symbol/types/module_identity.h"
 #include "wire/module_chunk.h"
 
 namespace flamewire::server {

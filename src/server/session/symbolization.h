@@ -7,7 +7,7 @@
 #include <string>
 
 #include "server/session/catalog.h"
-#include "symbol/config.h"
+#include "symbol/types/config.h"
 
 namespace asio {
 class thread_pool;  // NOLINT(readability-identifier-naming)

@@ -7,7 +7,7 @@
 #include <iostream>
 #include <limits>
 
-#include "symbol/disassembly.h"
+#include "symbol/disassembly/disassembly.h"
 #include "symbol/symbolizer.h"
 
 using namespace flamewire::symbol;

@@ -9,8 +9,8 @@
 #include "recording.h"
 #include "server/http/disasm_answers.h"
 #include "server/session/session.h"
-#include "symbol/config.h"
 #include "symbol/symbolizer.h"
+#include "symbol/types/config.h"
 
 using namespace flamewire;
 using namespace flamewire::server;

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "elf/elf_file.h"
-#include "symbol/kernel.h"
+#include "symbol/kernel/kernel.h"
 
 namespace flamewire::profile::perf_data {
 namespace {

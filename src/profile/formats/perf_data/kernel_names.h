@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "profile/formats/recording_builder.h"
-#include "symbol/symbol_table.h"
+#include "symbol/files/symbol_table.h"
 
 namespace flamewire::profile::perf_data {
 

@@ -15,7 +15,7 @@
 #include "profile/formats/import.h"
 #include "profile/formats/perf_data/header.h"
 #include "profile/formats/perf_data/side_records.h"
-#include "symbol/code_file.h"
+#include "symbol/files/code_file.h"
 #include "unwind/tables/code_map.h"
 
 namespace flamewire::profile::perf_data {

@@ -9,7 +9,7 @@
 #include "profile/formats/import.h"
 #include "profile/formats/perf_data/header.h"
 #include "profile/formats/perf_data/processes.h"
-#include "symbol/perf_map.h"
+#include "symbol/files/perf_map.h"
 
 namespace flamewire::profile::perf_data {
 
