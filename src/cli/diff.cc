@@ -1,4 +1,4 @@
-#include "profile/diff.h"
+#include "profile/query/diff.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -15,8 +15,8 @@
 #include "cli/profile_text.h"
 #include "cli/terminal.h"
 #include "cli/view_options.h"
-#include "profile/accumulate.h"
 #include "profile/formats/collapsed_import.h"
+#include "profile/query/accumulate.h"
 #include "server/session/json_writer.h"
 
 namespace flamewire::cli {

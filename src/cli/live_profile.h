@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "profile/store.h"
+#include "profile/store/store.h"
 #include "wire/session_file.h"
 
 namespace flamewire::symbol {

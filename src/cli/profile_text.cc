@@ -9,8 +9,8 @@
 #include "base/decimal.h"
 #include "base/utf8.h"
 #include "cli/numbers.h"
-#include "profile/accumulate.h"
 #include "profile/formats/text.h"
+#include "profile/query/accumulate.h"
 
 namespace flamewire::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "cli/terminal.h"
-#include "profile/grouping.h"
-#include "profile/query.h"
+#include "profile/query/grouping.h"
+#include "profile/query/query.h"
 #include "server/http/view.h"
 #include "server/session/session_info.h"
 

@@ -8,8 +8,8 @@
 
 #include "cli/numbers.h"
 #include "cli/profile_text.h"
-#include "profile/accumulate.h"
-#include "profile/query.h"
+#include "profile/query/accumulate.h"
+#include "profile/query/query.h"
 #include "server/http/module_answers.h"
 
 namespace flamewire::cli {

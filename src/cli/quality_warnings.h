@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "profile/store.h"
+#include "profile/store/store.h"
 #include "server/http/view.h"
 #include "server/session/session_info.h"
 #include "symbol/module.h"

@@ -13,7 +13,7 @@
 #include "cli/view_options.h"
 #include "counters/sched_table.h"
 #include "profile/formats/json.h"
-#include "profile/thread_states.h"
+#include "profile/query/thread_states.h"
 #include "server/http/profile_answers.h"
 
 namespace flamewire::cli {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "profile/store.h"
+#include "profile/store/store.h"
 
 namespace flamewire::cli {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/cgroup_path.h"
-#include "profile/query.h"
+#include "profile/query/query.h"
 
 namespace flamewire::cli {
 

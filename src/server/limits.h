@@ -1,5 +1,5 @@
 // What the server takes from others at most, in one place: agents, browsers, recordings. Other rooms have their own:
-// wire/batch.h and wire/frame.h (what one frame may be), profile/store.h (what one session may keep in memory). All of
+// wire/batch.h and wire/frame.h (what one frame may be), profile/store/store.h (what one session may keep in memory). All of
 // them are listed in docs/limits.md, which unit_limits makes out of the constants. Whoever refuses something because of
 // one counts it here, and /metrics shows how often.
 #pragma once

@@ -28,12 +28,12 @@ def test_allowed_includes(path, included):
 @pytest.mark.parametrize("path, included", [
     ("base/file.cc", "wire/frame.h"),
     ("agent/recorder.cc", "symbol/symbolizer.h"),
-    ("agent/options.cc", "profile/store.h"),
+    ("agent/options.cc", "profile/store/store.h"),
     ("server/server.cc", "agent/options.h"),
     ("server/session/session.cc", "server/http/api.h"),
-    ("profile/store.cc", "profile/formats/perf_data/header.h"),
+    ("profile/store/store.cc", "profile/formats/perf_data/header.h"),
     ("agent/process/maps.cc", "agent/perf/ring.h"),
-    ("profile/call_tree.cc", "elf/elf_file.h"),
+    ("profile/query/call_tree.cc", "elf/elf_file.h"),
 ])
 def test_forbidden_includes(path, included):
     found = layers.forbidden(path, ["base/result.h", included])

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "profile/formats/import.h"
-#include "profile/store.h"
+#include "profile/store/store.h"
 
 namespace flamewire::profile {
 

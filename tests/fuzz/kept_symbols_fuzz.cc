@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "profile/kept_symbols.h"
+#include "profile/symbols/kept_symbols.h"
 #include "wire/frame.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "profile/formats/json_shape.h"
-#include "profile/string_table.h"
+#include "profile/store/string_table.h"
 
 namespace flamewire::profile::chrome {
 

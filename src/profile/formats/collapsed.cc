@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "profile/accumulate.h"
-#include "profile/grouping.h"
+#include "profile/query/accumulate.h"
+#include "profile/query/grouping.h"
 
 namespace flamewire::profile {
 

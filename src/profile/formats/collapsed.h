@@ -6,9 +6,9 @@
 #include <string>
 
 #include "profile/formats/export_limit.h"
-#include "profile/grouping.h"
-#include "profile/model.h"
-#include "profile/store.h"
+#include "profile/query/grouping.h"
+#include "profile/store/model.h"
+#include "profile/store/store.h"
 
 namespace flamewire::profile {
 

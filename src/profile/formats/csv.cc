@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "profile/formats/json.h"
 #include "profile/formats/text.h"
-#include "profile/query.h"
+#include "profile/query/query.h"
 
 namespace flamewire::profile {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "profile/grouping.h"
-#include "profile/model.h"
-#include "profile/store.h"
+#include "profile/query/grouping.h"
+#include "profile/store/model.h"
+#include "profile/store/store.h"
 
 namespace flamewire::profile {
 

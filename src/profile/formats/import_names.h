@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "profile/formats/recording_builder.h"
-#include "profile/model.h"
+#include "profile/store/model.h"
 #include "wire/batch.h"
 
 namespace flamewire::profile {

@@ -5,7 +5,7 @@
 #include "base/cgroup_path.h"
 #include "profile/formats/json_put.h"
 #include "profile/formats/thread_samples.h"
-#include "profile/query.h"
+#include "profile/query/query.h"
 
 namespace flamewire::profile {
 

@@ -9,8 +9,8 @@
 
 #include "base/result.h"
 #include "profile/formats/export_limit.h"
-#include "profile/model.h"
-#include "profile/store.h"
+#include "profile/store/model.h"
+#include "profile/store/store.h"
 
 namespace flamewire::profile {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "profile/model.h"
+#include "profile/store/model.h"
 
 namespace flamewire::profile {
 

@@ -12,8 +12,8 @@
 #include "profile/formats/perf_script_lines.h"
 #include "profile/formats/perf_script_words.h"
 #include "profile/formats/perf_stat_text.h"
-#include "profile/id_index.h"
-#include "profile/string_table.h"
+#include "profile/store/id_index.h"
+#include "profile/store/string_table.h"
 
 namespace flamewire::profile {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/cgroup_path.h"
-#include "profile/accumulate.h"
 #include "profile/formats/gzip.h"
+#include "profile/query/accumulate.h"
 
 namespace flamewire::profile {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/radix_sort.h"
-#include "profile/model.h"
+#include "profile/store/model.h"
 
 namespace flamewire::profile {
 namespace {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "profile/id_index.h"
-#include "profile/model.h"
-#include "profile/string_table.h"
+#include "profile/store/id_index.h"
+#include "profile/store/model.h"
+#include "profile/store/string_table.h"
 #include "wire/batch.h"
 
 namespace flamewire::profile {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/utf8.h"
-#include "profile/accumulate.h"
 #include "profile/formats/text.h"
-#include "profile/query.h"
+#include "profile/query/accumulate.h"
+#include "profile/query/query.h"
 
 namespace flamewire::profile {
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "profile/accumulate.h"
-#include "profile/store.h"
+#include "profile/query/accumulate.h"
+#include "profile/store/store.h"
 
 namespace flamewire::profile {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "profile/query.h"
+#include "profile/query/query.h"
 #include "server/http/view.h"
 #include "server/session/json_writer.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "counters/derive.h"
-#include "profile/store.h"
+#include "profile/store/store.h"
 #include "server/http/request.h"
 #include "server/session/session.h"
 

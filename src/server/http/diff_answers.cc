@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "profile/diff.h"
 #include "profile/formats/json.h"
+#include "profile/query/diff.h"
 #include "server/http/flamegraph.h"
 #include "server/http/profile_answers.h"
 #include "server/http/view.h"

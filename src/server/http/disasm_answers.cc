@@ -9,8 +9,8 @@
 #include <unordered_map>
 
 #include "base/hex.h"
-#include "profile/code_heat.h"
-#include "profile/query.h"
+#include "profile/query/code_heat.h"
+#include "profile/query/query.h"
 #include "server/http/session_view.h"
 #include "symbol/disassembly/disassembly.h"
 #include "symbol/symbolizer.h"

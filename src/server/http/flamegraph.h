@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include "profile/grouping.h"
-#include "profile/query.h"
+#include "profile/query/grouping.h"
+#include "profile/query/query.h"
 #include "server/http/view.h"
 #include "server/session/json_writer.h"
 

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <list>
 
-#include "profile/interruption.h"
+#include "profile/store/interruption.h"
 #include "server/http/acceptor.h"
 #include "server/http/access.h"
 #include "server/http/assets.h"

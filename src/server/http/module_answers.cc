@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "elf/elf_file.h"
-#include "profile/query.h"
+#include "profile/query/query.h"
 #include "server/http/session_view.h"
 #include "wire/control.h"
 

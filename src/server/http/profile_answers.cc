@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "profile/formats/export.h"
-#include "profile/query.h"
+#include "profile/query/query.h"
 #include "server/http/session_view.h"
 
 namespace flamewire::server {

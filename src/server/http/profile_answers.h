@@ -2,7 +2,7 @@
 // request; errors come back as answers of the one error shape.
 #pragma once
 
-#include "profile/query.h"
+#include "profile/query/query.h"
 #include "server/http/request.h"
 #include "server/session/debug_fetch.h"
 #include "server/session/session.h"

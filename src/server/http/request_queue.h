@@ -12,7 +12,7 @@
 #include <map>
 #include <string>
 
-#include "profile/interruption.h"
+#include "profile/store/interruption.h"
 
 namespace flamewire::server {
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <unordered_map>
 
-#include "profile/code_heat.h"
-#include "profile/query.h"
+#include "profile/query/code_heat.h"
+#include "profile/query/query.h"
 #include "server/http/flamegraph.h"
 #include "server/http/profile_answers.h"
 #include "server/http/view.h"

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "base/cgroup_path.h"
-#include "profile/query.h"
-#include "profile/thread_cpu.h"
-#include "profile/thread_states.h"
+#include "profile/query/query.h"
+#include "profile/query/thread_cpu.h"
+#include "profile/query/thread_states.h"
 #include "server/http/profile_answers.h"
 #include "server/http/session_view.h"
 #include "wire/control.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "profile/query.h"
+#include "profile/query/query.h"
 #include "server/http/session_view.h"
 
 namespace flamewire::server {

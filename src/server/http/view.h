@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "profile/model.h"
-#include "profile/store.h"
+#include "profile/store/model.h"
+#include "profile/store/store.h"
 #include "server/http/request.h"
 
 namespace flamewire::server {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "profile/kept_symbols.h"
+#include "profile/symbols/kept_symbols.h"
 #include "server/session/scratch_file.h"
 #include "server/session/side_files.h"
 

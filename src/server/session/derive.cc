@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/file.h"
-#include "profile/gap_repair.h"
-#include "profile/kept_symbols.h"
-#include "profile/recording_copy.h"
+#include "profile/store/gap_repair.h"
+#include "profile/store/recording_copy.h"
+#include "profile/symbols/kept_symbols.h"
 #include "server/session/kept_sources.h"
 #include "server/session/sequence.h"
 #include "server/session/side_files.h"

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hex.h"
-#include "profile/query.h"
-#include "profile/tables.h"
+#include "profile/query/query.h"
+#include "profile/store/tables.h"
 #include "server/limits.h"
 #include "wire/control.h"
 

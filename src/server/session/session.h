@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "profile/gap_repair.h"
-#include "profile/kept_symbols.h"
-#include "profile/store.h"
+#include "profile/store/gap_repair.h"
+#include "profile/store/store.h"
+#include "profile/symbols/kept_symbols.h"
 #include "server/session/fair_shared_mutex.h"
 #include "server/session/file_damage.h"
 #include "server/session/health_history.h"

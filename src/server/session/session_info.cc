@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "profile/query.h"
+#include "profile/query/query.h"
 #include "wire/control.h"
 
 namespace flamewire::server {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "profile/store.h"
+#include "profile/store/store.h"
 #include "server/session/json_writer.h"
 #include "server/session/label.h"
 #include "server/session/unwinding.h"

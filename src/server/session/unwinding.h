@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "profile/store.h"
+#include "profile/store/store.h"
 #include "server/session/json_writer.h"
 
 namespace flamewire::server {

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "base/file.h"
-#include "profile/code_heat.h"
-#include "profile/query.h"
+#include "profile/query/code_heat.h"
+#include "profile/query/query.h"
 #include "server/session/kept_sources.h"
 #include "server/session/side_files.h"
 

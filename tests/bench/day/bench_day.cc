@@ -17,7 +17,7 @@
 #include <random>
 
 #include "../figure.h"
-#include "profile/tables.h"
+#include "profile/store/tables.h"
 #include "recorded_day.h"
 #include "server/http/counter_answers.h"
 #include "server/http/health_answers.h"

@@ -14,7 +14,7 @@
 #include "profile/formats/collapsed.h"
 #include "profile/formats/json.h"
 #include "profile/formats/svg.h"
-#include "profile/query.h"
+#include "profile/query/query.h"
 #include "synthetic_program.h"
 
 namespace flamewire::bench {

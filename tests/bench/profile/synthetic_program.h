@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "profile/store.h"
+#include "profile/store/store.h"
 #include "wire/batch.h"
 
 namespace flamewire::bench {

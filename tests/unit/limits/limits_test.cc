@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/growth.h"
 #include "profile/formats/export_limit.h"
-#include "profile/store.h"
+#include "profile/store/store.h"
 #include "secure/attempts.h"
 #include "server/http/access.h"
 #include "server/http/request.h"

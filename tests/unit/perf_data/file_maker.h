@@ -14,8 +14,8 @@
 #include "profile/formats/collapsed.h"
 #include "profile/formats/import.h"
 #include "profile/formats/perf_data/perf_data_import.h"
-#include "profile/functions.h"
-#include "profile/tables.h"
+#include "profile/store/functions.h"
+#include "profile/store/tables.h"
 
 namespace flamewire::profile::perf_data {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "profile/query.h"
-#include "profile/store.h"
+#include "profile/query/query.h"
+#include "profile/store/store.h"
 #include "wire/batch.h"
 
 namespace flamewire::profile {

@@ -11,8 +11,8 @@
 #include "profile/formats/firefox.h"
 #include "profile/formats/recording_builder.h"
 #include "profile/formats/speedscope.h"
-#include "profile/functions.h"
-#include "profile/tables.h"
+#include "profile/store/functions.h"
+#include "profile/store/tables.h"
 
 namespace flamewire::profile {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "profile/formats/collapsed.h"
 #include "profile/formats/import.h"
-#include "profile/tables.h"
+#include "profile/store/tables.h"
 
 namespace flamewire::profile {
 

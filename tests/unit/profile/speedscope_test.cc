@@ -8,7 +8,7 @@
 #include "batch_maker.h"
 #include "imported.h"
 #include "profile/formats/json_shape.h"
-#include "profile/query.h"
+#include "profile/query/query.h"
 
 namespace flamewire::profile {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "profile/formats/perf_data/told_names.h"
-#include "profile/tables.h"
+#include "profile/store/tables.h"
 
 namespace flamewire::profile::perf_data {
 

@@ -11,7 +11,7 @@
 
 #include "profile/formats/perf_data/export_addresses.h"
 #include "profile/formats/perf_data/output.h"
-#include "profile/tables.h"
+#include "profile/store/tables.h"
 
 namespace flamewire::profile::perf_data {
 

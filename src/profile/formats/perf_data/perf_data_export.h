@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "profile/model.h"
-#include "profile/store.h"
+#include "profile/store/model.h"
+#include "profile/store/store.h"
 
 namespace flamewire::profile::perf_data {
 

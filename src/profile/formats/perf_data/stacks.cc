@@ -5,7 +5,7 @@
 
 #include "profile/formats/import_names.h"
 #include "profile/formats/perf_data/layout.h"
-#include "profile/id_index.h"
+#include "profile/store/id_index.h"
 #include "unwind/frame/linux_registers.h"
 #include "unwind/walk/branch_stack.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "profile/model.h"
+#include "profile/store/model.h"
 
 namespace flamewire::profile::perf_data {
 

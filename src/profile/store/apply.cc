@@ -1,0 +1,390 @@
+// A batch into the tables. First everything is checked, then everything is applied: a batch of a broken or hostile
+// agent changes nothing.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "profile/store/changes.h"
+#include "profile/store/coarsen.h"
+#include "profile/store/tables.h"
+
+namespace flamewire::profile {
+
+namespace {
+
+// Far above what kernels and unwinders record; bounds every walk from a leaf to the root.
+// Room above every time, so that the end of a coarse bucket is still a number: 292 years of uptime.
+constexpr std::uint64_t max_time_ns = std::numeric_limits<std::uint64_t>::max() / 2;
+constexpr std::size_t max_notices = 1'000;
+constexpr std::size_t max_notice_bytes = 1'000;  // of each of its texts
+constexpr std::size_t max_about_bytes = 4'096;   // of each text of a recording
+constexpr std::size_t max_about_pids = 65'536;
+constexpr std::size_t max_why_bytes = 500;  // one sentence
+
+// Ids below these exist once the batch is applied.
+struct Bounds {
+    std::size_t strings = 0, modules = 0, locations = 0, stacks = 0, processes = 0, threads = 0, events = 0;
+};
+
+// Threads begin and end too often to be marked one by one, and a new name is no event of its own.
+std::optional<MarkKind> mark_of(wire::LifecycleKind kind) {
+    switch (kind) {
+        case wire::LifecycleKind::fork:
+            return MarkKind::begin;
+        case wire::LifecycleKind::exec:
+            return MarkKind::exec;
+        case wire::LifecycleKind::exit:
+            return MarkKind::exit;
+        case wire::LifecycleKind::comm:
+            break;
+    }
+    return std::nullopt;
+}
+
+// These losses make no gap on the time axis: the samples are in the profile, with a frame that marks the flaw. For
+// unknown thread states, the lost samples mark the gap.
+bool is_shown(wire::LossReason reason) {
+    return reason == wire::LossReason::stack_truncated || reason == wire::LossReason::unknown_process ||
+           reason == wire::LossReason::time_coarsened || reason == wire::LossReason::thread_state_unknown;
+}
+
+std::unexpected<Error> bad(std::string_view what) {
+    return fail(ErrorCode::invalid, fmt::format("the batch is inconsistent: {}", what));
+}
+
+// Size of a table after a batch that adds `added` entries from `base` on.
+Result<std::size_t> size_after(std::string_view table, std::size_t size, wire::Id base, std::size_t added) {
+    if (added == 0) return size;
+    if (base == 0 || base > size) return bad(fmt::format("{} start at id {}, but {} is next", table, base, size));
+    if (added > std::numeric_limits<wire::Id>::max() - base) return bad(fmt::format("too many {}", table));
+    return std::max(size, base + added);
+}
+
+Result<Bounds> bounds_after(const wire::Batch& batch, const EpochMaps& maps) {
+    Bounds bounds;
+    bounds.strings = TRY(size_after("strings", maps.strings.size(), batch.string_base, batch.strings.size()));
+    bounds.modules = TRY(size_after("modules", maps.modules.size(), batch.module_base, batch.modules.size()));
+    bounds.locations = TRY(size_after("locations", maps.locations.size(), batch.location_base, batch.locations.size()));
+    bounds.stacks = TRY(size_after("stacks", maps.stacks.size(), batch.stack_base, batch.stacks.size()));
+    bounds.processes = TRY(size_after("processes", maps.processes.size(), batch.process_base, batch.processes.size()));
+    bounds.threads = TRY(size_after("threads", maps.threads.size(), batch.thread_base, batch.threads.size()));
+    bounds.events = TRY(size_after("events", maps.events.size(), batch.event_base, batch.events.size()));
+    return bounds;
+}
+
+Result<bool> check_entries(const wire::Batch& batch, const Bounds& bounds) {
+    for (const wire::Module& module : batch.modules)
+        if (module.path >= bounds.strings) return bad("a module's path");
+    for (const wire::Location& location : batch.locations)
+        if (location.module >= bounds.modules || location.name >= bounds.strings || location.file >= bounds.strings)
+            return bad("a location's module, name or file");
+    for (const wire::Process& process : batch.processes)
+        for (const wire::Id text :
+             {process.comm, process.exe, process.command_line, process.cgroup, process.container_id})
+            if (text >= bounds.strings) return bad("a process's text");
+    for (const wire::Thread& thread : batch.threads)
+        if (thread.process >= bounds.processes || thread.comm >= bounds.strings)
+            return bad("a thread's process or name");
+    for (const wire::Event& event : batch.events)
+        if (event.name == 0 || event.name >= bounds.strings || event.unit >= bounds.strings)
+            return bad("an event's name or unit");
+    return true;
+}
+
+// Parents before children, and no stack deeper than the limit.
+Result<bool> check_stacks(const wire::Batch& batch, const EpochMaps& maps, const Bounds& bounds,
+                          std::span<const std::uint16_t> known_depth) {
+    const std::size_t known = maps.stacks.size();
+    std::vector<std::uint16_t> added;
+    added.reserve(bounds.stacks - known);
+    for (std::size_t i = 0; i < batch.stacks.size(); ++i) {
+        const wire::StackNode& node = batch.stacks[i];
+        const std::size_t id = batch.stack_base + i;
+        if (id < known) continue;
+        if (node.parent >= id) return bad("a stack node comes before its parent");
+        if (node.location == 0 || node.location >= bounds.locations) return bad("a stack node's location");
+        const std::uint32_t depth =
+            (node.parent < known ? known_depth[maps.stacks[node.parent]] : added[node.parent - known]) + 1U;
+        if (depth > max_stack_depth) return bad("a stack is too deep");
+        added.push_back(static_cast<std::uint16_t>(depth));
+    }
+    return true;
+}
+
+Result<bool> check_rows(const wire::Batch& batch, const Bounds& bounds) {
+    if (!batch.rows.empty() && batch.bucket_ns == 0) return bad("the bucket width");
+    for (const wire::Row& row : batch.rows) {
+        if (row.event == 0 || row.event >= bounds.events) return bad("a row's event");
+        if (row.thread >= bounds.threads) return bad("a row's thread");
+        if (row.stack >= bounds.stacks) return bad("a row's stack");
+        if (row.bucket >= max_time_ns / batch.bucket_ns) return bad("a row's time");
+    }
+    return true;
+}
+
+Result<bool> check_rest(const wire::Batch& batch, const Bounds& bounds) {
+    for (const wire::Lifecycle& entry : batch.lifecycle)
+        if (entry.thread >= bounds.threads || entry.comm >= bounds.strings) return bad("a lifecycle event's thread");
+    for (const wire::Loss& loss : batch.losses)
+        if (loss.event >= bounds.events) return bad("a loss's event");
+    for (const wire::Symbol& symbol : batch.symbols)
+        if (symbol.module == 0 || symbol.module >= bounds.modules || symbol.name >= bounds.strings)
+            return bad("a symbol's module or name");
+    for (const wire::CounterReading& reading : batch.counters) {
+        if (reading.end_ns > max_time_ns) return bad("the time of a reading");
+        for (const wire::CounterValue& value : reading.values)
+            if (value.name == 0 || value.name >= bounds.strings || value.unit >= bounds.strings ||
+                value.part >= bounds.strings || value.thread >= bounds.threads)
+                return bad("a counter's name, unit, part or thread");
+    }
+    for (const wire::ThreadTimes& times : batch.thread_times)
+        if (times.thread == 0 || times.thread >= bounds.threads || times.end_ns > max_time_ns)
+            return bad("what a thread did");
+    for (const wire::ProcessUnwind& unwind : batch.unwinds)
+        if (unwind.process == 0 || unwind.process >= bounds.processes) return bad("the process of some stacks");
+    return true;
+}
+
+// Its texts are copied for every reader.
+wire::Recording bounded(wire::Recording recording) {
+    for (std::string* text : {&recording.target, &recording.host, &recording.arch, &recording.kernel_release,
+                              &recording.agent_version, &recording.boot_id, &recording.unwind})
+        if (text->size() > max_about_bytes) text->resize(max_about_bytes);
+    if (recording.pids.size() > max_about_pids) recording.pids.resize(max_about_pids);
+    return recording;
+}
+
+}  // namespace
+
+Result<bool> Store::Tables::validate(const wire::Batch& batch, const EpochMaps& maps) const {
+    const Bounds bounds = TRY(bounds_after(batch, maps));
+    (void)TRY(check_entries(batch, bounds));
+    (void)TRY(check_stacks(batch, maps, bounds, stack_depth));
+    (void)TRY(check_rows(batch, bounds));
+    return check_rest(batch, bounds);
+}
+
+bool Store::Tables::apply(const wire::Batch& batch) {
+    const std::size_t threads_before = threads.size();
+    count_beside_frames();
+    apply_tables(batch);
+    apply_symbols(batch);
+    const bool state_changed = apply_state(batch);
+    apply_rows(batch);
+    enforce_limits();
+    full = memory_bytes() - rows.memory_bytes() > limits.max_table_bytes;
+    const bool changed = state_changed || !batch.rows.empty() || !batch.symbols.empty() || !batch.lifecycle.empty() ||
+                         !batch.events.empty() || threads.size() != threads_before;
+    if (changed) ++version;
+    return changed;
+}
+
+// Appends the own ids of the entries that are new in this epoch.
+template <class Entry, class Intern>
+static void extend_map(std::vector<std::uint32_t>& map, wire::Id base, const std::vector<Entry>& entries,
+                       Intern intern) {
+    for (std::size_t i = entries.empty() ? 0 : map.size() - base; i < entries.size(); ++i)
+        map.push_back(intern(entries[i]));
+}
+
+void Store::Tables::apply_tables(const wire::Batch& batch) {
+    EpochMaps& maps = epoch;
+    extend_map(maps.strings, batch.string_base, batch.strings,
+               [&](const std::string& text) { return strings.intern(text); });
+    if (batch.recording) {
+        const bool changed = recording && batch.recording->changed_ns > recording->changed_ns;
+        if (changed && batch.recording->changed_ns <= max_time_ns && batch.recording->gap_ns <= max_time_ns)
+            marks.add({.kind = MarkKind::change,
+                       .start_ns = batch.recording->changed_ns,
+                       .end_ns = batch.recording->changed_ns + batch.recording->gap_ns,
+                       .name = strings.intern(what_changed(*recording, *batch.recording))});
+        recording = bounded(*batch.recording);
+        for (Module& module : modules)
+            if (module.identity.kind == symbol::ModuleKind::kernel) module.identity.boot_id = recording->boot_id;
+    }
+    extend_map(maps.modules, batch.module_base, batch.modules,
+               [&](const wire::Module& module) { return intern_module(module, strings[maps.strings[module.path]]); });
+    extend_map(maps.locations, batch.location_base, batch.locations, [&](const wire::Location& entry) {
+        Location location;
+        location.address = entry.address;
+        location.module = maps.modules[entry.module];
+        location.name = maps.strings[entry.name];
+        location.file = maps.strings[entry.file];
+        location.line = entry.line;
+        location.flags = static_cast<std::uint8_t>(entry.flags);
+        return intern_location(location);
+    });
+    extend_map(maps.stacks, batch.stack_base, batch.stacks, [&](const wire::StackNode& node) {
+        return intern_stack(maps.stacks[node.parent], maps.locations[node.location]);
+    });
+    extend_map(maps.processes, batch.process_base, batch.processes,
+               [&](const wire::Process& process) { return intern_process(process, maps.strings); });
+    extend_map(maps.threads, batch.thread_base, batch.threads, [&](const wire::Thread& thread) {
+        return intern_thread(maps.processes[thread.process], thread.tid, strings[maps.strings[thread.comm]]);
+    });
+    extend_map(maps.events, batch.event_base, batch.events, [&](const wire::Event& event) {
+        return intern_event(strings[maps.strings[event.name]], strings[maps.strings[event.unit]], event);
+    });
+}
+
+void Store::Tables::apply_symbols(const wire::Batch& batch) {
+    std::unordered_map<ModuleId, std::vector<SymbolInterval>> added;
+    for (const wire::Symbol& symbol : batch.symbols)
+        added[epoch.modules[symbol.module]].push_back({symbol.address, symbol.size, epoch.strings[symbol.name]});
+    std::vector<std::uint8_t> renamed(modules.size());
+    bool any = false;
+    for (const auto& [module, intervals] : added)
+        if (module_symbols[module].add(intervals)) renamed[module] = any = true;
+    if (!any) return;
+    std::vector<std::uint8_t> changed(locations.size());
+    any = false;
+    for (LocationId id = 1; id < locations.size(); ++id) {
+        if (renamed[locations[id].module] == 0) continue;
+        if (locations[id].by_symbolizer && !is_ended_program(locations[id])) continue;
+        const LocationFrame frame = frame_from_wire(locations[id]);
+        if (replace_frames(id, {&frame, 1})) changed[id] = any = true;
+    }
+    if (any) remap_nodes(changed);
+}
+
+void Store::Tables::apply_rows(const wire::Batch& batch) {
+    for (const wire::Row& row : batch.rows) {
+        const Lane lane{epoch.events[row.event], epoch.threads[row.thread], row.cpu};
+        rows.append(batch.bucket_ns, {row.bucket, lane, epoch.stacks[row.stack], row.count, row.weight});
+        event_totals[lane.event] += {row.count, row.weight};
+        first_row_ns = std::min(first_row_ns, row.bucket * batch.bucket_ns);
+        last_row_end_ns = std::max(last_row_end_ns, (row.bucket + 1) * batch.bucket_ns);
+    }
+}
+
+void Store::Tables::apply_lifecycle(const wire::Lifecycle& entry) {
+    const ThreadId id = epoch.threads[entry.thread];
+    if (id == 0) return;
+    Thread& thread = threads[id];
+    const bool renamed = entry.kind == wire::LifecycleKind::comm || entry.kind == wire::LifecycleKind::exec;
+    if (renamed && entry.comm != 0) {
+        thread.comm = strings[epoch.strings[entry.comm]];
+        if (thread.tid == thread.pid) processes[thread.process].comm = thread.comm;
+    }
+    // A tid that is given anew within a process is the same entry.
+    if (entry.kind == wire::LifecycleKind::exit) thread.ended_ns = std::min(entry.time_ns, max_time_ns);
+    if (entry.kind == wire::LifecycleKind::fork) thread.ended_ns = 0;
+    const std::optional<MarkKind> kind = mark_of(entry.kind);
+    if (!kind || thread.tid != thread.pid || entry.time_ns > max_time_ns) return;
+    const StringId name = entry.comm != 0 ? epoch.strings[entry.comm] : strings.intern(thread.comm);
+    marks.add({.kind = *kind, .start_ns = entry.time_ns, .end_ns = entry.time_ns, .thread = id, .name = name});
+}
+
+bool Store::Tables::apply_state(const wire::Batch& batch) {
+    if (batch.monotonic_ns <= max_time_ns) closed_ns = std::max(closed_ns, batch.monotonic_ns);
+    for (const wire::Lifecycle& entry : batch.lifecycle) apply_lifecycle(entry);
+    for (const wire::Loss& loss : batch.losses) {
+        add_loss({loss.reason, epoch.events[loss.event], loss.count, loss.first_ns, loss.last_ns, false});
+        if (loss.count == 0 || is_shown(loss.reason) || batch.monotonic_ns > max_time_ns) continue;
+        // Rows left out among others that are shown; the time of the missing batches is marked by note_missing().
+        if (loss.reason == wire::LossReason::batches_missing) continue;
+        // What cannot say when it happened, happened before the batch was closed.
+        const std::uint64_t last_ns = loss.last_ns == 0 ? batch.monotonic_ns : std::min(loss.last_ns, max_time_ns);
+        marks.add({.kind = MarkKind::loss,
+                   .start_ns = loss.first_ns == 0 ? last_ns : std::min(loss.first_ns, last_ns),
+                   .end_ns = last_ns,
+                   .count = loss.count,
+                   .reason = loss.reason,
+                   .event = epoch.events[loss.event]});
+    }
+    for (const wire::Notice& given : batch.notices) {
+        if (notices.size() >= max_notices) break;
+        const wire::Notice notice{given.code.substr(0, max_notice_bytes), given.text.substr(0, max_notice_bytes),
+                                  given.remedy.substr(0, max_notice_bytes)};
+        if (std::ranges::find(notices, notice) == notices.end()) notices.push_back(notice);
+    }
+    for (const wire::ProcessUnwind& unwind : batch.unwinds) {
+        const ProcessId process = epoch.processes[unwind.process];
+        std::optional<wire::ProcessUnwind>& kept = processes[process].unwind;
+        if (!kept) processes_with_stacks.push_back(process);
+        kept = unwind;
+        if (kept->why.size() > max_why_bytes) kept->why.resize(max_why_bytes);
+    }
+    for (const wire::CounterReading& reading : batch.counters)
+        for (const wire::CounterValue& value : reading.values)
+            counters.add({epoch.strings[value.name], epoch.strings[value.unit], epoch.strings[value.part],
+                          epoch.threads[value.thread], value.cpu_plus_1},
+                         {reading.start_ns, reading.end_ns, value.value, value.enabled_ns, value.running_ns,
+                          value.status, reading.after_gap});
+    for (const wire::ThreadTimes& times : batch.thread_times) thread_times.add(epoch.threads[times.thread], times);
+    if (batch.agent) agent_stats = batch.agent;
+    if (batch.end) end = wire::End{batch.end->reason.substr(0, max_why_bytes), batch.end->exit_code};
+    return batch.recording || batch.agent || batch.end || !batch.losses.empty() || !batch.notices.empty() ||
+           !batch.unwinds.empty() || !batch.counters.empty() || !batch.thread_times.empty();
+}
+
+// No table learns anything, so nothing that a batch refers to is looked up but events that are known.
+void Store::Tables::count_only(const wire::Batch& batch) {
+    const bool known = batch.recording_id == epoch.recording_id && batch.epoch == epoch.epoch;
+    const auto event_of = [&](wire::Id id) {
+        return known && id < epoch.events.size() ? epoch.events[id] : EventId{0};
+    };
+    for (const wire::Row& row : batch.rows) {
+        const bool sane = batch.bucket_ns != 0 && row.bucket < max_time_ns / batch.bucket_ns;
+        const std::uint64_t at_ns = sane ? row.bucket * batch.bucket_ns : 0;
+        add_loss({wire::LossReason::unknown, event_of(row.event), row.count, at_ns, at_ns, true});
+    }
+    for (const wire::Loss& loss : batch.losses)
+        add_loss({loss.reason, event_of(loss.event), loss.count, loss.first_ns, loss.last_ns, false});
+    if (batch.monotonic_ns <= max_time_ns) closed_ns = std::max(closed_ns, batch.monotonic_ns);
+    if (batch.agent) agent_stats = batch.agent;
+    if (batch.end) end = wire::End{batch.end->reason.substr(0, max_why_bytes), batch.end->exit_code};
+    ++version;
+}
+
+void Store::Tables::add_loss(const LossTotal& loss) {
+    if (loss.count == 0) return;
+    const std::uint64_t key = (static_cast<std::uint64_t>(loss.event) << 16) |
+                              (static_cast<std::uint64_t>(loss.reason) << 8) | (loss.by_store ? 1U : 0U);
+    const auto [entry, added] = loss_index.try_emplace(key, losses.size());
+    if (added) {
+        losses.push_back(loss);
+        return;
+    }
+    LossTotal& total = losses[entry->second];
+    total.count += loss.count;
+    if (loss.first_ns != 0)
+        total.first_ns = total.first_ns == 0 ? loss.first_ns : std::min(total.first_ns, loss.first_ns);
+    total.last_ns = std::max(total.last_ns, loss.last_ns);
+}
+
+void Store::Tables::enforce_limits() {
+    const auto weights_by_event = [](const RowChunk& chunk) {
+        std::unordered_map<EventId, Weight> weights;
+        for (std::size_t row = 0; row < chunk.size(); ++row)
+            weights[chunk.lanes[chunk.lane[row]].event] += row_weight(chunk, row);
+        return weights;
+    };
+    // A coarse bucket can begin before the first sample and end after the last.
+    const auto begin_of = [&](const RowChunk& chunk) { return std::max(chunk.first_ns(), first_row_ns); };
+    const auto end_of = [&](const RowChunk& chunk) { return std::min(chunk.end_ns(), last_row_end_ns); };
+    const CoarsenHooks hooks{
+        .fold_thread = [&](ThreadId thread) { return intern_thread(threads[thread].process, 0, "[threads]"); },
+        .coarsened =
+            [&](const RowChunk& chunk) {
+                for (const auto& [event, weight] : weights_by_event(chunk))
+                    add_loss({wire::LossReason::time_coarsened, event, weight.samples, begin_of(chunk), end_of(chunk),
+                              true});
+            },
+        .dropped =
+            [&](const RowChunk& chunk) {
+                for (const auto& [event, weight] : weights_by_event(chunk)) {
+                    add_loss({wire::LossReason::unknown, event, weight.samples, begin_of(chunk), end_of(chunk), true});
+                    event_totals[event].samples -= weight.samples;
+                    event_totals[event].weight -= weight.weight;
+                }
+                if (dropped_end_ns == 0) dropped_first_ns = begin_of(chunk);
+                dropped_first_ns = std::min(dropped_first_ns, begin_of(chunk));
+                dropped_end_ns = std::max(dropped_end_ns, end_of(chunk));
+            },
+    };
+    enforce_row_limit(rows, limits.max_rows, hooks);
+}
+
+}  // namespace flamewire::profile

@@ -1,0 +1,362 @@
+#include "profile/store/recording_copy.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "profile/store/id_index.h"
+
+namespace flamewire::profile {
+namespace {
+
+// Well below what a batch may carry, whatever one stack adds.
+constexpr std::size_t enough_entries = std::size_t{1} << 17;
+constexpr std::uint64_t latest_ns = std::numeric_limits<std::int64_t>::max();
+
+auto members(wire::ProcessUnwind& counts) {
+    return std::tie(counts.samples, counts.whole, counts.joined, counts.truncated, counts.open_end, counts.stopped,
+                    counts.frames, counts.stack_bytes);
+}
+
+// What became of the stacks between two moments.
+wire::ProcessUnwind difference(wire::ProcessUnwind after, wire::ProcessUnwind before) {
+    const auto subtract = [](std::uint64_t& a, std::uint64_t b) { a -= std::min(a, b); };
+    std::apply([&](auto&... a) { std::apply([&](auto&... b) { (subtract(a, b), ...); }, members(before)); },
+               members(after));
+    return after;
+}
+
+}  // namespace
+
+template <class Entry>
+void RecordingCopy::Table<Entry>::extend(wire::Id base, const std::vector<Entry>& more) {
+    // Entries that are known already may come again.
+    for (std::size_t i = entries.size() - std::min<std::size_t>(entries.size(), base); i < more.size(); ++i) {
+        entries.push_back(more[i]);
+        copied.push_back(0);
+    }
+}
+
+void RecordingCopy::begin(CopySource source) {
+    source_ = std::move(source);
+    source_epoch_ = 0;
+    recording_ = source_.about;
+    before_.clear();
+    realtime_minus_monotonic_ns_ = 0;
+}
+
+std::uint64_t RecordingCopy::shifted(std::uint64_t time_ns) const {
+    const auto time = static_cast<std::int64_t>(std::min(time_ns, latest_ns));
+    std::int64_t moved = 0;
+    if (__builtin_add_overflow(time, source_.shift_ns, &moved)) return time_ns;
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(moved, 0));
+}
+
+void RecordingCopy::begin_epoch(const wire::Batch& batch) {
+    source_epoch_ = batch.epoch;
+    tables_ = {};
+    ++epoch_;
+    recording_changed_ = recording_.has_value();
+    next_string_ = next_module_ = next_location_ = next_stack_ = next_process_ = next_thread_ = next_event_ = 1;
+}
+
+// All of it is looked at before anything of it is taken: an entry that points nowhere must never be walked.
+bool RecordingCopy::continues_tables(const wire::Batch& batch) const {
+    const auto continues = [](const auto& table, wire::Id base, const auto& more) {
+        return more.empty() || (base >= 1 && base <= table.entries.size());
+    };
+    return continues(tables_.strings, batch.string_base, batch.strings) &&
+           continues(tables_.modules, batch.module_base, batch.modules) &&
+           continues(tables_.locations, batch.location_base, batch.locations) &&
+           continues(tables_.stacks, batch.stack_base, batch.stacks) &&
+           continues(tables_.processes, batch.process_base, batch.processes) &&
+           continues(tables_.threads, batch.thread_base, batch.threads) &&
+           continues(tables_.events, batch.event_base, batch.events);
+}
+
+void RecordingCopy::extend(const wire::Batch& batch) {
+    tables_.strings.extend(batch.string_base, batch.strings);
+    tables_.modules.extend(batch.module_base, batch.modules);
+    tables_.locations.extend(batch.location_base, batch.locations);
+    tables_.stacks.extend(batch.stack_base, batch.stacks);
+    tables_.processes.extend(batch.process_base, batch.processes);
+    tables_.threads.extend(batch.thread_base, batch.threads);
+    tables_.events.extend(batch.event_base, batch.events);
+}
+
+bool RecordingCopy::refers_to_known(const wire::Batch& batch) const {
+    const auto known = [](const auto& table, wire::Id base, const auto& more) {
+        const std::size_t size = more.empty() ? 0 : std::size_t{base} + more.size();
+        return [size = std::max(size, table.entries.size())](wire::Id id) { return id < size; };
+    };
+    const auto text = known(tables_.strings, batch.string_base, batch.strings);
+    const auto module_known = known(tables_.modules, batch.module_base, batch.modules);
+    const auto location_known = known(tables_.locations, batch.location_base, batch.locations);
+    const auto stack_known = known(tables_.stacks, batch.stack_base, batch.stacks);
+    const auto process_known = known(tables_.processes, batch.process_base, batch.processes);
+    const auto thread_known = known(tables_.threads, batch.thread_base, batch.threads);
+    const auto event_known = known(tables_.events, batch.event_base, batch.events);
+    const auto all = [](const auto& list, auto fits) { return std::ranges::all_of(list, fits); };
+    // A parent stands before its child, so that no walk goes round in a circle.
+    for (std::size_t i = 0; i < batch.stacks.size(); ++i) {
+        const wire::StackNode& node = batch.stacks[i];
+        if (node.parent >= batch.stack_base + i || !location_known(node.location)) return false;
+    }
+    return all(batch.modules, [&](const wire::Module& it) { return text(it.path); }) &&
+           all(batch.locations,
+               [&](const wire::Location& it) { return module_known(it.module) && text(it.name) && text(it.file); }) &&
+           all(batch.processes,
+               [&](const wire::Process& it) {
+                   return text(it.comm) && text(it.exe) && text(it.command_line) && text(it.cgroup) &&
+                          text(it.container_id);
+               }) &&
+           all(batch.threads, [&](const wire::Thread& it) { return process_known(it.process) && text(it.comm); }) &&
+           all(batch.events, [&](const wire::Event& it) { return text(it.name) && text(it.unit); }) &&
+           all(batch.rows,
+               [&](const wire::Row& it) {
+                   return event_known(it.event) && thread_known(it.thread) && stack_known(it.stack) &&
+                          it.bucket <= latest_ns / batch.bucket_ns;
+               }) &&
+           all(batch.lifecycle, [&](const wire::Lifecycle& it) { return thread_known(it.thread) && text(it.comm); }) &&
+           all(batch.losses, [&](const wire::Loss& it) { return event_known(it.event); }) &&
+           all(batch.symbols, [&](const wire::Symbol& it) { return module_known(it.module) && text(it.name); }) &&
+           all(batch.unwinds, [&](const wire::ProcessUnwind& it) { return process_known(it.process); }) &&
+           all(batch.thread_times, [&](const wire::ThreadTimes& it) { return thread_known(it.thread); }) &&
+           all(batch.counters, [&](const wire::CounterReading& reading) {
+               return all(reading.values, [&](const wire::CounterValue& it) {
+                   return text(it.name) && text(it.unit) && text(it.part) && thread_known(it.thread);
+               });
+           });
+}
+
+Result<bool> RecordingCopy::add(const wire::Batch& batch) {
+    if (batch.bucket_ns == 0) return fail(ErrorCode::invalid, "a batch whose buckets have no width");
+    if (source_epoch_ != batch.epoch) begin_epoch(batch);
+    if (realtime_minus_monotonic_ns_ == 0)
+        realtime_minus_monotonic_ns_ = source_.realtime_ns != 0
+                                           ? source_.realtime_ns
+                                           : batch.realtime_ns - static_cast<std::int64_t>(shifted(batch.monotonic_ns));
+    if (!continues_tables(batch) || !refers_to_known(batch))
+        return fail(ErrorCode::invalid, "a batch refers to something that was never sent");
+    extend(batch);
+    if (batch.recording && !source_.about) {
+        recording_changed_ = recording_changed_ || !recording_ || *recording_ != *batch.recording;
+        recording_ = batch.recording;
+    }
+    for (const wire::Symbol& symbol : batch.symbols)
+        out_.symbols.push_back({module(symbol.module), symbol.address, symbol.size, string(symbol.name)});
+    for (const wire::Lifecycle& change : batch.lifecycle) add_lifecycle(change);
+    TRY(add_rows(batch));
+    add_losses(batch);
+    add_unwinds(batch);
+    if (source_.counters)
+        for (const wire::CounterReading& reading : batch.counters) add_counters(reading);
+    for (const wire::ThreadTimes& times : batch.thread_times) {
+        if (!in_window(times.end_ns - times.length_ns())) continue;
+        out_.thread_times.push_back(times);
+        out_.thread_times.back().thread = thread(times.thread);
+        out_.thread_times.back().end_ns = shifted(times.end_ns);
+    }
+    for (const wire::Notice& notice : batch.notices) out_.notices.push_back(notice);
+    if (batch.agent && in_window(batch.monotonic_ns)) out_.agent = batch.agent;
+    if (pending() == 0 && !out_.agent && out_.notices.empty()) return true;
+    return flush(std::clamp(batch.monotonic_ns, source_.start_ns, source_.end_ns));
+}
+
+template <class Entry>
+wire::Id RecordingCopy::put(std::vector<Entry>& out, std::size_t& next, Entry entry) {
+    out.push_back(std::move(entry));
+    return narrow32(next++);
+}
+
+wire::Id RecordingCopy::new_string(std::string_view text) { return put(out_.strings, next_string_, std::string(text)); }
+
+wire::Id RecordingCopy::string(wire::Id id) {
+    if (id == 0) return 0;
+    wire::Id& copied = tables_.strings.copied[id];
+    if (copied == 0) copied = new_string(tables_.strings.entries[id]);
+    return copied;
+}
+
+wire::Id RecordingCopy::module(wire::Id id) {
+    if (id == 0) return 0;
+    wire::Id& copied = tables_.modules.copied[id];
+    if (copied != 0) return copied;
+    wire::Module module = tables_.modules.entries[id];
+    module.path = string(module.path);
+    // Nothing but this would tell the kernels of two machines apart.
+    if (module.kind == wire::ModuleKind::kernel && module.build_id.empty()) module.mtime_ns = source_.apart;
+    return copied = put(out_.modules, next_module_, std::move(module));
+}
+
+wire::Id RecordingCopy::location(wire::Id id) {
+    if (id == 0) return 0;
+    wire::Id& copied = tables_.locations.copied[id];
+    if (copied != 0) return copied;
+    wire::Location location = tables_.locations.entries[id];
+    location.module = module(location.module);
+    location.name = string(location.name);
+    location.file = string(location.file);
+    return copied = put(out_.locations, next_location_, location);
+}
+
+wire::Id RecordingCopy::stack(wire::Id id) {
+    std::vector<wire::Id> missing;  // innermost first
+    while (id != 0 && tables_.stacks.copied[id] == 0) {
+        missing.push_back(id);
+        id = tables_.stacks.entries[id].parent;
+    }
+    wire::Id parent = id == 0 ? 0 : tables_.stacks.copied[id];
+    for (auto at = missing.rbegin(); at != missing.rend(); ++at)
+        parent = tables_.stacks.copied[*at] =
+            put(out_.stacks, next_stack_, wire::StackNode{parent, location(tables_.stacks.entries[*at].location)});
+    return parent;
+}
+
+wire::Id RecordingCopy::process(wire::Id id) {
+    if (id == 0) return 0;
+    wire::Id& copied = tables_.processes.copied[id];
+    if (copied != 0) return copied;
+    wire::Process process = tables_.processes.entries[id];
+    for (wire::Id* text : {&process.comm, &process.exe, &process.command_line, &process.cgroup, &process.container_id})
+        *text = string(*text);
+    // A process is known by its pid and start: another machine's have another past.
+    if (source_.apart != 0) process.start_time_ns = shifted(process.start_time_ns) + source_.apart;
+    return copied = put(out_.processes, next_process_, process);
+}
+
+wire::Id RecordingCopy::thread(wire::Id id) {
+    if (id == 0) return 0;
+    wire::Id& copied = tables_.threads.copied[id];
+    if (copied != 0) return copied;
+    wire::Thread thread = tables_.threads.entries[id];
+    thread.process = process(thread.process);
+    thread.comm = string(thread.comm);
+    return copied = put(out_.threads, next_thread_, thread);
+}
+
+wire::Id RecordingCopy::event(wire::Id id) {
+    if (id == 0) return 0;
+    wire::Id& copied = tables_.events.copied[id];
+    if (copied != 0) return copied;
+    wire::Event event = tables_.events.entries[id];
+    event.name = string(event.name);
+    event.unit = string(event.unit);
+    return copied = put(out_.events, next_event_, event);
+}
+
+Result<bool> RecordingCopy::add_rows(const wire::Batch& batch) {
+    out_.bucket_ns = batch.bucket_ns;
+    for (const wire::Row& row : batch.rows) {
+        const std::uint64_t time_ns = row.bucket * batch.bucket_ns;
+        if (!in_window(time_ns)) continue;
+        newest_ns_ = std::max(newest_ns_, shifted(time_ns) + batch.bucket_ns);
+        out_.rows.push_back({shifted(time_ns) / batch.bucket_ns, event(row.event), thread(row.thread), row.cpu,
+                             stack(row.stack), row.count, row.weight});
+        ++rows_;
+        if (pending() >= enough_entries) {
+            TRY(flush(std::clamp(batch.monotonic_ns, source_.start_ns, source_.end_ns)));
+            out_.bucket_ns = batch.bucket_ns;
+        }
+    }
+    return true;
+}
+
+// What changed before the window is how things are in it.
+void RecordingCopy::add_lifecycle(const wire::Lifecycle& change) {
+    const bool renamed = change.kind == wire::LifecycleKind::comm || change.kind == wire::LifecycleKind::exec;
+    if (in_window(change.time_ns)) {
+        out_.lifecycle.push_back({change.kind, shifted(change.time_ns), thread(change.thread), string(change.comm)});
+        return;
+    }
+    if (!renamed || change.time_ns >= source_.end_ns || change.thread == 0 || change.comm == 0) return;
+    wire::Thread& thread = tables_.threads.entries[change.thread];
+    wire::Process& process = tables_.processes.entries[thread.process];
+    thread.comm = change.comm;
+    if (thread.tid == process.pid) process.comm = change.comm;
+}
+
+// One that began before the window, or ends after it, cannot be divided: it is said in full.
+void RecordingCopy::add_losses(const wire::Batch& batch) {
+    for (const wire::Loss& loss : batch.losses) {
+        // What cannot say when it happened, happened before the batch was closed.
+        const std::uint64_t last_ns = loss.last_ns != 0 ? loss.last_ns : batch.monotonic_ns;
+        const std::uint64_t first_ns = loss.first_ns != 0 ? std::min(loss.first_ns, last_ns) : last_ns;
+        if (last_ns < source_.start_ns || first_ns >= source_.end_ns) continue;
+        wire::Loss copied = loss;
+        copied.first_ns = shifted(std::max(first_ns, source_.start_ns));
+        copied.last_ns = shifted(std::min(last_ns, source_.end_ns));
+        copied.event = event(loss.event);
+        out_.losses.push_back(copied);
+    }
+}
+
+// The agent counts since the recording began; the copy's recording begins with the window.
+void RecordingCopy::add_unwinds(const wire::Batch& batch) {
+    for (const wire::ProcessUnwind& unwind : batch.unwinds) {
+        const wire::Process& of = tables_.processes.entries[unwind.process];
+        const ProcessKey key{of.pid, of.start_time_ns, of.exec_generation};
+        if (batch.monotonic_ns <= source_.start_ns) {
+            before_[key] = unwind;
+            continue;
+        }
+        if (batch.monotonic_ns > source_.end_ns && !batch.end && out_.rows.empty()) continue;
+        const auto before = before_.find(key);
+        wire::ProcessUnwind copied = before == before_.end() ? unwind : difference(unwind, before->second);
+        copied.process = process(unwind.process);
+        out_.unwinds.push_back(std::move(copied));
+    }
+}
+
+void RecordingCopy::add_counters(const wire::CounterReading& reading) {
+    if (!in_window(reading.start_ns)) return;
+    wire::CounterReading copied = reading;
+    copied.start_ns = shifted(reading.start_ns);
+    copied.end_ns = shifted(reading.end_ns);
+    for (wire::CounterValue& value : copied.values) {
+        value.name = string(value.name);
+        value.unit = string(value.unit);
+        value.part = string(value.part);
+        value.thread = thread(value.thread);
+    }
+    out_.counters.push_back(std::move(copied));
+}
+
+void RecordingCopy::note(std::string code, std::string text) {
+    out_.notices.push_back({std::move(code), std::move(text), ""});
+}
+
+std::size_t RecordingCopy::pending() const {
+    return out_.rows.size() + out_.strings.size() + out_.modules.size() + out_.locations.size() + out_.stacks.size() +
+           out_.processes.size() + out_.threads.size() + out_.lifecycle.size() + out_.losses.size() +
+           out_.symbols.size() + out_.unwinds.size() + out_.counters.size() + out_.thread_times.size();
+}
+
+Result<bool> RecordingCopy::flush(std::uint64_t closed_ns) {
+    wire::Batch batch = std::exchange(out_, {});
+    batch.recording_id = id_;
+    batch.epoch = std::max(epoch_, std::uint32_t{1});
+    batch.seq = batch.first_seq = ++seq_;
+    batch.monotonic_ns = std::max(shifted(closed_ns), newest_ns_);
+    batch.realtime_ns = static_cast<std::int64_t>(batch.monotonic_ns) + realtime_minus_monotonic_ns_;
+    const auto base = [](std::size_t next, std::size_t added) { return narrow32(next - added); };
+    batch.string_base = base(next_string_, batch.strings.size());
+    batch.module_base = base(next_module_, batch.modules.size());
+    batch.location_base = base(next_location_, batch.locations.size());
+    batch.stack_base = base(next_stack_, batch.stacks.size());
+    batch.process_base = base(next_process_, batch.processes.size());
+    batch.thread_base = base(next_thread_, batch.threads.size());
+    batch.event_base = base(next_event_, batch.events.size());
+    if (std::exchange(recording_changed_, false) && recording_) {
+        batch.recording = recording_;
+        if (!source_.about) batch.recording->start_ns = shifted(std::max(recording_->start_ns, source_.start_ns));
+    }
+    return sink_(std::move(batch));
+}
+
+Result<bool> RecordingCopy::finish(std::string reason, std::uint64_t closed_ns) {
+    out_.end = wire::End{std::move(reason), 0};
+    newest_ns_ = std::max(newest_ns_, closed_ns);
+    return flush(0);
+}
+
+}  // namespace flamewire::profile

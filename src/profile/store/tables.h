@@ -1,0 +1,174 @@
+// Inside of a Store: every table that batches fill, the frames of locations, and the two tries. For src/profile only.
+//
+//   wire id --epoch--> Location --frames--> Function          rows --stack--> address trie --node_of_stack--> function
+//   trie
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "profile/store/counter_history.h"
+#include "profile/store/functions.h"
+#include "profile/store/id_index.h"
+#include "profile/store/marks.h"
+#include "profile/store/rows.h"
+#include "profile/store/store.h"
+#include "profile/store/string_table.h"
+#include "profile/store/symbol_intervals.h"
+#include "profile/store/trie.h"
+
+namespace flamewire::profile {
+
+// Who may still say what a location is.
+enum class FrameState : std::uint8_t {
+    named,     // the wire named it, nobody is asked
+    wanted,    // take_pending() will give it out
+    asked,     // given out, no answer yet
+    resolved,  // the symbolizer answered, and has frames
+    unknown,   // the symbolizer answered: nothing
+};
+
+struct Location {
+    std::uint64_t address = 0;
+    ModuleId module = 0;
+    StringId name = 0, file = 0;
+    std::uint32_t line = 0;
+    std::uint8_t flags = 0;
+    FrameState state = FrameState::named;
+    bool by_symbolizer = false;     // its frames are the symbolizer's; else from the wire or a placeholder
+    std::uint16_t frame_count = 0;  // never 0 but for location 0: what has no name shows its address
+    std::uint32_t first_frame = 0;  // into Tables::frames, innermost first
+};
+
+struct LocationFrame {
+    FunctionId function = 0;
+    StringId file = 0;
+    std::uint32_t line = 0;
+    bool operator==(const LocationFrame&) const = default;
+};
+
+// The identity of a module beyond symbol::ModuleIdentity; not compared when there is a build-id.
+struct FileIdentity {
+    std::uint64_t device = 0, inode = 0;
+    std::int64_t mtime_ns = 0;
+    bool operator==(const FileIdentity&) const = default;
+};
+
+// The ids of the current epoch -> own ids. [0] is 0 in all.
+struct EpochMaps {
+    wire::RecordingId recording_id{};
+    std::uint32_t epoch = 0;
+    std::vector<std::uint32_t> strings{0}, modules{0}, locations{0}, stacks{0}, processes{0}, threads{0}, events{0};
+};
+
+struct Store::Tables {
+    explicit Tables(StoreLimits store_limits);
+
+    StoreLimits limits;
+    EpochMaps epoch;
+    StringTable strings;
+
+    std::vector<Module> modules{1};
+    std::vector<FileIdentity> module_files{1};
+    std::vector<SymbolIntervals> module_symbols{1};
+    IdIndex module_index;
+
+    std::vector<Location> locations{1};
+    IdIndex location_index;
+    std::vector<LocationId> wanted;     // locations in state wanted, once each
+    std::size_t asked = 0;              // how many are in state asked
+    std::vector<LocationFrame> frames;  // may hold unused ones until the next rebuild
+    FunctionTable functions;
+
+    Trie stacks;  // labels: LocationId
+    std::vector<std::uint16_t> stack_depth{0};
+    std::vector<NodeId> node_of_stack{0};  // the node of the innermost frame
+    Trie nodes;                            // labels: FunctionId; may hold unused ones until the next rebuild
+    std::size_t nodes_at_rebuild = 0, frames_at_rebuild = 0;
+    std::size_t bytes_beside_frames = 0;  // of all tables but rows, frames and nodes, as last counted
+    bool inlined_left_out = false;        // of some addresses, as frames_full()
+
+    std::vector<Process> processes{1};
+    std::vector<ProcessId> processes_with_stacks;
+    IdIndex process_index;
+    std::vector<Thread> threads{1};
+    IdIndex thread_index;
+    std::vector<Event> events{1};
+    std::vector<StringId> event_names{0};
+    IdIndex event_index;
+
+    RowTable rows;
+    // Of the rows as they came, whatever coarse buckets they are in now: these may begin before and end after it.
+    std::uint64_t first_row_ns = std::numeric_limits<std::uint64_t>::max(), last_row_end_ns = 0;
+    std::vector<Weight> event_totals{1};
+    std::uint64_t dropped_first_ns = 0, dropped_end_ns = 0;  // equal: nothing was dropped
+
+    CounterHistory counters;
+    ThreadTimesHistory thread_times;
+    Marks marks;
+    std::uint64_t closed_ns = 0;  // of the newest batch
+
+    std::vector<LossTotal> losses;
+    std::unordered_map<std::uint64_t, std::size_t> loss_index;
+    std::vector<wire::Notice> notices;
+    std::optional<wire::Recording> recording;
+    std::string owner;  // of all modules: symbol::ModuleIdentity::owner
+    std::optional<wire::AgentStats> agent_stats;
+    std::optional<wire::End> end;
+    std::uint64_t version = 0;
+    std::size_t module_text_bytes = 0;  // outside of the tables' own vectors
+    bool full = false;                  // limits.max_table_bytes was reached
+
+    // intern.cc: an entry that may be known already -> its id.
+    ModuleId intern_module(const wire::Module& module, std::string_view path);
+    LocationId intern_location(const Location& location);
+    StackId intern_stack(StackId parent, LocationId location);
+    ProcessId intern_process(const wire::Process& process, std::span<const std::uint32_t> strings_of_epoch);
+    ThreadId intern_thread(ProcessId process, std::uint32_t tid, std::string_view comm);
+    EventId intern_event(std::string_view name, std::string_view unit, const wire::Event& event);
+
+    // frames.cc
+    [[nodiscard]] std::span<const LocationFrame> frames_of(LocationId location) const {
+        const Location& entry = locations[location];
+        return std::span(frames).subspan(entry.first_frame, entry.frame_count);
+    }
+    // What the wire alone says of a location: its name, a symbol that covers it, or its address.
+    LocationFrame frame_from_wire(const Location& location);
+    [[nodiscard]] StringId name_from_wire(const Location& location) const;
+    // Whether the target told that a BPF program was there which is gone now.
+    [[nodiscard]] bool is_ended_program(const Location& location) const;
+    // Frames and nodes fill what limits.max_table_bytes leaves them: an address gets its outermost function alone. A few
+    // bytes may name a thousand inlined ones, and those once for each stack.
+    [[nodiscard]] bool frames_full() const;
+    std::span<const LocationFrame> fitting(std::span<const LocationFrame> list);
+    void count_beside_frames();
+    bool replace_frames(LocationId location, std::span<const LocationFrame> with);  // true when they differ
+    FunctionId intern_function(std::string_view name, const Location& location, bool inlined, StringId file,
+                               std::uint32_t line);
+    NodeId extend_node(NodeId parent, LocationId location);
+    // Renews the function trie below the stacks of changed locations (by id: not 0).
+    void remap_nodes(std::span<const std::uint8_t> changed);
+    void rebuild_nodes();
+
+    // apply.cc
+    [[nodiscard]] Result<bool> validate(const wire::Batch& batch, const EpochMaps& maps) const;
+    bool apply(const wire::Batch& batch);  // of a batch that is valid in the current epoch
+    void apply_tables(const wire::Batch& batch);
+    void apply_symbols(const wire::Batch& batch);
+    void apply_rows(const wire::Batch& batch);
+    void apply_lifecycle(const wire::Lifecycle& entry);
+    bool apply_state(const wire::Batch& batch);
+    void enforce_limits();
+    void add_loss(const LossTotal& loss);
+    void count_only(const wire::Batch& batch);  // what a full store does with a batch
+
+    [[nodiscard]] std::size_t memory_bytes() const;
+};
+
+}  // namespace flamewire::profile

@@ -1,0 +1,143 @@
+#include "profile/symbols/kept_symbols.h"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+#include <unordered_map>
+
+#include "profile/store/tables.h"
+
+namespace flamewire::profile {
+namespace {
+
+auto order_of(const symbol::Address& address) { return std::tuple(address.vaddr, address.return_address); }
+
+// Appends frames of one address, whose texts are numbered in `from`, to an answer with texts of its own.
+class Answer {
+public:
+    explicit Answer(symbol::Resolved& to) : to_(to) { to_.strings.emplace_back(); }
+
+    void begin() { to_.first.push_back(narrow32(to_.frames.size())); }
+    void end() { begin(); }
+    void add(symbol::SourceFrame frame, std::string_view function, std::string_view file) {
+        frame.function = number(function);
+        frame.file = number(file);
+        to_.frames.push_back(frame);
+    }
+    void add_all(const symbol::Resolved& from, std::size_t index) {
+        for (std::uint32_t i = from.first[index]; i < from.first[index + 1]; ++i)
+            add(from.frames[i], from.strings[from.frames[i].function], from.strings[from.frames[i].file]);
+    }
+
+private:
+    std::uint32_t number(std::string_view text) {
+        if (text.empty()) return 0;
+        const auto [entry, added] = numbers_.try_emplace(std::string(text), narrow32(to_.strings.size()));
+        if (added) to_.strings.emplace_back(text);
+        return entry->second;
+    }
+
+    symbol::Resolved& to_;
+    std::unordered_map<std::string, std::uint32_t> numbers_;
+};
+
+// As a symbolizer said it: the module that a kernel function was found to be of is part of its name there.
+std::string symbolizer_name(const Store::Tables& t, const Location& location, const Function& function) {
+    if (function.kind == FrameKind::unknown)
+        return {};  // a line without a function; what is shown stands for the address
+    std::string name(t.strings[function.name]);
+    const std::string_view module = t.strings[function.module];
+    const bool of_kernel = t.modules[location.module].identity.kind == symbol::ModuleKind::kernel;
+    if (of_kernel && module.ends_with(".ko")) name.append(" [").append(module.substr(0, module.size() - 3)).append("]");
+    return name;
+}
+
+KeptModule named_module(const Store::Tables& t, ModuleId id, std::vector<LocationId>& locations) {
+    const auto address_of = [&](LocationId location) {
+        const Location& entry = t.locations[location];
+        return symbol::Address{entry.address, (entry.flags & wire::location_flag::return_address) != 0};
+    };
+    // Locations that differ in other flags have one answer.
+    std::ranges::sort(locations, {}, [&](LocationId location) { return order_of(address_of(location)); });
+    KeptModule kept;
+    kept.identity = t.modules[id].identity;
+    Answer answer(kept.frames);
+    for (const LocationId location : locations) {
+        const symbol::Address address = address_of(location);
+        if (!kept.addresses.empty() && order_of(kept.addresses.back()) == order_of(address)) continue;
+        kept.addresses.push_back(address);
+        answer.begin();
+        for (const LocationFrame& frame : t.frames_of(location)) {
+            const Function& function = t.functions[frame.function];
+            answer.add({.line = frame.line, .inlined = function.kind == FrameKind::inlined},
+                       symbolizer_name(t, t.locations[location], function), t.strings[frame.file]);
+        }
+    }
+    answer.end();
+    return kept;
+}
+
+}  // namespace
+
+std::vector<NamedModule> named_modules(const Store& store) {
+    const Store::Tables& t = store.tables();
+    std::vector<std::vector<LocationId>> named(t.modules.size());
+    for (LocationId id = 1; id < t.locations.size(); ++id)
+        if (t.locations[id].by_symbolizer) named[t.locations[id].module].push_back(id);
+    std::vector<NamedModule> modules;
+    for (ModuleId id = 1; id < named.size(); ++id)
+        if (!named[id].empty()) modules.push_back({id, named_module(t, id, named[id])});
+    return modules;
+}
+
+symbol::Resolved KeptModule::resolve(std::span<const symbol::Address> wanted) const {
+    symbol::Resolved resolved;
+    Answer answer(resolved);
+    for (const symbol::Address& address : wanted) {
+        answer.begin();
+        const auto at = std::ranges::lower_bound(addresses, order_of(address), {}, order_of);
+        if (at != addresses.end() && order_of(*at) == order_of(address))
+            answer.add_all(frames, static_cast<std::size_t>(at - addresses.begin()));
+    }
+    answer.end();
+    return resolved;
+}
+
+const KeptModule* find_kept(std::span<const KeptModule> modules, const symbol::ModuleIdentity& identity) {
+    const auto all_of = [](const symbol::ModuleIdentity& one) {
+        return std::tie(one.kind, one.path, one.build_id, one.boot_id, one.size, one.mtime_ns);
+    };
+    const auto at =
+        std::ranges::find_if(modules, [&](const KeptModule& it) { return all_of(it.identity) == all_of(identity); });
+    return at == modules.end() ? nullptr : &*at;
+}
+
+void add_kept(std::vector<KeptModule>& modules, KeptModule module) {
+    const KeptModule* known = find_kept(modules, module.identity);
+    if (known == nullptr) {
+        modules.push_back(std::move(module));
+        return;
+    }
+    KeptModule& one = modules[static_cast<std::size_t>(known - modules.data())];
+    KeptModule both;
+    std::ranges::set_union(one.addresses, module.addresses, std::back_inserter(both.addresses), {}, order_of, order_of);
+    const KeptModule& better = module.report.quality > one.report.quality ? module : one;
+    const KeptModule& other = &better == &one ? module : one;
+    both.frames = first_known(better.resolve(both.addresses), other.resolve(both.addresses));
+    both.identity = better.identity;
+    both.report = better.report;
+    one = std::move(both);
+}
+
+symbol::Resolved first_known(const symbol::Resolved& first, const symbol::Resolved& second) {
+    symbol::Resolved both;
+    Answer answer(both);
+    for (std::size_t i = 0; i + 1 < first.first.size(); ++i) {
+        answer.begin();
+        answer.add_all(first.first[i] != first.first[i + 1] ? first : second, i);
+    }
+    answer.end();
+    return both;
+}
+
+}  // namespace flamewire::profile

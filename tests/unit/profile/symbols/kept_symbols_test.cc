@@ -1,0 +1,159 @@
+// What a session keeps of its names: collected from a store, through bytes, back into another store.
+#include "profile/symbols/kept_symbols.h"
+
+#include <catch2/catch.hpp>
+
+#include "../batch_maker.h"
+#include "wire/frame.h"
+
+namespace flamewire::profile {
+namespace {
+
+using wire::location_flag::kernel_mode;
+using wire::location_flag::return_address;
+
+// main -> work -> leaf of app, called into the kernel; app's 0x200 is looked up as a return address and as itself.
+Store recorded(BatchMaker& maker) {
+    const wire::Id event = maker.event("cycles", "cycles");
+    const wire::Id app = maker.module("/usr/bin/app", "id");
+    const wire::Id kernel = maker.module("[kernel]", "kernel-id", wire::ModuleKind::kernel);
+    const wire::Id thread = maker.thread(maker.process(5), 6);
+    maker.row(1, event, thread,
+              maker.stack({maker.location(app, 0x101, return_address), maker.location(app, 0x201, return_address),
+                           maker.location(app, 0x201), maker.location(kernel, 0xabc, kernel_mode),
+                           maker.location(kernel, 0xfffffffffffff000, kernel_mode)}));
+    Store store;
+    REQUIRE(store.apply(maker.take()));
+    return store;
+}
+
+std::vector<KeptModule> named(Store& store) {
+    symbolize(store, {{0x100, {{"main", "main.cc", 10, false}}},
+                      {0x200, {{"inner", "work.h", 5, true}, {"work", "work.cc", 20, false}}},
+                      {0x201, {{"leaf", "", 0, false}}},
+                      {0xabc, {{"read_it [ext4]", "", 0, false}}}});
+    std::vector<KeptModule> modules;
+    for (NamedModule& module : named_modules(store)) {
+        module.kept.report.quality = symbol::Quality::debug_info;
+        module.kept.report.file = "/opt/" + store.modules()[module.module].name;
+        module.kept.report.found = symbol::FoundBy::sysroot;
+        modules.push_back(std::move(module.kept));
+    }
+    return modules;
+}
+
+std::string trees(const Store& store) {
+    return show(store, call_tree(store, {})) + show(store, call_tree(store, {}, {.merge = MergeBy::line}));
+}
+
+}  // namespace
+
+TEST_CASE("kept symbols name another store of the same stream") {
+    BatchMaker maker, again_maker;
+    Store store = recorded(maker);
+    const std::vector<KeptModule> modules = named(store);
+    REQUIRE(modules.size() == 2);
+    CHECK(modules[0].addresses.size() == 3);  // the kernel's second address has no name
+    CHECK(modules[1].addresses.size() == 1);
+
+    const EncodedSymbols encoded = encode_kept(modules);
+    CHECK(encoded.left_out == 0);
+    const std::vector<KeptModule> back = decode_kept(as_bytes_view(encoded.bytes)).value();
+    REQUIRE(back.size() == 2);
+    CHECK(back[0].report.quality == symbol::Quality::debug_info);
+    CHECK(back[0].report.file == "/opt/app");
+    CHECK(back[0].report.found == symbol::FoundBy::sysroot);
+    for (std::size_t i = 0; i < 2; ++i) CHECK(back[i].identity.kind == modules[i].identity.kind);
+
+    // Each quality, by its number in docs/kept.proto.
+    for (const auto& [quality, number] : {std::pair{symbol::Quality::linker_map, '\x01'},
+                                          {symbol::Quality::symbols, '\x03'},
+                                          {symbol::Quality::debug_info, '\x04'},
+                                          {symbol::Quality::go_table, '\x05'}}) {
+        std::vector<KeptModule> one = {modules[0]};
+        one[0].report.quality = quality;
+        const EncodedSymbols kept = encode_kept(one);
+        CHECK(decode_kept(as_bytes_view(kept.bytes)).value()[0].report.quality == quality);
+        const std::string message = wire::decompress(as_bytes_view(kept.bytes)).value();
+        CHECK(message.find(std::string("\x38") + number) != std::string::npos);  // field 7, a varint
+    }
+
+    // What a module is known by.
+    std::vector<KeptModule> single = {modules[0]};
+    single[0].identity.boot_id = "boot";
+    single[0].identity.size = 4711;
+    single[0].identity.mtime_ns = -5;
+    const symbol::ModuleIdentity identity =
+        decode_kept(as_bytes_view(encode_kept(single).bytes)).value().at(0).identity;
+    CHECK(identity.path == "/usr/bin/app");
+    CHECK(identity.build_id == "id");
+    CHECK(identity.boot_id == "boot");
+    CHECK(identity.size == 4711);
+    CHECK(identity.mtime_ns == -5);
+
+    Store other = recorded(again_maker);
+    CHECK(trees(other) != trees(store));
+    for (const PendingModule& pending : other.take_pending()) {
+        const KeptModule* kept = find_kept(back, other.modules()[pending.module].identity);
+        REQUIRE(kept != nullptr);
+        other.set_frames(pending, kept->resolve(pending.addresses));
+    }
+    CHECK(trees(other) == trees(store));
+    // And keeps the same when it is kept again.
+    std::vector<KeptModule> third;
+    for (NamedModule& module : named_modules(other)) third.push_back(std::move(module.kept));
+    for (KeptModule& module : third) module.report = find_kept(back, module.identity)->report;
+    CHECK(encode_kept(third).bytes == encoded.bytes);
+
+    symbol::ModuleIdentity rebuilt = modules[0].identity;
+    rebuilt.build_id = "another";
+    CHECK(find_kept(back, rebuilt) == nullptr);
+}
+
+TEST_CASE("where one has no frames the other's are taken") {
+    BatchMaker maker;
+    Store store = recorded(maker);
+    const KeptModule app = named(store).front();
+    const std::vector<symbol::Address> asked = {{0x999, false}, {0x201, false}, {0x201, true}};
+    const symbol::Resolved kept = app.resolve(asked);
+    symbol::Resolved found;
+    found.strings = {"", "here", "better"};
+    found.first = {0, 1, 1, 2};
+    found.frames = {{1, 0, 7, false}, {2, 0, 8, false}};
+    const auto names = [](const symbol::Resolved& resolved) {
+        std::string text;
+        for (std::size_t i = 0; i + 1 < resolved.first.size(); ++i, text += ';')
+            for (std::uint32_t f = resolved.first[i]; f < resolved.first[i + 1]; ++f)
+                text += resolved.strings[resolved.frames[f].function] + " ";
+        return text;
+    };
+    CHECK(names(kept) == ";leaf ;inner work ;");
+    CHECK(names(first_known(found, kept)) == "here ;leaf ;better ;");
+    CHECK(names(first_known(kept, found)) == "here ;leaf ;inner work ;");
+}
+
+TEST_CASE("damaged kept symbols are refused") {
+    BatchMaker maker;
+    Store store = recorded(maker);
+    const std::string bytes = encode_kept(named(store)).bytes;
+    const std::string message = wire::decompress(as_bytes_view(bytes)).value();
+    for (std::size_t size = 1; size < message.size(); ++size)
+        (void)decode_kept(as_bytes_view(wire::compress(message.substr(0, size))));
+    for (std::size_t at = 0; at < message.size(); ++at) {
+        for (const char change : {'\x01', '\x7f', '\x80', '\xff'}) {
+            std::string damaged = message;
+            damaged[at] = static_cast<char>(damaged[at] ^ change);
+            const auto modules = decode_kept(as_bytes_view(wire::compress(damaged)));
+            if (!modules) continue;
+            // Whatever it says now, it is something that a store can take.
+            for (const KeptModule& module : *modules) {
+                CHECK(module.frames.first.size() == module.addresses.size() + 1);
+                CHECK(module.resolve(module.addresses).frames.size() == module.frames.frames.size());
+            }
+        }
+    }
+    CHECK(decode_kept(as_bytes_view(bytes.substr(0, bytes.size() - 1))).error().code == ErrorCode::invalid);
+    CHECK_FALSE(decode_kept({}));
+}
+
+}  // namespace flamewire::profile
