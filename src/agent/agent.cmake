@@ -4,18 +4,22 @@ flamewire_library(agent_commands AGENT DESK
   SOURCES commands.cc hello.cc options.cc
   LINK base wire agent_perf agent_process agent_json)
 flamewire_library(agent_session AGENT DESK
-  SOURCES counting.cc doctor.cc event_table.cc help.cc launch.cc log.cc machine.cc module_transfer.cc output.cc pairing.cc privileges.cc recorder.cc recorder_absences.cc recorder_adapt.cc recorder_round.cc recording_encode.cc
-          sched_sink.cc session.cc session_control.cc targets.cc version.cc wanted.cc worker.cc
+  SOURCES
+    counting.cc log.cc machine.cc version.cc
+    control/doctor.cc control/help.cc control/launch.cc control/module_transfer.cc control/output.cc control/pairing.cc
+    control/privileges.cc control/session.cc control/session_control.cc control/worker.cc
+    recording/event_table.cc recording/recorder.cc recording/recorder_absences.cc recording/recorder_adapt.cc
+    recording/recorder_round.cc recording/recording_encode.cc recording/sched_sink.cc recording/targets.cc recording/wanted.cc
   LINK base wire secure counters agent_commands agent_capture agent_perf agent_process agent_pipeline agent_link agent_health agent_json)
 
 # With sanitizers it is a program of the desk: nobody links their run times into a static one.
 if(FLAMEWIRE_AGENT AND FLAMEWIRE_SANITIZE)
-  add_executable(flamewire-agent main.cc sanitizer_options.cc)
+  add_executable(flamewire-agent main.cc stubs/sanitizer_options.cc)
   target_link_libraries(flamewire-agent PRIVATE flamewire_agent_session)
 elseif(FLAMEWIRE_AGENT)
   find_package(Threads REQUIRED)
   include(CheckLinkerFlag)
-  add_executable(flamewire-agent main.cc libc_left_out.cc libunwind_left_out.cc zstd_left_out.cc)
+  add_executable(flamewire-agent main.cc stubs/libc_left_out.cc stubs/libunwind_left_out.cc stubs/zstd_left_out.cc)
   target_link_libraries(flamewire-agent PRIVATE flamewire_agent_session_agent Threads::Threads)
   # --eh-frame-hdr: g++ leaves it out of static programs, and then nobody can unwind this one (exceptions included) quickly.
   target_link_options(flamewire-agent PRIVATE -static -no-pie -Wl,--gc-sections -Wl,--eh-frame-hdr -Wl,--build-id)

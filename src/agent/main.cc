@@ -16,14 +16,14 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/doctor.h"
-#include "agent/launch.h"
+#include "agent/control/doctor.h"
+#include "agent/control/launch.h"
+#include "agent/control/pairing.h"
+#include "agent/control/privileges.h"
+#include "agent/control/session.h"
 #include "agent/log.h"
 #include "agent/machine.h"
 #include "agent/options.h"
-#include "agent/pairing.h"
-#include "agent/privileges.h"
-#include "agent/session.h"
 #include "agent/version.h"
 #include "base/file.h"
 

@@ -1,6 +1,6 @@
 #include "replay/recording_decode.h"
 
-#include "agent/recording_fields.h"
+#include "agent/recording/recording_fields.h"
 #include "base/varint.h"
 
 namespace flamewire::replay {

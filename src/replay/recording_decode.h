@@ -1,10 +1,10 @@
-// Decodes the inputs of a recording (agent/recording_encode.h). invalid: the bytes are cut off, state a list longer than
+// Decodes the inputs of a recording (agent/recording/recording_encode.h). invalid: the bytes are cut off, state a list longer than
 // themselves, or continue after the last field.
 #pragma once
 
 #include <string_view>
 
-#include "agent/recorder.h"
+#include "agent/recording/recorder.h"
 #include "base/result.h"
 
 namespace flamewire::replay {

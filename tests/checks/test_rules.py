@@ -27,7 +27,7 @@ def test_allowed_includes(path, included):
 
 @pytest.mark.parametrize("path, included", [
     ("base/file.cc", "wire/frame.h"),
-    ("agent/recorder.cc", "symbol/symbolizer.h"),
+    ("agent/recording/recorder.cc", "symbol/symbolizer.h"),
     ("agent/options.cc", "profile/store/store.h"),
     ("server/server.cc", "agent/options.h"),
     ("server/session/session.cc", "server/http/api.h"),

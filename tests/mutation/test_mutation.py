@@ -93,7 +93,7 @@ def test_the_same_seed_draws_the_same_mutants():
 def test_each_file_of_the_sources_has_an_area():
     for path in (ROOT / "src").rglob("*.cc"):
         assert areas.area_of(str(path.relative_to(ROOT))), path
-    assert areas.area_of("src/agent/perf/decode.cc").name == "agent_perf" and areas.area_of("src/agent/recorder.cc").name == "agent"
+    assert areas.area_of("src/agent/perf/decode.cc").name == "agent_perf" and areas.area_of("src/agent/recording/recorder.cc").name == "agent"
     assert areas.area_of("web/src/a.ts") is None
 
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/recorder.h"
+#include "agent/recording/recorder.h"
 
 namespace flamewire::agent {
 

@@ -9,7 +9,7 @@
 
 #include "../agent/recorded.h"
 #include "agent/capture/capturing_sink.h"
-#include "agent/recording_encode.h"
+#include "agent/recording/recording_encode.h"
 #include "base/file.h"
 #include "replay/recording_decode.h"
 #include "replay/replay.h"

@@ -1,0 +1,30 @@
+#include "agent/recording/event_table.h"
+
+namespace flamewire::agent {
+
+EventTable make_event_table(const EventChoice& choice) {
+    EventTable table;
+    for (const EventSpec& spec : choice.events) {
+        if (spec.away != 0) {
+            table.absences = {static_cast<std::uint32_t>(table.events.size()), spec.away};
+            for (std::size_t kind = 0; kind < away_kinds; ++kind) {
+                if ((spec.away >> kind & 1U) == 0) continue;
+                table.events.emplace_back();
+                table.names.emplace_back(name_of(static_cast<Away>(kind)));
+                table.units.push_back(spec.unit);
+            }
+            continue;
+        }
+        wire::Event event;
+        const Pace pace = pace_of(spec, {choice.frequency_hz, choice.period});
+        event.frequency_hz = pace.frequency_hz;
+        event.period = pace.period;
+        if (spec.unit == "ns" && pace.frequency_hz != 0) event.period = 1'000'000'000 / pace.frequency_hz;
+        table.events.push_back(event);
+        table.names.push_back(spec.name);
+        table.units.push_back(spec.unit);
+    }
+    return table;
+}
+
+}  // namespace flamewire::agent

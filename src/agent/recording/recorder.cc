@@ -1,0 +1,525 @@
+// Opening, the sampler thread's loop and its end. recorder_round.cc has what a round does with records and batches,
+// recorder_adapt.cc what changes by what was measured.
+#include "agent/recording/recorder.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include "agent/log.h"
+#include "agent/perf/open_error.h"
+#include "agent/recording/event_table.h"
+#include "agent/recording/recording_encode.h"
+#include "base/clock.h"
+
+namespace flamewire::agent {
+
+namespace {
+
+// Rings are drained at least this often, so that new processes are looked at while they live (DESIGN: a tick of 50-100
+// ms).
+constexpr std::uint64_t tick_ns = 100'000'000;
+// While stacks that are deeper than their copies wait to be believed.
+constexpr std::uint64_t look_tick_ns = 10'000'000;
+// Kernel names are looked for in pieces between two drains.
+constexpr std::uint64_t names_piece_ns = 5'000'000;
+constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+// How long the last batch waits for room on its way to the link thread.
+constexpr std::uint64_t last_batch_patience_ns = 2'000'000'000;
+
+// … and how long it waits for names of JIT code that are still being read.
+constexpr std::uint64_t last_names_patience_ns = 2'000'000'000;
+
+constexpr std::uint64_t ns_per_ms = 1'000'000;
+
+// Files stay open, as their unwind tables are read while samples come.
+ProcessTableOptions process_options() {
+    ProcessTableOptions options;
+    options.keep_files = true;
+    return options;
+}
+
+}  // namespace
+
+Recorder::Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, std::function<void()> on_end,
+                   const Environment& environment)
+    : plan_(std::move(plan)),
+      environment_(environment),
+      machine_(machine),
+      sink_(sink),
+      on_end_(std::move(on_end)),
+      processes_(process_options()) {
+    members_.insert(plan_.pids.begin(), plan_.pids.end());
+}
+
+Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capabilities& capabilities,
+                                                 const Machine& machine, BatchSink& sink, std::function<void()> on_end,
+                                                 const Environment& environment) {
+    std::unique_ptr<Recorder> recorder(new Recorder(std::move(plan), machine, sink, std::move(on_end), environment));
+    recorder->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!recorder->wake_) {
+        OpenFailure failure;
+        failure.error = errno;
+        // As for the events themselves: which of all files is the one too many is chance.
+        if (out_of_files(failure.error)) return std::unexpected(open_error(failure));
+        return fail_errno("make an eventfd", failure.error);
+    }
+    // The thread that opens an event set owns it.
+    std::unique_lock lock(recorder->mutex_);
+    recorder->thread_ = std::thread([self = recorder.get(), &capabilities] { self->run(capabilities); });
+    recorder->command_done_.wait(lock, [&] { return recorder->opened_.has_value(); });
+    (void)TRY(*recorder->opened_);
+    lock.unlock();
+    return recorder;
+}
+
+Recorder::~Recorder() { stop("agent ends", 0); }
+
+// How each target is sampled at first. `auto` looks at the program; what was asked for by name needs no reason.
+void Recorder::choose_first_modes() {
+    const Settings& settings = plan_.settings;
+    modes_.clear();
+    // Events of whole CPUs have one mode for all processes. In `auto` mode the copy budget limits its cost.
+    const wire::StackMode automatic = capabilities_.user_stacks ? wire::StackMode::dwarf : wire::StackMode::fp;
+    plan_.scope.mode = stack_mode(settings.unwind).value_or(automatic);
+    for (const std::uint32_t pid : plan_.pids) modes_[pid] = first_mode(pid);
+}
+
+void Recorder::reset_copy_budget(const EventChoice& choice) {
+    const Settings& settings = plan_.settings;
+    CopyBudget::Options options;
+    options.adaptive = settings.unwind == "auto" && capabilities_.user_stacks;
+    options.whole_cpus = plan_.scope.wide || prefer_whole_cpus_;
+    options.configured_bytes = settings.stack_bytes;
+    options.ring_bytes = std::uint64_t{plan_.ring_pages} * machine_.page_size;
+    const std::size_t cpus = plan_.scope.cpus.empty() ? machine_.cpus : plan_.scope.cpus.size();
+    options.max_samples_per_second = cpus * sample_rate(choice);
+    copy_budget_.reset(options);
+}
+
+StackChoice Recorder::first_mode(std::uint32_t pid) const {
+    const Settings& settings = plan_.settings;
+    if (settings.unwind != "auto") return {stack_mode(settings.unwind).value_or(wire::StackMode::fp), "as asked for"};
+    if (!capabilities_.user_stacks) return {wire::StackMode::fp, "this kernel copies no user registers and stacks"};
+    if (prefer_whole_cpus_) return {plan_.scope.mode, one_mode_reason};
+    return first_choice(plan_.launched ? plan_.program : fmt::format("/proc/{}/exe", pid));
+}
+
+wire::StackMode Recorder::mode_of(std::uint32_t pid) const {
+    if (const auto own = modes_.find(pid); own != modes_.end()) return own->second.mode;
+    if (plan_.pids.empty()) return plan_.scope.mode;
+    const auto first = modes_.find(plan_.pids.front());
+    return first == modes_.end() ? wire::StackMode::fp : first->second.mode;
+}
+
+EventSetOptions Recorder::event_options(const EventChoice& choice, const std::vector<std::uint32_t>& pids) const {
+    const Settings& settings = plan_.settings;
+    EventSetOptions options;
+    options.choice = choice;
+    options.scope = plan_.scope;
+    for (const std::uint32_t pid : pids) options.targets.push_back({pid, mode_of(pid)});
+    options.stack_bytes = copy_budget_.stack_bytes();
+    options.copy_at_switches = copy_budget_.config().at_switches;
+    options.prefer_whole_cpus = prefer_whole_cpus_;
+    if (copy_budget_.config().size == CopySize::none) {
+        options.scope.mode = wire::StackMode::fp;
+        for (Target& one : options.targets) one.mode = wire::StackMode::fp;
+    }
+    options.sample_stack_pointer = settings.unwind == "auto";
+    options.max_depth = settings.max_depth_given ? settings.max_depth : 0;
+    options.ring_pages = plan_.ring_pages;
+    return options;
+}
+
+std::optional<UserStackOptions> Recorder::stack_options() const {
+    const Settings& settings = plan_.settings;
+    // Without registers nobody knows what kind of process a chain is of.
+    if (settings.unwind == "fp" || capabilities_.register_mask == 0) return std::nullopt;
+    UserStackOptions options;
+    options.check_chains = settings.unwind == "auto" || settings.unwind == "hybrid";
+    if (settings.unwind == "auto")
+        options.inherited_reason =
+            plan_.scope.wide || prefer_whole_cpus_ ? one_mode_reason : "as the process that started it";
+    options.machine = capabilities_.register_arch;
+    options.max_depth = settings.max_depth;
+    options.address_bits = machine_.address_bits;
+    options.memory_bytes = static_cast<std::size_t>(settings.unwind_memory_bytes);
+    return options;
+}
+
+Result<bool> Recorder::open_events(const Capabilities& capabilities) {
+    const Settings& settings = plan_.settings;
+    capabilities_ = capabilities;
+    choice_ = TRY(choose_events(plan_.wanted.events, settings.frequency_hz, settings.period, settings.kernel,
+                                capabilities, *environment_.kernel));
+    find_io_functions(choice_);
+    choose_first_modes();
+    reset_copy_budget(choice_);
+    EventSetOptions options = event_options(choice_, plan_.pids);
+    options.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
+    options.start_disabled = plan_.launched && plan_.delay_ms != 0;
+    events_ = TRY(EventSet::open(options, capabilities, *environment_.kernel));
+    if (events_->samples_whole_cpus() && !plan_.scope.wide) {
+        // The threads would need too many files. Copies may shrink now; they were opened with the configured size.
+        prefer_whole_cpus_ = true;
+        choose_first_modes();
+        reset_copy_budget(choice_);
+        copy_budget_.apply({}, 0);
+    }
+    // A launched child is still us before its exec: what it will be comes in records.
+    if (!plan_.launched)
+        for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
+    if (plan_.scope.wide) processes_.note_living();
+    start_folding(capabilities.max_stack);
+    for (const auto& [pid, choice] : modes_) folder_->chose_stack_mode(pid, choice);
+    return open_counters(capabilities);
+}
+
+CountingPlan Recorder::counting_plan(const Settings& settings, const Wanted& wanted,
+                                     std::vector<std::uint32_t> pids) const {
+    CountingPlan plan;
+    plan.wanted = wanted.counters;
+    plan.pids = std::move(pids);
+    plan.scope = plan_.scope;
+    plan.user_only = !settings.kernel;
+    return plan;
+}
+
+// Where samples are taken, a failure to count is no reason not to.
+Result<bool> Recorder::open_counters(const Capabilities& capabilities) {
+    CountingPlan plan = counting_plan(plan_.settings, plan_.wanted, plan_.pids);
+    plan.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
+    plan.start_disabled = plan_.launched && plan_.delay_ms != 0;
+    auto counting = Counting::open(plan, capabilities, *environment_.kernel);
+    if (!counting && plan_.wanted.events.empty()) return std::unexpected(std::move(counting).error());
+    if (!counting) {
+        say({{"counters-failed", fmt::format("Nothing is counted: {}.", counting.error().message), {}}});
+        plan.wanted.clear();
+        counting = Counting::open(plan, capabilities, *environment_.kernel);
+    }
+    counting_ = TRY(std::move(counting));
+    const std::lock_guard lock(mutex_);
+    running_.counters = counting_->states();
+    return true;
+}
+
+wire::Recording Recorder::describe() const {
+    wire::Recording recording;
+    recording.target = plan_.target;
+    recording.pids = plan_.pids;
+    recording.host = machine_.host;
+    recording.arch = machine_.arch;
+    recording.kernel_release = machine_.kernel_release;
+    recording.agent_version = FLAMEWIRE_VERSION;
+    recording.boot_id = machine_.boot_id;
+    const bool by_frequency = plan_.settings.period == 0 && plan_.settings.samples();
+    recording.frequency_hz = by_frequency ? plan_.settings.frequency_hz : 0;
+    recording.period = plan_.settings.period;
+    recording.effective_frequency_hz = choice_.period != 0 ? 0 : choice_.frequency_hz;
+    recording.unwind = plan_.settings.unwind;
+    recording.stack_bytes = copy_budget_.stack_bytes();
+    recording.max_depth = plan_.settings.max_depth;
+    recording.kernel = choice_.kernel;
+    recording.interval_ms = plan_.settings.interval_ms;
+    recording.start_ns = start_ns_;
+    recording.page_size = machine_.page_size;
+    recording.cpus = machine_.cpus;
+    recording.changed_ns = changed_ns_;
+    recording.gap_ns = gap_ns_;
+    return recording;
+}
+
+Running Recorder::describe_running() const {
+    Running running;
+    running.target = plan_.target;
+    running.recording_id = id_;
+    running.pids = plan_.pids;
+    running.scope = plan_.scope;
+    running.settings = plan_.settings;
+    running.events = make_event_table(choice_).names;
+    running.effective_frequency_hz = choice_.period != 0 ? 0 : choice_.frequency_hz;
+    running.kernel = choice_.kernel;
+    running.notices = choice_.notices;
+    if (counting_) {
+        running.counters = counting_->states();
+        running.count_by = counting_->by();
+    }
+    return running;
+}
+
+void Recorder::start_folding(std::uint32_t max_stack) {
+    start_ns_ = last_flush_ns_ = faults_from_ns_ = monotonic_ns();
+    // The first batch goes out at the first tick, so that the recording shows up at once.
+    next_flush_ns_ = start_ns_ + std::min(plan_.settings.interval_ms * ns_per_ms, tick_ns);
+    FolderOptions options;
+    options.recording_id = id_;
+    options.max_stack = max_stack;
+    options.recording = describe();
+    EventTable table = make_event_table(choice_);
+    options.events = std::move(table.events);
+    options.event_names = std::move(table.names);
+    options.event_units = std::move(table.units);
+    options.stacks = stack_options();
+    folder_ = std::make_unique<Folder>(std::move(options), processes_);
+    follow_absences(table.absences);
+    if (!plan_.launched) look_at_threads(start_ns_);
+    {
+        const std::lock_guard lock(mutex_);
+        running_ = describe_running();
+    }
+    say(choice_.notices);
+}
+
+void Recorder::run(const Capabilities& capabilities) {
+    const UseSystem use(environment_.system);
+    std::string id(id_.size(), '\0');
+    fill_random(id.data(), id.size());
+    id = System::current().input(inputs::recording_id, std::move(id));
+    std::ranges::copy(id.substr(0, id_.size()), reinterpret_cast<char*>(id_.data()));
+    Result<bool> opened = open_events(capabilities);
+    if (opened) opened = sink_.begin(id_);
+    const bool works = opened.has_value();
+    if (!works) {
+        events_.reset();
+        counting_.reset();
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        opened_ = std::move(opened);
+        command_done_.notify_all();
+    }
+    if (works) loop();
+}
+
+void Recorder::loop() {
+    for (;;) {
+        events_->wait(next_timeout(), wake_.get());
+        std::uint64_t ignored = 0;
+        (void)!::read(wake_.get(), &ignored, sizeof(ignored));
+        run_pending_command();
+        folder_->look_at_stacks();
+        const std::uint64_t drained_ns = std::min(processes_.exchange_jit_names(), monotonic_ns());
+        events_->drain(*this, drained_ns);
+        cut_absences(drained_ns);
+        const std::uint64_t now = monotonic_ns();
+        thin_faults(now);
+        look_at_unsampled(now);
+        if (enable_at_ns_ && now >= *enable_at_ns_) {
+            enable_at_ns_.reset();
+            if (auto enabled = events_->enable(); !enabled) log("cannot start sampling: {}", enabled.error().message);
+            (void)counting_->resume();
+            look_at_threads(now);
+        }
+        if (counting_->read_if_due(now, *folder_)) something_new_ = true;
+        if (processes_.kernel_symbols_begun()) advance_kernel_names(now + names_piece_ns);
+        if (now >= next_flush_ns_ || pending_samples_ >= max_pending_samples) flush();
+        {
+            const std::lock_guard lock(mutex_);
+            // A launched command's end is told by its parent, who has the exit code.
+            if (!stop_wanted_ && !plan_.launched && !plan_.follows_name && events_->targets_gone()) {
+                stop_wanted_ = true;
+                end_reason_ = "target exited";
+            }
+            if (sink_error_) stop_wanted_ = true;
+            if (stop_requested_)
+                (void)System::current().input(inputs::stop, fmt::format("{} {}", end_code_, end_reason_));
+            if (stop_wanted_) break;
+        }
+    }
+    finish();
+}
+
+std::chrono::milliseconds Recorder::next_timeout() const {
+    const std::uint64_t now = monotonic_ns();
+    const bool soon = folder_->wants_looks() || processes_.kernel_symbols_begun();
+    std::uint64_t until = std::min(next_flush_ns_, now + (soon ? look_tick_ns : tick_ns));
+    if (enable_at_ns_) until = std::min(until, *enable_at_ns_);
+    // Rounded up: waking a moment early would mean another round for nothing.
+    return std::chrono::milliseconds(until <= now ? 0 : (until - now + ns_per_ms - 1) / ns_per_ms);
+}
+
+void Recorder::wake() const {
+    const std::uint64_t one = 1;
+    (void)!::write(wake_.get(), &one, sizeof(one));
+}
+
+void Recorder::run_pending_command() {
+    std::optional<RecorderCommand> command;
+    {
+        const std::lock_guard lock(mutex_);
+        command.swap(command_);
+    }
+    if (!command) return;
+    (void)System::current().input(inputs::command, encode_command(*command));
+    Result<bool> result = perform(*command);
+    const std::lock_guard lock(mutex_);
+    command_result_ = std::move(result);
+    command_done_.notify_all();
+}
+
+Result<bool> Recorder::perform(const RecorderCommand& command) {
+    if (const auto* wanted = std::get_if<std::shared_ptr<const Change>>(&command)) return change(**wanted);
+    if (const auto* added = std::get_if<AddProcesses>(&command)) return add_processes(*added);
+    if (const auto* counted = std::get_if<SetCountBy>(&command)) {
+        (void)TRY(counting_->count_by(counted->by, living_members(), *folder_));
+        const std::lock_guard lock(mutex_);
+        running_.count_by = counted->by;
+    } else if (const auto* module = std::get_if<OpenModule>(&command)) {
+        *module->file = processes_.duplicate_file(*module->identity);
+    } else if (std::holds_alternative<Pause>(command)) {
+        return pause();
+    } else if (std::holds_alternative<Resume>(command)) {
+        return resume();
+    } else if (std::holds_alternative<ResolveKernel>(command)) {
+        names_wanted_ = true;
+    } else if (std::holds_alternative<BeginDelay>(command)) {
+        counting_->begin();
+        if (plan_.delay_ms != 0) enable_at_ns_ = monotonic_ns() + plan_.delay_ms * ns_per_ms;
+    }
+    return true;
+}
+
+void Recorder::post(RecorderCommand command) {
+    const std::lock_guard lock(mutex_);
+    command_ = std::move(command);
+    wake();
+}
+
+Result<bool> Recorder::execute(RecorderCommand command) {
+    std::unique_lock lock(mutex_);
+    if (finished_ || stop_wanted_) return fail(ErrorCode::closed, "the recording has ended");
+    command_ = std::move(command);
+    command_result_.reset();
+    wake();
+    command_done_.wait(lock, [&] { return command_result_.has_value() || finished_; });
+    command_.reset();
+    if (!command_result_) return fail(ErrorCode::closed, "the recording has ended");
+    return *command_result_;
+}
+
+void Recorder::finish() {
+    (void)events_->disable();
+    const std::uint64_t disabled_ns = monotonic_ns();
+    while (processes_.exchange_jit_names() < disabled_ns) {  // not for long, see there
+    }
+    events_->drain_rest(*this);
+    (void)add_unsampled(disabled_ns);
+    folder_->absences().finish(paused_ ? paused_ns_ : disabled_ns);
+    folder_->tell_absences();
+    folder_->tell_thread_times(disabled_ns);
+    (void)counting_->read(*folder_);
+    advance_kernel_names(never);
+    if (sink_.names_kernel_at_end() || names_wanted_) {
+        begin_kernel_names();
+        advance_kernel_names(never);
+    }
+    processes_.settle_jit_names(last_names_patience_ns);
+    const std::uint64_t now = monotonic_ns();
+    gather(now);
+
+    Held last{folder_->close_batch(true), folder_->periods()};
+    last.batch.agent = own_cost();
+    {
+        const std::lock_guard lock(mutex_);
+        last.batch.end = wire::End{end_reason_, end_code_};
+    }
+    held_.push_back(std::move(last));
+    const std::uint64_t deadline = now + last_batch_patience_ns;
+    while (!push_held() && !sink_error_ && monotonic_ns() < deadline) ::usleep(2000);
+    if (!held_.empty() && !sink_error_) log("the link took no more batches; the end of the recording is missing");
+    list_processes_at_ns_ = 0;
+    publish();
+    // Rings and tables go now, on the thread that owns them: an idle agent is small.
+    events_.reset();
+    counting_.reset();
+    folder_.reset();
+    {
+        const std::lock_guard lock(mutex_);
+        finished_ = true;
+        command_done_.notify_all();
+    }
+    if (on_end_) on_end_();
+}
+
+Result<bool> Recorder::pause() {
+    (void)TRY(events_->disable());
+    (void)TRY(counting_->pause(*folder_));
+    paused_ns_ = monotonic_ns();
+    paused_ = true;
+    return true;
+}
+
+Result<bool> Recorder::resume() {
+    if (paused_) folder_->absences().gap(paused_ns_, monotonic_ns(), Absences::Gap::pause);
+    (void)TRY(events_->enable());
+    (void)TRY(counting_->resume());
+    paused_ = false;
+    return true;
+}
+
+Result<UniqueFd> Recorder::open_module(const FileIdentity& identity) {
+    // Once it has finished, the sampler thread touches nothing any more.
+    if (ended()) return processes_.duplicate_file(identity);
+    Result<UniqueFd> file = fail(ErrorCode::closed, "the recording is ending");
+    (void)execute(OpenModule{&identity, &file});
+    return file;
+}
+
+void Recorder::request_stop(std::string reason, std::int32_t exit_code) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!stop_wanted_) {
+            stop_wanted_ = stop_requested_ = true;
+            end_reason_ = std::move(reason);
+            end_code_ = exit_code;
+        }
+    }
+    wake();
+}
+
+void Recorder::stop(std::string reason, std::int32_t exit_code) {
+    if (!thread_.joinable()) return;
+    request_stop(std::move(reason), exit_code);
+    thread_.join();
+}
+
+std::optional<Ended> Recorder::ended() const {
+    const std::lock_guard lock(mutex_);
+    if (!finished_) return std::nullopt;
+    return Ended{end_reason_, sink_error_};
+}
+
+Running Recorder::running() const {
+    const std::lock_guard lock(mutex_);
+    return running_;
+}
+
+Accounting Recorder::accounting() const {
+    const std::lock_guard lock(mutex_);
+    return accounting_;
+}
+
+CounterTotals Recorder::counter_totals() const {
+    const std::lock_guard lock(mutex_);
+    return counter_totals_;
+}
+
+std::string Recorder::account_line() const {
+    const std::lock_guard lock(mutex_);
+    const Accounting& a = accounting_;
+    const bool exact = a.samples_read - a.samples_duplicate - static_cast<std::uint64_t>(a.switches_not_told) ==
+                           a.rows_samples + a.samples_dropped &&
+                       a.samples_lost == lost_stated_;
+    const std::string switches = a.switches_not_told != 0 ? fmt::format(" + switches {}", a.switches_not_told) : "";
+    return fmt::format(
+        "samples read {} - duplicates {} = in rows {} + dropped {}{}; lost in the kernel {} = stated {}{}",
+        a.samples_read, a.samples_duplicate, a.rows_samples, a.samples_dropped, switches, a.samples_lost, lost_stated_,
+        exact ? "" : " (THEY DIFFER)");
+}
+
+}  // namespace flamewire::agent

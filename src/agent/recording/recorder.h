@@ -1,0 +1,302 @@
+// One recording: opens the events, and on a thread of its own (the sampler) drains the rings, folds, and hands a batch
+// to the sink every interval, until it is stopped or its target is gone. Every sample that the kernel wrote ends as a
+// row or as a stated loss.
+//
+// Calls come from one other thread (the session's). Commands run on the sampler thread between two rounds, so only the
+// snapshot is shared. All input of the sampler passes through a System, a Kernel and the sink, so that a recording can be
+// captured and replayed.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "agent/batch_sink.h"
+#include "agent/commands.h"
+#include "agent/counting.h"
+#include "agent/machine.h"
+#include "agent/perf/event_set.h"
+#include "agent/perf/kernel.h"
+#include "agent/pipeline/copy_budget.h"
+#include "agent/pipeline/folder.h"
+#include "agent/process/process_table.h"
+#include "agent/recording/names_pace.h"
+#include "agent/recording/wanted.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/system.h"
+
+namespace flamewire::agent {
+
+struct RecordingPlan {
+    std::string target;  // in words: "pid 4242 (demo)"
+    std::vector<std::uint32_t> pids;
+    Scope scope;  // wide: instead of pids; its mode is chosen by the recorder
+    Settings settings;
+    Wanted wanted;  // settings.events and settings.stat, parsed
+    // The one pid is a child that waits to exec: its events start there, or delay_ms after begin_delay(). Its owner
+    // says when it ended.
+    bool launched = false;
+    std::string program;  // with `launched`: the file that it will be
+    std::uint32_t delay_ms = 0;
+    std::uint32_t ring_pages = 0;
+    bool follows_name = false;  // processes may be added: it does not end with those that it has
+};
+
+// The sources of the sampler's input. Both must outlive the recording.
+struct Environment {
+    System* system = nullptr;  // null: the machine
+    const Kernel* kernel = &real_kernel();
+};
+
+// What is recorded from now on, in words and as processes.
+struct RecordingTarget {
+    std::string name;
+    std::vector<std::uint32_t> pids;
+    Scope scope = {};
+};
+
+// How a recording ended.
+struct Ended {
+    std::string reason;
+    std::optional<Error> error;  // the sink refused for good
+};
+
+// Commands for a running recording.
+struct Pause {};
+struct Resume {};
+// New events, counters, frequency, interval or processes inside the same recording. On an error the old ones go on.
+struct Change {
+    Settings settings;
+    Wanted wanted;
+    Capabilities capabilities;
+    std::optional<RecordingTarget> target;
+};
+// Processes beside those that the recording has. The result is false if it has all of them already.
+struct AddProcesses {
+    std::vector<std::uint32_t> pids;
+};
+// Counts by thread or by CPU beside the totals, or no more.
+struct SetCountBy {
+    CountBy by = CountBy::total;
+};
+// The next batch carries names of the kernel addresses seen so far.
+struct ResolveKernel {};
+// The launched command was told to exec: --delay counts from now.
+struct BeginDelay {};
+// Duplicates the descriptor of a module that this recording has seen.
+struct OpenModule {
+    const FileIdentity* identity = nullptr;
+    Result<UniqueFd>* file = nullptr;
+};
+using RecorderCommand = std::variant<Pause, Resume, std::shared_ptr<const Change>, AddProcesses, SetCountBy,
+                                     ResolveKernel, BeginDelay, OpenModule>;
+
+inline constexpr const char* one_mode_reason = "events of whole CPUs have one mode for all";
+
+class Recorder final : private RecordSink {
+public:
+    // `on_end` is called on the sampler thread when the recording ended by itself. Errors: those of choose_events,
+    // EventSet::open, sink.begin.
+    static Result<std::unique_ptr<Recorder>> open(RecordingPlan plan, const Capabilities& capabilities,
+                                                  const Machine& machine, BatchSink& sink, std::function<void()> on_end,
+                                                  const Environment& environment = {});
+    ~Recorder();
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
+
+    // Runs the command on the sampler thread and waits for its result. closed: the recording has ended.
+    Result<bool> execute(RecorderCommand command);
+    // Runs the command in the next round without waiting. At most one per round.
+    void post(RecorderCommand command);
+    // The file of a module that this recording has seen. Works after the end of the recording, too.
+    Result<UniqueFd> open_module(const FileIdentity& identity);
+    // The next batch begins with empty tables. From any thread; returns at once.
+    void begin_epoch() { epoch_wanted_ = true; }
+    // Takes what is left, sends the last batch with its reason and waits for the sampler thread. Does nothing when it
+    // has ended.
+    void stop(std::string reason, std::int32_t exit_code);
+    // The same, without waiting for the sampler thread.
+    void request_stop(std::string reason, std::int32_t exit_code);
+
+    // From any thread.
+    [[nodiscard]] std::optional<Ended> ended() const;
+    [[nodiscard]] bool paused() const { return paused_; }
+    [[nodiscard]] Running running() const;
+    [[nodiscard]] Accounting accounting() const;
+    // What was counted in all; complete when the recording has ended.
+    [[nodiscard]] CounterTotals counter_totals() const;
+    // The newest effective kernel numbers and what became of them, in one line.
+    [[nodiscard]] std::string account_line() const;
+
+private:
+    // A batch that the sink had no room for, with the periods that it is encoded against.
+    struct Held {
+        wire::Batch batch;
+        wire::EventPeriods periods;
+    };
+
+    // Rows of one batch are at most as many as samples went into it; a batch is closed early, or its rows are given up,
+    // at this.
+    static constexpr std::uint64_t max_pending_samples = wire::max_batch_rows / 2;
+
+    Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, std::function<void()> on_end,
+             const Environment& environment);
+    Result<bool> open_events(const Capabilities& capabilities);
+    void start_folding(std::uint32_t max_stack);
+    void choose_first_modes();
+    void reset_copy_budget(const EventChoice& choice);
+    [[nodiscard]] StackChoice first_mode(std::uint32_t pid) const;
+    [[nodiscard]] EventSetOptions event_options(const EventChoice& choice,
+                                                const std::vector<std::uint32_t>& pids) const;
+    [[nodiscard]] wire::StackMode mode_of(std::uint32_t pid) const;
+    [[nodiscard]] std::optional<UserStackOptions> stack_options() const;
+    [[nodiscard]] wire::Recording describe() const;
+    [[nodiscard]] Running describe_running() const;
+
+    void run(const Capabilities& capabilities);
+    void loop();
+    void run_pending_command();
+    Result<bool> perform(const RecorderCommand& command);
+    Result<bool> pause();
+    Result<bool> resume();
+    Result<bool> change(const Change& change);
+    Result<bool> add_processes(const AddProcesses& added);
+    AbsenceEvents announce_change();
+    AbsenceEvents describe_events();
+    void wake() const;
+    [[nodiscard]] std::chrono::milliseconds next_timeout() const;
+    void finish();
+
+    void on_record(const Record& record) override;
+    Result<bool> switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
+                           bool same_stacks);
+    Result<bool> replace_counters(const Settings& settings, const Wanted& wanted, const Capabilities& capabilities);
+    Result<bool> open_counters(const Capabilities& capabilities);
+    [[nodiscard]] CountingPlan counting_plan(const Settings& settings, const Wanted& wanted,
+                                             std::vector<std::uint32_t> pids) const;
+    Result<bool> switch_events(EventChoice choice);
+    // A set for all that lives of the target; it samples nothing yet.
+    Result<std::unique_ptr<EventSet>> open_replacement(const EventChoice& choice);
+    Result<bool> put_in_place(std::unique_ptr<EventSet> replacement, EventChoice choice);
+    // What is recorded, to be put back when its events cannot be opened.
+    struct Targets {
+        RecordingTarget target;
+        bool follows_name = false;
+        std::set<std::uint32_t> members;
+        std::map<std::uint32_t, StackChoice> modes;
+        CopyBudget copy_budget;
+        bool prefer_whole_cpus = false;
+    };
+    [[nodiscard]] Targets targets() const;
+    void restore(Targets before);
+    void adapt_stack_modes(std::uint64_t now_ns);
+    bool raise_inherited_mode(const StackChoice& choice);
+    void adapt_stack_copies(std::uint64_t now_ns);
+    void look_at_unsampled(std::uint64_t now_ns);
+    void sample_whole_cpus();
+    void use_one_mode();
+    std::vector<Unsampled> add_unsampled(std::uint64_t now_ns);
+    void thin_faults(std::uint64_t now_ns);
+    [[nodiscard]] std::vector<std::uint32_t> living_members() const;
+    void follow_task(const TaskRecord& task);
+    void note_member(std::uint32_t pid);
+    [[nodiscard]] bool shows(std::uint32_t pid) const;
+    // recorder_absences.cc: what becomes of switches.
+    void find_io_functions(const EventChoice& choice);
+    void follow_absences(AbsenceEvents events);
+    void look_at_threads(std::uint64_t begin_ns);
+    void follow_absence(const Record& record);
+    void cut_absences(std::uint64_t drained_ns);
+
+    void flush();
+    // Hands over what waits, oldest first; true when nothing is left.
+    bool push_held();
+    void gather(std::uint64_t now_ns);
+    [[nodiscard]] wire::AgentStats own_cost() const;
+    void begin_kernel_names();
+    void advance_kernel_names(std::uint64_t deadline_ns);
+    void say(std::vector<wire::Notice> notices);
+    void publish();
+    void list_processes();
+
+    RecordingPlan plan_;
+    Environment environment_;
+    Machine machine_;
+    BatchSink& sink_;
+    std::function<void()> on_end_;
+    ResidentMemory memory_;
+    wire::RecordingId id_{};
+    UniqueFd wake_;
+
+    // Of the sampler thread from here on, once it runs.
+    std::unique_ptr<EventSet> events_;
+    ProcessTable processes_;
+    std::unique_ptr<Folder> folder_;
+    std::unique_ptr<Counting> counting_;
+    EventChoice choice_;
+    Capabilities capabilities_;
+    // How stacks are found, by pid; children that have none are sampled as the first process.
+    std::map<std::uint32_t, StackChoice> modes_;
+    CopyBudget copy_budget_;
+    // Threads that exit too early for a sample: events of whole CPUs take the place of those of threads.
+    UnsampledPolicy unsampled_policy_;
+    bool prefer_whole_cpus_ = false, whole_cpus_refused_ = false;
+    std::uint64_t next_unsampled_ns_ = 0;
+    std::uint64_t next_adapt_ns_ = 0;
+    std::uint64_t faults_taken_ = 0, faults_from_ns_ = 0;  // samples of events with a period of their own, since then
+    std::uint64_t list_processes_at_ns_ = 0;
+    // The target's processes: those named and their children; of the whole system and of control groups, those that
+    // were sampled and live.
+    std::set<std::uint32_t> members_;
+    std::uint32_t last_member_ = 0;
+    bool processes_limit_told_ = false;
+    bool costly_tables_told_ = false;
+    EventSetCounts closed_counts_;        // of event sets that were replaced
+    EventSetCounts counts_;               // of all, at the last round
+    std::uint64_t lost_told_ = 0;         // of counts_.samples_lost, already in a batch as a loss
+    std::uint64_t sideband_from_ns_ = 0;  // older records of processes and maps were seen in the event set before
+    std::uint64_t switched_ns_ = 0, switch_gap_ns_ = 0;  // of the last event set that was replaced
+    std::uint64_t changed_ns_ = 0, gap_ns_ = 0;  // when a person changed what is recorded, and for how long nothing was
+    std::optional<std::vector<KernelFunction>> io_functions_;  // that wait for devices; looked up when first needed
+    std::uint64_t paused_ns_ = 0;                              // when sampling was paused last
+    std::uint64_t absences_cut_ns_ = 0;                        // all that are away were told until then
+    bool threads_unknown_ = false;                             // records were lost: who is away is to be looked up
+    std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0;
+    NamesPace names_pace_;
+    std::optional<std::uint64_t> enable_at_ns_;
+    bool something_new_ = false;         // since the last batch
+    std::uint64_t pending_samples_ = 0;  // in the folder
+    bool names_wanted_ = false;
+    std::deque<Held> held_;
+    std::optional<Error> sink_error_;
+    std::atomic<bool> paused_{false}, epoch_wanted_{false};
+
+    mutable std::mutex mutex_;
+    std::condition_variable command_done_;
+    std::optional<Result<bool>> opened_;
+    std::optional<RecorderCommand> command_;  // pending
+    std::optional<Result<bool>> command_result_;
+    bool stop_wanted_ = false, stop_requested_ = false, finished_ = false;
+    std::string end_reason_;
+    std::int32_t end_code_ = 0;
+    Running running_;
+    Accounting accounting_;
+    CounterTotals counter_totals_;
+    std::uint64_t lost_stated_ = 0;
+
+    std::thread thread_;  // last: it uses everything above
+};
+
+}  // namespace flamewire::agent

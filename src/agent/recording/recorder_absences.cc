@@ -1,0 +1,124 @@
+// What the recorder does for the times between context switches: which kernel functions wait for devices, who is away
+// when nobody saw it leave, and when the pieces are told.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "agent/perf/merge.h"
+#include "agent/perf/open_error.h"
+#include "agent/perf/threads.h"
+#include "agent/process/kallsyms.h"
+#include "agent/recording/recorder.h"
+#include "base/clock.h"
+
+namespace flamewire::agent {
+namespace {
+
+constexpr std::uint8_t io_wait_bit = 1U << static_cast<unsigned>(Away::io_wait);
+constexpr std::uint64_t second_ns = 1'000'000'000;
+constexpr std::uint64_t times_step_ns = 100'000'000;
+
+// Inside these the kernel counts a sleeping thread as waiting for a device (in_iowait, kernel/sched/core.c).
+constexpr std::array<std::string_view, 4> io_wait_functions{"io_schedule", "io_schedule_timeout", "mutex_lock_io",
+                                                            "mutex_lock_io_nested"};
+
+// A thread's state as /proc has it; nothing when it has gone.
+std::optional<Away> away_kind(char state) {
+    if (state == 'R') return Away::run_queue;
+    if (state == 'Z' || state == 'X') return std::nullopt;
+    return Away::off_cpu;
+}
+
+}  // namespace
+
+// A pass over all names of the kernel: before the events are opened, as meanwhile nobody reads rings.
+void Recorder::find_io_functions(const EventChoice& choice) {
+    if (io_functions_ || !choice.kernel) return;
+    for (const EventSpec& spec : choice.events)
+        if ((spec.away & io_wait_bit) != 0) io_functions_ = find_kernel_functions("/proc", io_wait_functions);
+}
+
+void Recorder::follow_absences(AbsenceEvents events) {
+    std::vector<KernelFunction> functions;
+    if ((events.wanted & io_wait_bit) != 0) {
+        if (choice_.kernel && io_functions_) functions = *io_functions_;
+        if (!choice_.kernel)
+            say({{"io-wait-unknown",
+                  "Without kernel functions waits for devices are not told from others: they are off-cpu.",
+                  std::string(plan_.settings.kernel ? remedy_paranoid : "leave out --no-kernel")}});
+        else if (functions.empty())
+            say({{"io-wait-unknown",
+                  "The kernel hides its names, so waits for devices are not told from others: they are off-cpu.",
+                  kernel_names_problem(read_kernel_base("/proc"), "/proc").value_or(wire::Notice{}).remedy}});
+    }
+    folder_->follow_absences(events, std::move(functions));
+    absences_cut_ns_ = monotonic_ns();
+}
+
+// Those who sleep now have done so since `begin_ns`, unless records say otherwise. Events are open already: who wakes
+// or falls asleep from now on is in them.
+void Recorder::look_at_threads(std::uint64_t begin_ns) {
+    if (!folder_->follows_absences()) return;
+    for (const std::uint32_t pid : living_members())
+        for (const std::uint32_t tid : list_threads(pid)) {
+            const auto state = read_task_stat(pid, tid);
+            const auto kind = state ? away_kind(state->state) : std::nullopt;
+            if (!kind) continue;
+            ThreadHandle thread = processes_.newest_thread(pid, tid);
+            if (thread == 0) thread = processes_.thread_of(pid, tid, begin_ns);
+            folder_->absences().found(tid, thread, *kind, begin_ns);
+        }
+    // In a recording of processes, threads that are still unknown have exited.
+    for (const std::uint32_t tid : folder_->absences().unknown_threads()) {
+        const auto state = plan_.scope.wide ? read_task_stat(tid) : std::nullopt;
+        if (const auto kind = state ? away_kind(state->state) : std::nullopt)
+            folder_->absences().found(tid, 0, *kind, begin_ns);
+        else
+            folder_->absences().remove(tid);
+    }
+}
+
+void Recorder::follow_absence(const Record& record) {
+    if (const auto* change = std::get_if<SwitchRecord>(&record)) {
+        folder_->absences().switched(*change);
+        if (folder_->absences().has_pieces()) folder_->tell_absences();
+    } else if (const auto* task = std::get_if<TaskRecord>(&record)) {
+        if (task->exit)
+            folder_->absences().exited(task->tid, task->time_ns);
+        else if (!paused_ && !enable_at_ns_ && task->time_ns >= sideband_from_ns_)
+            folder_->absences().born(task->tid, processes_.thread_of(task->pid, task->tid, task->time_ns),
+                                     task->time_ns);
+    } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
+        if (comm->exec && !paused_ && !enable_at_ns_)
+            folder_->absences().execed(comm->tid, processes_.thread_of(comm->pid, comm->tid, comm->time_ns),
+                                       comm->time_ns);
+    } else if (std::holds_alternative<LostRecord>(record)) {
+        folder_->absences().on_lost_records();
+        folder_->tell_absences();
+        threads_unknown_ = true;
+    }
+}
+
+// All records until `drained_ns` have been seen, but for those that the merge holds back.
+void Recorder::cut_absences(std::uint64_t drained_ns) {
+    if (!folder_->follows_absences() || paused_ || enable_at_ns_) return;
+    if (std::exchange(threads_unknown_, false)) look_at_threads(monotonic_ns());
+    const std::uint64_t until = (drained_ns - 2 * merge_slack_ns) / times_step_ns * times_step_ns;
+    if (until <= absences_cut_ns_) return;
+    Absences& absences = folder_->absences();
+    for (const std::uint32_t tid : absences.undecided()) {
+        const auto state = read_task_stat(tid);
+        absences.decide(tid, state ? away_kind(state->state) : std::nullopt);
+    }
+    if (until / second_ns > absences_cut_ns_ / second_ns) {
+        absences.cut(until / second_ns * second_ns);
+        folder_->tell_absences();
+        something_new_ = true;
+    }
+    absences.cut_times(until);
+    absences_cut_ns_ = until;
+    folder_->tell_thread_times(until);
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,155 @@
+// What the sampler changes by what it has measured: the mode of stacks, the size of their copies, the period of faults,
+// and events of whole CPUs for threads that exit early.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/recording/recorder.h"
+#include "base/clock.h"
+
+namespace flamewire::agent {
+namespace {
+
+// Events are not opened anew more often than this, …
+constexpr std::uint64_t adapt_pause_ns = 500'000'000;
+// … and after a failure less often.
+constexpr std::uint64_t failed_adapt_pause_ns = 5'000'000'000;
+// More samples of faults than this within this time would slow the target and fill the rings: …
+constexpr std::uint64_t most_faults = 2'000, faults_look_ns = 100'000'000;
+// … from then on one stands for so many times more. Odd, as programs touch their memory in powers of two.
+constexpr std::uint64_t fault_step = 17;
+// How often the count of events is compared with their samples.
+constexpr std::uint64_t look_interval_ns = 250'000'000;
+
+}  // namespace
+
+// Processes inherit the mode of the target that started them, so it is raised for those to come. True if it was lower.
+bool Recorder::raise_inherited_mode(const StackChoice& choice) {
+    bool raised = false;
+    for (const std::uint32_t pid : plan_.pids) {
+        if (modes_[pid].mode >= choice.mode) continue;
+        modes_[pid] = choice;
+        raised = true;
+    }
+    return raised;
+}
+
+// `auto`: samples processes as their stacks turned out to need.
+void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
+    if (events_->samples_whole_cpus() || plan_.settings.unwind != "auto" || !capabilities_.user_stacks ||
+        now_ns < next_adapt_ns_)
+        return;
+    const std::vector<Folder::ModeChange> changes = folder_->wanted_stack_modes();
+    if (changes.empty()) return;
+    next_adapt_ns_ = now_ns + adapt_pause_ns;
+    const auto old_modes = modes_;
+    bool raised = false, changed = false;
+    for (const Folder::ModeChange& change : changes) {
+        if (change.pid == 0) {
+            raised = raise_inherited_mode(change.choice) || raised;
+        } else {
+            modes_[change.pid] = change.choice;
+            changed = true;
+        }
+    }
+    // Nothing is left to raise: the old processes keep their mode.
+    if (!raised && !changed) return folder_->chose_stack_mode(0, {});
+    if (const auto switched = switch_events(choice_); !switched) {
+        // Most often a process that has just ended; it is not asked for again.
+        modes_ = old_modes;
+        next_adapt_ns_ = now_ns + failed_adapt_pause_ns;
+        return;
+    }
+    for (const Folder::ModeChange& change : changes) folder_->chose_stack_mode(change.pid, change.choice);
+    if (raised)
+        for (const std::uint32_t pid : plan_.pids) folder_->chose_stack_mode(pid, modes_[pid]);
+}
+
+void Recorder::adapt_stack_copies(std::uint64_t now_ns) {
+    const CopyConfig before = copy_budget_.config();
+    const CopyConfig wanted =
+        copy_budget_.update(now_ns, {counts_.samples_lost, folder_->truncated_copies(), counts_.discarded_stack_bytes});
+    if (wanted == before) return;
+    copy_budget_.apply(wanted, now_ns);
+    // Reopening fails if the target has just exited.
+    if (const auto switched = switch_events(choice_); !switched) return copy_budget_.apply(before, now_ns);
+    say(copy_budget_.notices(before));
+    (void)describe_events();
+}
+
+// Faults are taken one by one until there are too many for that.
+void Recorder::thin_faults(std::uint64_t now_ns) {
+    const std::uint64_t elapsed_ns = now_ns - faults_from_ns_;
+    if (faults_taken_ < most_faults && elapsed_ns < faults_look_ns) return;
+    if (faults_taken_ * faults_look_ns > most_faults * elapsed_ns) {
+        EventChoice choice = choice_;
+        std::uint64_t period = 0;
+        for (EventSpec& spec : choice.events)
+            if (spec.period != 0) period = spec.period *= fault_step;
+        // It fails where the target has just ended.
+        if (switch_events(std::move(choice)))
+            say({{"faults-thinned",
+                  fmt::format("Faults come so fast that a sample stands for {} of them from now on.", period),
+                  "--count N says for how many"}});
+    }
+    // What the old events had left is not of the new ones.
+    faults_taken_ = 0;
+    faults_from_ns_ = monotonic_ns();
+}
+
+void Recorder::look_at_unsampled(std::uint64_t now_ns) {
+    if (now_ns < next_unsampled_ns_ || plan_.scope.wide || paused_) return;
+    next_unsampled_ns_ = now_ns + look_interval_ns;
+    const std::vector<Unsampled> reports = add_unsampled(now_ns);
+    if (unsampled_policy_.add(reports, now_ns) && !whole_cpus_refused_) sample_whole_cpus();
+}
+
+std::vector<Unsampled> Recorder::add_unsampled(std::uint64_t now_ns) {
+    std::vector<Unsampled> reports = events_->take_unsampled(now_ns);
+    for (const Unsampled& report : reports) {
+        if (report.missing == 0) continue;
+        folder_->add_unsampled(report.event, report.pid, report.missing, now_ns);
+        something_new_ = true;
+    }
+    return reports;
+}
+
+// Events of whole CPUs have one mode for all processes.
+void Recorder::use_one_mode() {
+    if (plan_.settings.unwind != "auto") return;
+    folder_->change_stacks(stack_options());
+    for (auto& [pid, choice] : modes_) folder_->chose_stack_mode(pid, choice = first_mode(pid));
+}
+
+void Recorder::sample_whole_cpus() {
+    wire::Notice notice{
+        "short-lived-threads",
+        fmt::format("{}% of {} is in threads that exit before their next sample.", unsampled_policy_.missing_percent(),
+                    choice_.events[unsampled_policy_.event()].name),
+        ""};
+    const bool by_frequency = choice_.period == 0 && std::ranges::all_of(choice_.events, [](const EventSpec& spec) {
+                                  return spec.period == 0 && spec.filter.empty();
+                              });
+    const CopyBudget before = copy_budget_;
+    prefer_whole_cpus_ = true;
+    reset_copy_budget(choice_);
+    if (!by_frequency) {
+        notice.remedy = "record this event alone";
+    } else if (plan_.settings.unwind == "dwarf" && !copy_budget_.covers_all_samples()) {
+        notice.remedy = "--unwind auto, or a lower --frequency";
+    } else if (auto set = open_replacement(choice_); set && (*set)->samples_whole_cpus()) {
+        if (put_in_place(std::move(*set), choice_)) {
+            use_one_mode();
+            notice.text += " From now on, whole CPUs are sampled.";
+            return say({std::move(notice)});
+        }
+    } else {
+        notice.remedy = "run the agent as root, or setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent";
+    }
+    prefer_whole_cpus_ = false;
+    whole_cpus_refused_ = true;
+    copy_budget_ = before;
+    say({std::move(notice)});
+}
+
+}  // namespace flamewire::agent

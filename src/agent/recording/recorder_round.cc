@@ -1,0 +1,478 @@
+// What one round of the sampler does: records into the folder, the folder into batches, batches to the sink, with the
+// books kept.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "agent/log.h"
+#include "agent/options.h"
+#include "agent/process/proc_text.h"
+#include "agent/recording/event_table.h"
+#include "agent/recording/recorder.h"
+#include "agent/recording/targets.h"
+#include "base/clock.h"
+#include "base/system.h"
+
+namespace flamewire::agent {
+
+namespace {
+
+// When nothing happens on the target, the server still hears this often that we live.
+constexpr std::uint64_t heartbeat_ns = 1'000'000'000;
+constexpr std::uint64_t ns_per_ms = 1'000'000;
+// A lost sample of a fault counts for so many, as samples with stacks fill the rings sooner (thin_faults).
+constexpr std::uint64_t lost_weight = 16;
+// How many processes `status` lists, and how old the list may be.
+constexpr std::uint64_t list_processes_every_ns = 1'000'000'000;
+constexpr std::size_t most_listed_processes = 64;
+constexpr int open_attempts = 3;
+
+std::uint64_t time_of(const Record& record) {
+    return std::visit([](const auto& one) { return one.time_ns; }, record);
+}
+
+EventSetCounts operator+(const EventSetCounts& a, const EventSetCounts& b) {
+    // ring_bytes is a state, not a count.
+    return {a.samples_read + b.samples_read,
+            a.samples_duplicate + b.samples_duplicate,
+            a.samples_lost + b.samples_lost,
+            a.late_records + b.late_records,
+            b.ring_bytes,
+            a.discarded_stack_bytes + b.discarded_stack_bytes};
+}
+
+std::uint64_t samples_in(const wire::Batch& batch) {
+    std::uint64_t samples = 0;
+    for (const wire::Row& row : batch.rows) samples += row.count;
+    return samples;
+}
+
+}  // namespace
+
+void Recorder::on_record(const Record& record) {
+    something_new_ = true;
+    if (const auto* sample = std::get_if<SampleRecord>(&record)) {
+        ++pending_samples_;
+        const std::uint32_t event = events_->event_of(sample->id);
+        copy_budget_.add_sample(choice_.events[event].away != 0, sample->stack.size(), sample->stack_cut);
+        if (sample->woken_tid != 0) return folder_->add_waking(*sample, !paused_ && !enable_at_ns_);
+        if (!plan_.scope.cgroups.empty()) note_member(sample->pid);
+        if (choice_.events[event].period != 0) ++faults_taken_;
+        folder_->add_sample(*sample, event);
+        return;
+    }
+    if (const auto* throttle = std::get_if<ThrottleRecord>(&record)) {
+        if (!throttle->unthrottle)
+            folder_->add_loss({wire::LossReason::throttled, 1, throttle->time_ns, throttle->time_ns,
+                               events_->event_of(throttle->id) + 1, 0});
+        return;
+    }
+    if (std::holds_alternative<SwitchRecord>(record)) return follow_absence(record);
+    if (const auto* symbol = std::get_if<KsymbolRecord>(&record)) return folder_->follow_program(*symbol);
+    // How much was lost is in the event set's counts; the process table needs the record to distrust its maps.
+    const auto* lost_some = std::get_if<LostRecord>(&record);
+    const bool lost = lost_some != nullptr;
+    // The event that wrote it is as a rule the one whose samples were lost.
+    if (lost && !lost_some->sideband && !choice_.events.empty() &&
+        choice_.events[events_->event_of(lost_some->id)].period != 0)
+        faults_taken_ += lost_weight * lost_some->count;
+    if (!lost && time_of(record) < sideband_from_ns_) return;
+    std::uint32_t pid = 0;
+    if (const auto* comm = std::get_if<CommRecord>(&record)) pid = comm->pid;
+    if (const auto* task = std::get_if<TaskRecord>(&record)) pid = task->pid;
+    const bool shown = shows(pid);  // before its end is known
+    if (const auto* task = std::get_if<TaskRecord>(&record)) {
+        follow_task(*task);
+        counting_->on_task(*task);
+    }
+    if (const auto event = processes_.on_record(record); event && shown) folder_->add_lifecycle(*event);
+    // Of its own threads the agent takes no samples, so nothing would say that they leave.
+    const bool own = pid == System::current().constant(Constant::own_pid);
+    if (folder_->follows_absences() && (lost || shown) && !own) follow_absence(record);
+}
+
+void Recorder::note_member(std::uint32_t pid) {
+    if (pid == last_member_) return;
+    last_member_ = pid;
+    members_.insert(pid);
+}
+
+// Around a control group others live and die, too.
+bool Recorder::shows(std::uint32_t pid) const { return plan_.scope.cgroups.empty() || members_.contains(pid); }
+
+void Recorder::follow_task(const TaskRecord& task) {
+    if (task.exit) {
+        if (task.pid != task.tid) return;
+        members_.erase(task.pid);
+        last_member_ = 0;
+    } else if (!plan_.scope.wide && task.pid != task.parent_pid && members_.contains(task.parent_pid)) {
+        members_.insert(task.pid);
+    }
+}
+
+std::vector<std::uint32_t> Recorder::living_members() const {
+    std::vector<std::uint32_t> living;
+    if (plan_.scope.wide) return living;
+    // A leader that has exited before its other threads is out of members_ but may be among the pids that were named.
+    std::set<std::uint32_t> candidates = members_;
+    candidates.insert(plan_.pids.begin(), plan_.pids.end());
+    for (const std::uint32_t pid : candidates)
+        if (identify_process(pid)) living.push_back(pid);
+    return living;
+}
+
+Result<std::unique_ptr<EventSet>> Recorder::open_replacement(const EventChoice& choice) {
+    for (int attempt = 1;; ++attempt) {
+        EventSetOptions options = event_options(choice, living_members());
+        options.start_disabled = true;
+        auto set = EventSet::open(options, capabilities_, *environment_.kernel);
+        // A process may exit between the two lines above.
+        const bool exited = !set && set.error().code == ErrorCode::not_found && !plan_.scope.wide;
+        if (!exited || attempt == open_attempts || living_members().empty()) return set;
+    }
+}
+
+Result<bool> Recorder::switch_events(EventChoice choice) {
+    std::unique_ptr<EventSet> replacement = TRY(open_replacement(choice));
+    return put_in_place(std::move(replacement), std::move(choice));
+}
+
+Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, EventChoice choice) {
+    // The new set is open and silent: the old one stops, the new one starts, so no sample is in both.
+    const std::uint64_t stopping_ns = monotonic_ns();
+    (void)events_->disable();
+    const std::uint64_t switched_ns = monotonic_ns();
+    const bool counting = !paused_ && !enable_at_ns_;
+    if (counting)
+        if (auto enabled = replacement->enable(); !enabled) {
+            (void)events_->enable();
+            return enabled;
+        }
+    switched_ns_ = stopping_ns;
+    switch_gap_ns_ = counting ? monotonic_ns() - stopping_ns : 0;
+    events_->drain_rest(*this);
+    (void)add_unsampled(switched_ns);
+    replacement->follow(members_);
+    // Not until now: the new set has been heard while the rest of the old one was read.
+    if (counting)
+        folder_->absences().gap(stopping_ns, stopping_ns + switch_gap_ns_, Absences::Gap::exchange);
+    else
+        folder_->absences().gap(paused_ ? paused_ns_ : stopping_ns, monotonic_ns(), Absences::Gap::pause);
+    if (paused_) paused_ns_ = monotonic_ns();
+    folder_->tell_absences();
+    closed_counts_ = closed_counts_ + events_->counts();
+    sideband_from_ns_ = switched_ns;
+    events_ = std::move(replacement);
+    choice_ = std::move(choice);
+    return true;
+}
+
+// The totals go on; what is counted by thread or by CPU begins anew.
+Result<bool> Recorder::replace_counters(const Settings& settings, const Wanted& wanted,
+                                        const Capabilities& capabilities) {
+    CountingPlan plan = counting_plan(settings, wanted, living_members());
+    plan.start_disabled = paused_ || enable_at_ns_.has_value();
+    return counting_->replace(plan, capabilities, *folder_);
+}
+
+Recorder::Targets Recorder::targets() const {
+    return {{plan_.target, plan_.pids, plan_.scope},
+            plan_.follows_name,
+            members_,
+            modes_,
+            copy_budget_,
+            prefer_whole_cpus_};
+}
+
+void Recorder::restore(Targets before) {
+    plan_.target = std::move(before.target.name);
+    plan_.pids = std::move(before.target.pids);
+    plan_.scope = std::move(before.target.scope);
+    plan_.follows_name = before.follows_name;
+    members_ = std::move(before.members);
+    modes_ = std::move(before.modes);
+    copy_budget_ = before.copy_budget;
+    prefer_whole_cpus_ = before.prefer_whole_cpus;
+}
+
+// Samples of what stays the target are in one of the two sets; the moment between them is stated.
+Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
+                                 bool same_stacks) {
+    const Settings old_settings = std::exchange(plan_.settings, std::move(settings));
+    Targets before = targets();
+    const bool was_wide = plan_.scope.wide;
+    if (target) {
+        plan_.target = target->name;
+        plan_.pids = target->pids;
+        plan_.scope = target->scope;
+        plan_.follows_name = false;
+        last_member_ = 0;
+        members_ = {target->pids.begin(), target->pids.end()};
+    }
+    const bool used_one_mode = std::exchange(prefer_whole_cpus_, false);
+    whole_cpus_refused_ = false;
+    const bool new_modes = !same_stacks || target || used_one_mode;
+    if (new_modes) choose_first_modes();
+    reset_copy_budget(choice);
+    if (auto switched = switch_events(std::move(choice)); !switched) {
+        plan_.settings = old_settings;
+        restore(std::move(before));
+        return switched;
+    }
+    // Of those that were not the target nobody told what became of them.
+    if (target && plan_.scope.wide && !was_wide) processes_.distrust_all();
+    if (target)
+        for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
+    if (target && plan_.scope.wide) processes_.note_living();
+    if (!same_stacks || used_one_mode || (target && plan_.scope.wide != was_wide))
+        folder_->change_stacks(stack_options());
+    if (new_modes)
+        for (const auto& [pid, mode] : modes_) folder_->chose_stack_mode(pid, mode);
+    return true;
+}
+
+Result<bool> Recorder::change(const Change& change) {
+    const Settings old = plan_.settings;
+    Settings settings = change.settings;
+    const std::optional<RecordingTarget>& target = change.target;
+    const bool same_stacks =
+        settings.unwind == old.unwind && settings.stack_bytes == old.stack_bytes && settings.max_depth == old.max_depth;
+    const bool same_events = settings.events == old.events && settings.filter == old.filter &&
+                             settings.frequency_hz == old.frequency_hz && settings.period == old.period &&
+                             settings.kernel == old.kernel;
+    const bool switches = !same_events || !same_stacks || target;
+    if (switches) {
+        EventChoice choice = TRY(choose_events(change.wanted.events, settings.frequency_hz, settings.period,
+                                               settings.kernel, change.capabilities, *environment_.kernel));
+        capabilities_ = change.capabilities;
+        find_io_functions(choice);
+        (void)TRY(switch_to(settings, std::move(choice), target, same_stacks));
+    }
+    Result<bool> counted = true;
+    if (settings.stat != old.stat || settings.kernel != old.kernel || target)
+        counted = replace_counters(settings, change.wanted, change.capabilities);
+    if (!counted && target) {
+        // The samples are of the new target already: to count is no reason to refuse it.
+        say({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
+        counted = true;
+    }
+    if (!counted) settings.stat = old.stat;
+    plan_.settings = std::move(settings);
+    plan_.wanted = change.wanted;
+    next_flush_ns_ = std::min(next_flush_ns_, monotonic_ns() + plan_.settings.interval_ms * ns_per_ms);
+    if (switches) {
+        follow_absences(announce_change());
+        if (target) folder_->absences().forget();
+        look_at_threads(monotonic_ns());
+        say(choice_.notices);
+    }
+    const std::lock_guard lock(mutex_);
+    running_ = describe_running();
+    return counted;
+}
+
+AbsenceEvents Recorder::announce_change() {
+    changed_ns_ = switched_ns_;
+    gap_ns_ = switch_gap_ns_;
+    return describe_events();
+}
+
+// Describes what is recorded from now on in the next batch.
+AbsenceEvents Recorder::describe_events() {
+    EventTable table = make_event_table(choice_);
+    folder_->change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
+    return table.absences;
+}
+
+Result<bool> Recorder::add_processes(const AddProcesses& added) {
+    std::vector<std::uint32_t> fresh = added.pids;
+    std::erase_if(fresh, [&](std::uint32_t pid) { return members_.contains(pid); });
+    if (fresh.empty()) return false;
+    Targets before = targets();
+    std::erase_if(plan_.pids, [](std::uint32_t pid) { return !identify_process(pid); });
+    if (const std::size_t room = limits::max_pids - std::min(limits::max_pids, plan_.pids.size());
+        fresh.size() > room) {
+        if (!std::exchange(processes_limit_told_, true))
+            say({{"processes-limit",
+                  fmt::format("More than {} processes have this name; the others are not recorded.", limits::max_pids),
+                  "--all records every process"}});
+        fresh.resize(room);
+        if (fresh.empty()) return false;
+    }
+    plan_.pids.insert(plan_.pids.end(), fresh.begin(), fresh.end());
+    plan_.target = describe_target(plan_.pids).name;
+    members_.insert(fresh.begin(), fresh.end());
+    for (const std::uint32_t pid : fresh) modes_[pid] = first_mode(pid);
+    if (auto switched = switch_events(choice_); !switched) {
+        restore(std::move(before));
+        return switched;
+    }
+    std::erase_if(modes_, [&](const auto& mode) {
+        return !members_.contains(mode.first) && std::ranges::find(plan_.pids, mode.first) == plan_.pids.end();
+    });
+    for (const std::uint32_t pid : fresh) {
+        processes_.attach(pid);
+        folder_->chose_stack_mode(pid, modes_[pid]);
+    }
+    if (auto counted = replace_counters(plan_.settings, plan_.wanted, capabilities_); !counted)
+        say({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
+    (void)announce_change();
+    look_at_threads(monotonic_ns());
+    const std::lock_guard lock(mutex_);
+    running_ = describe_running();
+    return true;
+}
+
+void Recorder::flush() {
+    const std::uint64_t now = monotonic_ns();
+    next_flush_ns_ = now + plan_.settings.interval_ms * ns_per_ms;
+    if (names_wanted_ && names_pace_.may_begin(now) && !processes_.kernel_symbols_begun()) begin_kernel_names();
+    gather(now);
+    if (epoch_wanted_.exchange(false)) {
+        (void)System::current().input(inputs::epoch, "begun");
+        folder_->begin_epoch();
+    }
+    const bool room = push_held();
+    const bool too_many = pending_samples_ >= max_pending_samples;
+    const bool due = something_new_ || now - last_flush_ns_ >= heartbeat_ns;
+    if ((room && due) || too_many) {
+        Held next{folder_->close_batch(), folder_->periods()};
+        pending_samples_ = 0;
+        something_new_ = false;
+        next.batch.agent = own_cost();
+        if (!room) {
+            // The link has not moved for half a million samples: tables must arrive, these rows need not.
+            const std::uint64_t given_up = samples_in(next.batch);
+            next.batch.rows.clear();
+            next.batch.losses.push_back({wire::LossReason::queue_full, given_up, last_flush_ns_, now, 0, 0});
+            const std::lock_guard lock(mutex_);
+            accounting_.samples_dropped += given_up;
+        }
+        last_flush_ns_ = now;
+        held_.push_back(std::move(next));
+        (void)push_held();
+    }
+    adapt_stack_modes(now);
+    adapt_stack_copies(now);
+    publish();
+}
+
+bool Recorder::push_held() {
+    while (!held_.empty() && !sink_error_) {
+        Held& oldest = held_.front();
+        const std::uint64_t samples = samples_in(oldest.batch);
+        Result<bool> taken = sink_.push(oldest.batch, oldest.periods);
+        if (!taken) {
+            sink_error_ = std::move(taken).error();
+            return false;
+        }
+        if (!*taken) return false;
+        held_.pop_front();
+        const std::lock_guard lock(mutex_);
+        accounting_.rows_samples += samples;
+        ++accounting_.batches;
+    }
+    return held_.empty();
+}
+
+void Recorder::gather(std::uint64_t now_ns) {
+    counts_ = closed_counts_ + events_->counts();
+    const auto add = [&](const wire::Loss& loss) {
+        folder_->add_loss(loss);
+        something_new_ = true;
+    };
+    if (counts_.samples_lost > lost_told_) {
+        folder_->samples_lost();
+        add({wire::LossReason::ring_full, counts_.samples_lost - lost_told_, last_flush_ns_, now_ns, 0, 0});
+        lost_told_ = counts_.samples_lost;
+    }
+    for (const wire::Loss& loss : processes_.take_losses()) add(loss);
+    if (const auto symbols = processes_.take_jit_symbols(); !symbols.empty()) {
+        folder_->add_symbols(symbols);
+        something_new_ = true;
+    }
+    if (const std::uint32_t pid = folder_->process_of_costly_tables();
+        pid != 0 && !std::exchange(costly_tables_told_, true))
+        say({{"costly-tables",
+              fmt::format("The unwind tables of process {} take too long to read: some of its stacks end early.", pid),
+              "--unwind fp reads none"}});
+    say(events_->take_notices());
+    say(processes_.take_notices());
+    say(counting_->take_notices());
+}
+
+wire::AgentStats Recorder::own_cost() const {
+    const BatchSink::Backlog backlog = sink_.backlog();
+    wire::AgentStats stats;
+    stats.cpu_ns = process_cpu_ns();
+    const std::string resident = System::current().input(inputs::resident_bytes, std::to_string(memory_.bytes()));
+    std::string_view resident_digits = resident;
+    stats.rss_bytes = take_number(resident_digits, 10).value_or(0);
+    stats.ring_bytes = counts_.ring_bytes;
+    stats.samples_read = counts_.samples_read;
+    stats.samples_duplicate = counts_.samples_duplicate;
+    stats.samples_lost = counts_.samples_lost;
+    stats.late_records = static_cast<std::uint32_t>(std::min<std::uint64_t>(counts_.late_records, UINT32_MAX));
+    stats.queue_batches = backlog.queue_batches + static_cast<std::uint32_t>(held_.size());
+    stats.spool_bytes = backlog.spool_bytes;
+    return stats;
+}
+
+void Recorder::begin_kernel_names() {
+    names_wanted_ = false;
+    names_pace_.begin(monotonic_ns());
+    std::vector<std::uint64_t> addresses = folder_->unnamed_kernel_addresses();
+    if (!addresses.empty()) processes_.begin_kernel_symbols(std::move(addresses));
+}
+
+void Recorder::advance_kernel_names(std::uint64_t deadline_ns) {
+    const std::uint64_t before = thread_cpu_ns();
+    const std::vector<TargetSymbol> symbols = processes_.advance_kernel_symbols(deadline_ns);
+    names_pace_.spend(monotonic_ns(), thread_cpu_ns() - before);
+    if (symbols.empty()) return;
+    folder_->add_symbols(symbols);
+    something_new_ = true;
+}
+
+void Recorder::say(std::vector<wire::Notice> notices) {
+    for (wire::Notice& notice : notices) {
+        if (notice.remedy.empty())
+            log_line(notice.text);
+        else
+            log("{} (remedy: {})", notice.text, notice.remedy);
+        folder_->add_notice(std::move(notice));
+        something_new_ = true;
+    }
+}
+
+void Recorder::publish() {
+    const std::lock_guard lock(mutex_);
+    accounting_.samples_read = counts_.samples_read;
+    accounting_.samples_duplicate = counts_.samples_duplicate;
+    accounting_.samples_lost = counts_.samples_lost;
+    accounting_.ring_bytes = counts_.ring_bytes;
+    accounting_.switches_not_told = folder_->switches_not_told();
+    lost_stated_ = lost_told_;
+    counter_totals_ = counting_->totals();
+    running_.counters = counting_->states();
+    running_.members.assign(members_.begin(), members_.end());
+    if (const std::uint64_t now = monotonic_ns(); now >= list_processes_at_ns_ || running_.unwind_processes.empty()) {
+        list_processes_at_ns_ = now + list_processes_every_ns;
+        list_processes();
+    }
+}
+
+// What `status` says of the stacks of each; under the lock.
+void Recorder::list_processes() {
+    running_.unwind_processes.clear();
+    for (ProcessStacks& process : folder_->stacks_of_processes(most_listed_processes)) {
+        const wire::ProcessUnwind& counts = process.counts;
+        running_.unwind_processes.push_back({process.pid, std::move(process.comm), counts.mode, counts.why,
+                                             counts.samples, counts.whole, counts.joined, counts.truncated,
+                                             counts.open_end, counts.stopped, counts.frames, counts.stack_bytes});
+    }
+}
+
+}  // namespace flamewire::agent
