@@ -4,18 +4,14 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 
-#include "unwind/frame/expression.h"
 #include "unwind/frame/frame_row.h"
+#include "unwind/frame/memory_reader.h"
 #include "unwind/frame/registers.h"
 
 namespace flamewire::unwind {
-
-// Fills `out` with a module's bytes from `address` on; false when they are not all there.
-using CodeReader = std::function<bool(std::uint64_t address, std::span<std::byte> out)>;
 
 struct ArchInfo {
     RegisterNames names;

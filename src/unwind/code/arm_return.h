@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "unwind/arch/arch.h"
 #include "unwind/frame/frame_row.h"
+#include "unwind/frame/memory_reader.h"
 
 namespace flamewire::unwind {
 

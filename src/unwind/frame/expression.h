@@ -3,16 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "base/bytes.h"
+#include "unwind/frame/memory_reader.h"
 #include "unwind/frame/registers.h"
 
 namespace flamewire::unwind {
-
-// `size` bytes (1 to 8) of the target's memory as a number.
-using MemoryReader = std::function<std::optional<std::uint64_t>(std::uint64_t address, std::uint8_t size)>;
 
 // Operations that one expression may take. Compilers write up to a dozen; a walk shares an allowance among its frames.
 inline constexpr std::uint32_t most_operations = 1000;

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "unwind/frame/expression.h"
+#include "unwind/frame/memory_reader.h"
 #include "unwind/frame/registers.h"
 #include "unwind/tables/code_map.h"
 #include "unwind/tables/module_tables.h"
