@@ -1,5 +1,5 @@
 // The table of --stat sched, as it is printed when the recording ends.
-#include "agent/recording/sched_sink.h"
+#include "agent/control/sched_sink.h"
 
 #include <catch2/catch.hpp>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "agent/recording/sched_sink.h"
+#include "agent/control/sched_sink.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
