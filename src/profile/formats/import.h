@@ -26,9 +26,6 @@ public:
     virtual Result<std::size_t> read_at(std::uint64_t offset, std::span<char> into) = 0;
 };
 
-// Rows of files without times stand here, in ns; not at 0, which means "not known".
-inline constexpr std::uint64_t import_moment_ns = 1'000'000'000;
-
 // One file on its way to one recording.
 class ImportJob {
 public:

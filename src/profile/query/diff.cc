@@ -8,7 +8,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "profile/formats/import.h"
 #include "profile/query/shape.h"
 #include "profile/store/trie.h"
 

@@ -21,6 +21,9 @@ using EventId = std::uint32_t;
 using FunctionId = std::uint32_t;  // interned (name, module, kind); see Function
 using NodeId = std::uint32_t;      // node of the function trie
 
+// Rows of files without times stand here; not at 0, which means "not known".
+inline constexpr std::uint64_t import_moment_ns = 1'000'000'000;
+
 // Frames of a stack. What an agent sends has far fewer; files of others may say anything.
 inline constexpr std::uint32_t max_stack_depth = 65'535;
 
