@@ -16,7 +16,6 @@
 #include "base/path.h"
 #include "base/rooted_path.h"
 #include "symbol/files/debuginfod.h"
-#include "symbol/symbolizer.h"
 
 namespace flamewire::symbol {
 namespace {
