@@ -5,20 +5,40 @@ from files import ROOT
 from includes import quoted_includes
 
 # A part is a folder or a single file below src/, given by the beginning of its path; the longest one applies.
-DESK = {"base", "wire", "secure", "elf", "counters", "symbol", "profile", "server/limits.h", "server/log_pace.h"}
-SESSION = {"base", "wire", "elf", "symbol", "profile", "server/limits.h", "server/log_pace.h"}
+# Of each library, the folders whose headers are for others, too.
+UNWIND = {"unwind/frame", "unwind/tables", "unwind/walk", "unwind/join"}
+SYMBOL = {"symbol", "symbol/types", "symbol/files", "symbol/disassembly"}
+PROFILE = {"profile/store", "profile/query", "profile/symbols", "profile/formats"}
+SESSION = {"base", "wire", "elf", "server/limits.h", "server/log_pace.h"} | SYMBOL | PROFILE
+DESK = SESSION | {"secure", "counters"}
+AGENT_SHARED = {"agent", "agent/json.", "agent/batch_sink.h"}
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
     "wire": {"base"},
     "secure": {"base"},
     "elf": {"base"},
     "counters": {"base", "wire"},
-    "unwind": {"base", "elf"},
-    "symbol": {"base", "elf"},
-    "profile": {"base", "wire", "symbol"},
-    "profile/formats/perf_data": {"base", "elf", "unwind", "symbol", "profile"},
-    "profile/formats/import.cc": {"base", "profile", "profile/formats/perf_data"},
-    "profile/formats/export.cc": {"base", "wire", "profile", "profile/formats/perf_data"},
+    "unwind/frame": {"base"},
+    "unwind/code": {"base", "unwind/frame"},
+    "unwind/arch": {"unwind/frame", "unwind/code"},
+    "unwind/tables": {"base", "elf", "unwind/frame", "unwind/code", "unwind/arch"},
+    "unwind/walk": {"base", "unwind/frame", "unwind/arch", "unwind/tables"},
+    "unwind/join": {"unwind/frame"},
+    "symbol/types": {"base"},
+    "symbol/demangle.": set(),
+    "symbol/files": {"base", "elf", "symbol/types"},
+    "symbol/dwarf": {"base", "elf", "symbol/types", "symbol/demangle.", "symbol/files"},
+    "symbol/kernel": {"base", "elf", "symbol/types", "symbol/files", "symbol/dwarf"},
+    "symbol/disassembly": {"base", "symbol/types"},
+    "symbol": {"base", "symbol/types", "symbol/demangle.", "symbol/files", "symbol/dwarf", "symbol/kernel", "symbol/disassembly"},
+    "profile/store": {"base", "wire", "symbol/types"},
+    "profile/query": {"base", "wire", "symbol/types", "profile/store"},
+    "profile/symbols": {"base", "wire", "symbol/types", "profile/store"},
+    "profile/formats": {"base", "wire", "symbol/types", "symbol/files", "profile/store", "profile/query"},
+    "profile/formats/perf_data": {"base", "elf", "unwind/frame", "unwind/tables", "unwind/walk", "symbol/types", "symbol/files", "symbol/kernel",
+                                  "profile/store", "profile/formats"},
+    "profile/formats/import.cc": {"profile/formats", "profile/formats/perf_data"},
+    "profile/formats/export.cc": {"profile/formats", "profile/formats/perf_data"},
     "server/limits.h": set(),
     "server/log_pace.h": {"base"},
     "server/session": SESSION,
@@ -28,17 +48,22 @@ ALLOWED: dict[str, set[str]] = {
     "server": DESK | {"server/session", "server/source", "server/link", "server/http"},
     "cli": DESK | {"server", "server/session", "server/source", "server/link", "server/http"},
     "agent/json.": {"base", "wire"},
-    "agent/perf/record.h": {"base", "wire", "unwind"},
-    "agent/perf": {"base", "wire", "unwind", "agent/perf/record.h"},
-    "agent/process": {"base", "wire", "elf", "unwind", "agent/perf/record.h"},
-    "agent/pipeline": {"base", "wire", "counters", "unwind", "agent/perf", "agent/perf/record.h", "agent/process"},
+    "agent/perf/record.h": {"base", "wire"},
+    "agent/perf": {"base", "wire", "unwind/frame", "agent/perf/record.h"},
+    "agent/process": {"base", "wire", "elf", "agent/perf/record.h"} | UNWIND,
+    "agent/pipeline": {"base", "wire", "counters", "agent/perf", "agent/perf/record.h", "agent/process"} | UNWIND,
     "agent/link": {"base", "wire", "secure", "counters"},
     "agent/capture": {"base", "wire", "agent/perf", "agent/batch_sink.h"},
     "agent/batch_sink.h": {"base", "wire"},
     "agent/health": {"base", "agent/process", "agent/json."},
-    "agent": {"base", "wire", "secure", "elf", "counters", "unwind", "agent/json.", "agent/perf", "agent/perf/record.h", "agent/process",
-              "agent/pipeline", "agent/capture", "agent/batch_sink.h", "agent/link", "agent/health"},
-    "replay": {"base", "wire", "unwind", "agent", "agent/perf", "agent/perf/record.h", "agent/process", "agent/capture", "agent/batch_sink.h"},
+    "agent/stubs": set(),
+    "agent": {"base", "wire", "secure", "elf", "counters", "agent/perf", "agent/process", "agent/pipeline", "agent/health", "agent/json.",
+              "unwind/walk"},
+    "agent/recording": {"base", "wire", "agent/perf", "agent/process", "agent/pipeline"} | AGENT_SHARED,
+    "agent/control": {"base", "wire", "secure", "elf", "counters", "agent/perf", "agent/process", "agent/capture", "agent/link", "agent/health",
+                      "agent/recording"} | AGENT_SHARED,
+    "agent/main.cc": {"base", "agent", "agent/control"},
+    "replay": {"base", "wire", "agent", "agent/recording", "agent/perf", "agent/process", "agent/capture"},
 }
 
 

@@ -3,7 +3,7 @@ import re
 
 from files import text_of
 
-SAMPLER = ("src/agent/perf/", "src/agent/process/", "src/agent/pipeline/", "src/agent/recorder", "src/agent/counting",
+SAMPLER = ("src/agent/perf/", "src/agent/process/", "src/agent/pipeline/", "src/agent/recording/", "src/agent/counting",
            "src/unwind/", "src/elf/", "src/base/clock.cc")
 # The two interfaces; memory of our own that is mapped for a test of page faults; the JIT reader's own thread; the wake-up eventfd.
 ALLOWED = {"src/agent/perf/kernel.h": {"sysconf"}, "src/agent/perf/kernel.cc": {"syscall", "ioctl", "read", "mmap", "poll"},
