@@ -40,12 +40,6 @@ struct ModuleCode {
     [[nodiscard]] CodeBytes view() const { return {as_bytes_view(bytes), address, machine, big_endian, begins, marks}; }
 };
 
-// The name of a module's file among those that were sent: its build-id, else a hash of path, size and time.
-std::string fetched_name(const ModuleIdentity& module);
-// Where among those that agents sent: a build-id is the word of who sends the file, so the files of each pairing key are
-// for what that key's agents recorded. Empty: the owner is no key's id.
-std::string fetched_path(const std::string& folder, const ModuleIdentity& module);
-
 class Symbolizer {
 public:
     explicit Symbolizer(Config config);

@@ -12,6 +12,7 @@
 #include "server/session/json_writer.h"
 #include "server/source/browse.h"
 #include "server/source/toolchain.h"
+#include "symbol/files/fetched_file.h"
 #include "symbol/symbolizer.h"
 #include "wire/control.h"
 #include "wire/frame.h"

@@ -13,7 +13,7 @@
 #include "server/link/agent_hub.h"
 #include "server/link/agent_hub_state.h"
 #include "server/session/module_store.h"
-#include "symbol/symbolizer.h"
+#include "symbol/files/fetched_file.h"
 #include "wire/module_chunk.h"
 
 namespace flamewire::server {

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "elf/elf_file.h"
 #include "server/limits.h"
-#include "symbol/symbolizer.h"
+#include "symbol/files/fetched_file.h"
 
 namespace flamewire::server {
 namespace fs = std::filesystem;

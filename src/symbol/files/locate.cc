@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "base/rooted_path.h"
 #include "symbol/files/debuginfod.h"
+#include "symbol/files/fetched_file.h"
 
 namespace flamewire::symbol {
 namespace {

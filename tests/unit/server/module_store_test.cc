@@ -12,6 +12,7 @@
 #include "elf/elf_file.h"
 #include "recording.h"
 #include "server/limits.h"
+#include "symbol/files/fetched_file.h"
 #include "symbol/symbolizer.h"
 
 using namespace flamewire;

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "fixture.h"
+#include "symbol/files/fetched_file.h"
 #include "symbol/symbolizer.h"
 
 using namespace flamewire::symbol;

@@ -7,6 +7,7 @@
 
 #include "../fixture.h"
 #include "base/hex.h"
+#include "symbol/files/fetched_file.h"
 #include "symbol/symbolizer.h"
 
 namespace flamewire::symbol {
