@@ -1,9 +1,6 @@
-// The one way to read bytes from outside: a bounds-checked cursor over a span. A read past the end
-// fails once and for all (ok() turns false, values are zero), so a decoder checks at the end of a unit, not at
-// every field. Unaligned access is always safe.
+// Views of bytes, and of text as bytes.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -26,65 +23,5 @@ template <class T>
     std::memcpy(&out, bytes.data() + offset, sizeof(T));
     return true;
 }
-
-class ByteReader {
-public:
-    explicit ByteReader(Bytes bytes) : bytes_(bytes) {}
-
-    // Next T in host byte order.
-    template <class T>
-        requires std::is_trivially_copyable_v<T>
-    T read() {
-        T value{};
-        if (take(sizeof(T))) std::memcpy(&value, bytes_.data() + position_ - sizeof(T), sizeof(T));
-        return value;
-    }
-
-    // Next unsigned integer stored big-endian (network order).
-    template <class T>
-        requires std::is_unsigned_v<T>
-    T read_big_endian() {
-        T value = 0;
-        if (!take(sizeof(T))) return value;
-        for (std::size_t i = 0; i < sizeof(T); ++i)
-            value = static_cast<T>(static_cast<T>(value << 8) | std::to_integer<T>(bytes_[position_ - sizeof(T) + i]));
-        return value;
-    }
-
-    // The next `count` bytes, or an empty span (and ok() false) when there are fewer.
-    Bytes read_bytes(std::size_t count) { return take(count) ? bytes_.subspan(position_ - count, count) : Bytes{}; }
-
-    // A NUL-terminated string, without the NUL; fails when no NUL follows.
-    std::string_view read_c_string() {
-        const std::string_view rest = as_text(bytes_.subspan(position_));
-        const std::size_t end = rest.find('\0');
-        if (!ok_ || end == std::string_view::npos) {
-            ok_ = false;
-            return {};
-        }
-        position_ += end + 1;
-        return rest.substr(0, end);
-    }
-
-    void skip(std::size_t count) { (void)take(count); }
-
-    [[nodiscard]] bool ok() const { return ok_; }
-    [[nodiscard]] std::size_t position() const { return position_; }
-    [[nodiscard]] std::size_t remaining() const { return bytes_.size() - position_; }
-
-private:
-    bool take(std::size_t count) {
-        if (!ok_ || count > remaining()) {
-            ok_ = false;
-            return false;
-        }
-        position_ += count;
-        return true;
-    }
-
-    Bytes bytes_;
-    std::size_t position_ = 0;
-    bool ok_ = true;
-};
 
 }  // namespace flamewire

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "base/byte_reader.h"
 #include "base/bytes.h"
 
 namespace flamewire {
@@ -25,13 +26,13 @@ inline std::string varints(std::initializer_list<std::uint64_t> values) {
 inline std::uint64_t read_varint(ByteReader& in) {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
-        const auto byte = in.read<std::uint8_t>();
+        const auto byte = in.u8();
         const std::uint64_t bits = byte & 0x7FU;
         if (shift == 63 && bits > 1) break;
         value |= bits << shift;
         if ((byte & 0x80U) == 0) return value;
     }
-    in.skip(SIZE_MAX);
+    in.fail();
     return 0;
 }
 

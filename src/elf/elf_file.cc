@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 
+#include "base/byte_reader.h"
 #include "base/file.h"
 
 namespace flamewire::elf {
@@ -23,32 +24,15 @@ constexpr std::uint32_t section_nobits = 8;       // SHT_NOBITS
 constexpr std::uint32_t note_build_id = 3;        // NT_GNU_BUILD_ID
 constexpr std::uint16_t extended_count = 0xffff;  // PN_XNUM and SHN_XINDEX: the value stands in section 0
 
-// ByteReader in the byte order and word size of one file. A read past the end yields zeros and ok() false.
-class FieldReader {
+// In the byte order and word size of one file.
+class FieldReader : public ByteReader {
 public:
-    FieldReader(Bytes bytes, bool is_64, bool big_endian) : reader_(bytes), is_64_(is_64), big_endian_(big_endian) {}
+    FieldReader(Bytes bytes, bool is_64, bool big_endian) : ByteReader(bytes, byte_order(big_endian)), is_64_(is_64) {}
 
-    std::uint16_t u16() { return field<std::uint16_t>(); }
-    std::uint32_t u32() { return field<std::uint32_t>(); }
-    std::uint64_t word() { return is_64_ ? field<std::uint64_t>() : field<std::uint32_t>(); }
-    Bytes bytes(std::size_t count) { return reader_.read_bytes(count); }
-    void skip(std::size_t count) { reader_.skip(count); }
-    [[nodiscard]] std::size_t remaining() const { return reader_.remaining(); }
-    [[nodiscard]] bool ok() const { return reader_.ok(); }
+    std::uint64_t word() { return is_64_ ? u64() : u32(); }
 
 private:
-    template <class T>
-    T field() {
-        if (big_endian_) return reader_.read_big_endian<T>();
-        const Bytes raw = reader_.read_bytes(sizeof(T));
-        T value = 0;
-        for (std::size_t i = raw.size(); i-- > 0;)
-            value = static_cast<T>(static_cast<std::uint64_t>(value) << 8 | std::to_integer<std::uint64_t>(raw[i]));
-        return value;
-    }
-
-    ByteReader reader_;
-    bool is_64_, big_endian_;
+    bool is_64_;
 };
 
 // A section header as it stands in the file: the name is still an offset.

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/byte_reader.h"
+
 namespace flamewire::elf {
 namespace {
 
@@ -131,7 +133,7 @@ public:
     // Up to the end marker; false when damaged.
     bool decode(ByteReader& in) {
         for (;;) {
-            const auto control = in.read<std::uint8_t>();
+            const auto control = in.u8();
             if (!in.ok()) return false;
             if (control == 0) return true;
             if (control >= 0x80 ? !compressed_chunk(in, control) : !stored_chunk(in, control)) return false;
@@ -145,22 +147,22 @@ private:
         constexpr std::uint8_t with_new_dictionary = 1, without = 2;
         if (control > without) return false;
         if (control == with_new_dictionary) start_dictionary();
-        const std::size_t size = std::size_t{in.read_big_endian<std::uint16_t>()} + 1;
+        const std::size_t size = std::size_t{in.u16()} + 1;
         if (!has_dictionary_ || !has_room(size)) return false;
-        out_.append(as_text(in.read_bytes(size)));
+        out_.append(as_text(in.bytes(size)));
         return in.ok();
     }
 
     bool compressed_chunk(ByteReader& in, std::uint8_t control) {
-        const std::size_t size = (std::size_t{control & 0x1fu} << 16) + in.read_big_endian<std::uint16_t>() + 1;
-        const std::size_t packed = std::size_t{in.read_big_endian<std::uint16_t>()} + 1;
+        const std::size_t size = (std::size_t{control & 0x1fu} << 16) + in.u16() + 1;
+        const std::size_t packed = std::size_t{in.u16()} + 1;
         enum : unsigned { keep_state, reset_state, new_properties, new_dictionary };
         const unsigned reset = control >> 5 & 3;
         if (reset == new_dictionary) start_dictionary();
-        if (reset >= new_properties && !set_properties(in.read<std::uint8_t>())) return false;
+        if (reset >= new_properties && !set_properties(in.u8())) return false;
         if (reset >= reset_state && has_properties_) reset_model();
         if (!has_dictionary_ || !has_properties_ || !model_ || !has_room(size)) return false;
-        if (!range_.start(in.read_bytes(packed))) return false;
+        if (!range_.start(in.bytes(packed))) return false;
         const std::size_t end = out_.size() + size;
         while (out_.size() < end)
             if (!symbol(end) || !range_.ok()) return false;
@@ -283,19 +285,19 @@ private:
 std::uint64_t read_number(ByteReader& in) {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 63; shift += 7) {
-        const auto byte = in.read<std::uint8_t>();
+        const auto byte = in.u8();
         value |= std::uint64_t{byte & 0x7fu} << shift;
         if ((byte & 0x80) == 0) return value;
     }
-    in.skip(in.remaining() + 1);  // longer than any number: damaged
+    in.fail();  // longer than any number: damaged
     return 0;
 }
 
 // A block's header, of which only one thing matters: that LZMA2 is its only filter.
 bool read_block_header(ByteReader& in, std::uint8_t size) {
     const std::size_t rest = std::size_t{size} * 4 + 3;  // of (size + 1) * 4 bytes, one is read
-    ByteReader header(in.read_bytes(rest));
-    const auto flags = header.read<std::uint8_t>();
+    ByteReader header(in.bytes(rest));
+    const auto flags = header.u8();
     constexpr std::uint8_t more_filters = 3, reserved = 0x3c, has_packed_size = 0x40, has_size = 0x80;
     if ((flags & (more_filters | reserved)) != 0) return false;
     if ((flags & has_packed_size) != 0) (void)read_number(header);
@@ -309,13 +311,13 @@ bool read_block_header(ByteReader& in, std::uint8_t size) {
 
 std::optional<std::string> decompress_xz(Bytes stream, std::size_t limit) {
     constexpr std::uint64_t magic = 0x005a587a37fd;  // 6 bytes
-    ByteReader in(stream);
+    ByteReader in(stream, std::endian::big);
     std::uint64_t start = 0;
     if (!read_at(stream, 0, start)) return std::nullopt;
     if constexpr (std::endian::native == std::endian::big) start = std::byteswap(start);
     if ((start & 0xffffffffffff) != magic) return std::nullopt;
     in.skip(6);
-    const auto flags = in.read_big_endian<std::uint16_t>();
+    const auto flags = in.u16();
     if (flags > 0x0f) return std::nullopt;
     // None, CRC32, CRC64, SHA-256 and what may come: 0, 4, 8, 16, 32 or 64 bytes, by thirds of the numbers.
     const std::size_t check_size = flags == 0 ? 0 : std::size_t{4} << (flags - 1u) / 3u;
@@ -323,7 +325,7 @@ std::optional<std::string> decompress_xz(Bytes stream, std::size_t limit) {
 
     std::string out;
     for (;;) {
-        const auto size = in.read<std::uint8_t>();
+        const auto size = in.u8();
         if (!in.ok()) return std::nullopt;
         if (size == 0) return out;  // the index follows
         if (!read_block_header(in, size)) return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/byte_reader.h"
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/varint.h"
@@ -37,11 +38,11 @@ Result<CaptureFile> CaptureFile::of_bytes(std::string_view bytes) {
     CaptureFile capture;
     ByteReader in(as_bytes_view(bytes.substr(agent::capture_magic.size())));
     while (in.remaining() >= chunk_header_bytes) {
-        const Bytes head = in.read_bytes(chunk_header_bytes);
+        const Bytes head = in.bytes(chunk_header_bytes);
         std::uint32_t size = 0;
         for (std::size_t i = 0; i < chunk_header_bytes; ++i) size |= std::to_integer<std::uint32_t>(head[i]) << (8 * i);
         if (size > in.remaining()) break;
-        std::string chunk = TRY(wire::decompress(in.read_bytes(size), agent::max_capture_chunk_bytes));
+        std::string chunk = TRY(wire::decompress(in.bytes(size), agent::max_capture_chunk_bytes));
         (void)TRY(capture.take_chunk(std::move(chunk)));
     }
     if (in.remaining() != 0 && !capture.truncated_) capture.truncated_ = "the file is cut off";
@@ -53,11 +54,11 @@ Result<bool> CaptureFile::take_chunk(std::string chunk) {
     const std::string& kept = *chunks_.emplace_back(std::make_unique<std::string>(std::move(chunk)));
     ByteReader in(as_bytes_view(kept));
     while (in.remaining() != 0) {
-        const auto call = static_cast<Call>(in.read<std::uint8_t>());
+        const auto call = static_cast<Call>(in.u8());
         const std::uint64_t arguments_bytes = read_varint(in);
-        const std::string_view arguments = as_text(in.read_bytes(static_cast<std::size_t>(arguments_bytes)));
+        const std::string_view arguments = as_text(in.bytes(static_cast<std::size_t>(arguments_bytes)));
         const std::uint64_t usetes = read_varint(in);
-        const std::string_view result = as_text(in.read_bytes(static_cast<std::size_t>(usetes)));
+        const std::string_view result = as_text(in.bytes(static_cast<std::size_t>(usetes)));
         if (!in.ok()) return fail(ErrorCode::invalid, "damaged capture: an entry exceeds its chunk");
         memory_bytes_ += entry_overhead_bytes + arguments.size();
         if (memory_bytes_ > max_capture_memory_bytes)
@@ -71,7 +72,7 @@ Result<bool> CaptureFile::take_chunk(std::string chunk) {
             const std::uint64_t offset = read_varint(which);
             ByteReader bytes(as_bytes_view(result));
             if (from_zigzag(read_varint(bytes)) > 0 && bytes.ok())
-                file_chunks_[handle].emplace_back(offset, as_text(bytes.read_bytes(bytes.remaining())));
+                file_chunks_[handle].emplace_back(offset, as_text(bytes.bytes(bytes.remaining())));
         }
         results_[key_of(call, arguments)].push_back({rounds_, result});
     }

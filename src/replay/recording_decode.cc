@@ -1,6 +1,7 @@
 #include "replay/recording_decode.h"
 
 #include "agent/recording/recording_fields.h"
+#include "base/byte_reader.h"
 #include "base/varint.h"
 
 namespace flamewire::replay {
@@ -18,10 +19,10 @@ public:
     std::uint64_t count() {
         const std::uint64_t elements = read_varint(in_);
         if (elements <= in_.remaining()) return elements;
-        in_.skip(SIZE_MAX);
+        in_.fail();
         return 0;
     }
-    void text(std::string& text) { text = as_text(in_.read_bytes(static_cast<std::size_t>(count()))); }
+    void text(std::string& text) { text = as_text(in_.bytes(static_cast<std::size_t>(count()))); }
     [[nodiscard]] bool at_end() const { return in_.ok() && in_.remaining() == 0; }
 
 private:

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "base/byte_reader.h"
 #include "base/varint.h"
 #include "replay/recording_decode.h"
 
@@ -26,7 +27,7 @@ public:
             ByteReader in(as_bytes_view(*result));
             const std::uint64_t taken = read_varint(in);
             if (taken == 0) return false;
-            if (taken == 2) return fail(ErrorCode::io, std::string(as_text(in.read_bytes(in.remaining()))));
+            if (taken == 2) return fail(ErrorCode::io, std::string(as_text(in.bytes(in.remaining()))));
         }
         into_.batches.push_back(std::move(batch));
         into_.periods.push_back(periods);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "agent/capture/arguments.h"
+#include "base/byte_reader.h"
 #include "base/varint.h"
 
 namespace flamewire::replay {
@@ -34,7 +35,7 @@ std::ptrdiff_t copy_result(const CallResult* found, std::span<std::byte> bytes) 
     ByteReader in(as_bytes_view(found->bytes));
     const std::int64_t result = take_result(in);
     if (result < 0) return static_cast<std::ptrdiff_t>(result);
-    const Bytes given = in.read_bytes(in.remaining());
+    const Bytes given = in.bytes(in.remaining());
     const std::size_t size = std::min(given.size(), bytes.size());
     std::memcpy(bytes.data(), given.data(), size);
     return static_cast<std::ptrdiff_t>(size);
@@ -157,7 +158,7 @@ std::ptrdiff_t ReplaySystem::read(int fd, std::span<std::byte> bytes) {
         return static_cast<std::ptrdiff_t>(result);
     }
     in.skip(file->bytes_read);
-    const Bytes rest = in.read_bytes(std::min(in.remaining(), bytes.size()));
+    const Bytes rest = in.bytes(std::min(in.remaining(), bytes.size()));
     std::memcpy(bytes.data(), rest.data(), rest.size());
     file->bytes_read += rest.size();
     if (in.remaining() == 0) {
@@ -217,7 +218,7 @@ int ReplaySystem::list(const std::string& path, std::size_t most, std::vector<st
     if (const std::int64_t result = take_result(in); result != 0) return static_cast<int>(result);
     while (in.remaining() != 0 && in.ok() && names.size() < most) {
         const std::uint64_t size = read_varint(in);
-        names.emplace_back(as_text(in.read_bytes(static_cast<std::size_t>(size))));
+        names.emplace_back(as_text(in.bytes(static_cast<std::size_t>(size))));
     }
     return 0;
 }
@@ -295,7 +296,7 @@ std::uint64_t ReplaySystem::head(const perf_event_mmap_page& page) {
     while (next < results.size() && results[next].round <= round_ && (next == before || results[next].round < round_)) {
         ByteReader in(as_bytes_view(results[next++].bytes));
         const std::uint64_t head = read_varint(in);
-        const Bytes fresh = in.read_bytes(std::min<std::size_t>(in.remaining(), ring.data_bytes));
+        const Bytes fresh = in.bytes(std::min<std::size_t>(in.remaining(), ring.data_bytes));
         for (std::size_t done = 0; done < fresh.size();) {
             const std::uint64_t at = (head - fresh.size() + done) % ring.data_bytes;
             const std::size_t piece = std::min<std::size_t>(fresh.size() - done, ring.data_bytes - at);

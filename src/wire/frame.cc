@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "base/byte_reader.h"
+
 namespace flamewire::wire {
 namespace {
 
@@ -53,10 +55,10 @@ std::string refusal_text(std::string_view payload) {
 }
 
 FrameHeader decode_header(std::span<const std::byte, header_bytes> bytes) {
-    ByteReader reader(bytes);
+    ByteReader reader(bytes, std::endian::big);
     FrameHeader header;
-    header.payload_bytes = reader.read_big_endian<std::uint32_t>();
-    header.flag = static_cast<Flag>(reader.read<std::uint8_t>());
+    header.payload_bytes = reader.u32();
+    header.flag = static_cast<Flag>(reader.u8());
     return header;
 }
 

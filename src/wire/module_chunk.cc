@@ -3,6 +3,7 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include "base/byte_reader.h"
 #include "base/bytes.h"
 #include "base/utf8.h"
 #include "wire/control.h"
@@ -79,10 +80,10 @@ std::string encode_module_chunk(const ModuleChunk& chunk) {
 }
 
 Result<ModuleChunk> decode_module_chunk(std::string_view payload) {
-    ByteReader in(as_bytes_view(payload));
-    const auto length = in.read_big_endian<std::uint32_t>();
+    ByteReader in(as_bytes_view(payload), std::endian::big);
+    const auto length = in.u32();
     if (!in.ok() || length > max_head_bytes) return damaged("a head that is too long");
-    const Bytes head_bytes = in.read_bytes(length);
+    const Bytes head_bytes = in.bytes(length);
     if (!in.ok()) return damaged("a head that is cut");
     const rapidjson::Document head = TRY(parse_object(as_text(head_bytes)));
     ModuleChunk chunk;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "base/byte_reader.h"
 #include "base/bytes.h"
 #include "unwind/code/arm_return.h"
 #include "unwind/tables/exidx.h"
@@ -29,8 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using namespace flamewire;
     const Bytes bytes(reinterpret_cast<const std::byte*>(data), size);
     ByteReader reader(bytes);
-    const auto table = reader.read<std::uint16_t>(), entries = reader.read<std::uint16_t>();
-    const auto asked = reader.read<std::uint32_t>();
+    const auto table = reader.u16(), entries = reader.u16();
+    const auto asked = reader.u32();
     const Bytes space = bytes.subspan(reader.position());
     if (!reader.ok() || space.size() < 4) return 0;
 

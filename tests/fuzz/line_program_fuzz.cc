@@ -5,17 +5,18 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "base/byte_reader.h"
 #include "symbol/dwarf/line_program.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace flamewire;
     ByteReader in(Bytes(reinterpret_cast<const std::byte*>(data), size));
     symbol::LineSections sections;
-    sections.big_endian = (in.read<std::uint8_t>() & 1) != 0;
-    const std::size_t lines = in.read<std::uint16_t>(), texts = in.read<std::uint16_t>();
-    sections.lines = in.read_bytes(std::min(lines, in.remaining()));
-    sections.line_strings = in.read_bytes(std::min(texts, in.remaining()));
-    sections.strings = in.read_bytes(in.remaining());
+    sections.big_endian = (in.u8() & 1) != 0;
+    const std::size_t lines = in.u16(), texts = in.u16();
+    sections.lines = in.bytes(std::min(lines, in.remaining()));
+    sections.line_strings = in.bytes(std::min(texts, in.remaining()));
+    sections.strings = in.bytes(in.remaining());
     symbol::IndexBudget budget(0);
     const symbol::LineProgram program = symbol::run_line_program(sections, 0, budget);
     if (program.rows.size() * sizeof(symbol::LineRow) > budget.limit()) std::abort();

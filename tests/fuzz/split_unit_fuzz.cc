@@ -5,20 +5,21 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "base/byte_reader.h"
 #include "symbol/dwarf/split_ranges.h"
 #include "symbol/dwarf/split_unit.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace flamewire;
     ByteReader in(Bytes(reinterpret_cast<const std::byte*>(data), size));
-    const auto id = in.read<std::uint64_t>();
+    const auto id = in.u64();
     std::uint32_t sizes[6] = {};
-    for (std::uint32_t& one : sizes) one = in.read<std::uint32_t>() & 0xffff;
+    for (std::uint32_t& one : sizes) one = in.u32() & 0xffff;
     symbol::SplitSections sections;
     Bytes index;
     Bytes* const parts[6] = {&sections.info,    &sections.abbreviations, &sections.string_offsets,
                              &sections.strings, &sections.range_lists,   &index};
-    for (std::size_t i = 0; i < 6; ++i) *parts[i] = in.read_bytes(std::min<std::size_t>(sizes[i], in.remaining()));
+    for (std::size_t i = 0; i < 6; ++i) *parts[i] = in.bytes(std::min<std::size_t>(sizes[i], in.remaining()));
     if (const auto cut = symbol::cut_of_package(sections, index, id)) {
         // Never more than there is.
         if (cut->info.size() > sections.info.size()) std::abort();

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/byte_reader.h"
+
 namespace flamewire::agent {
 namespace {
 
@@ -51,44 +53,18 @@ Trailer read_trailer(Bytes record) {
             load<std::uint64_t>(end, 8)};
 }
 
-// Names are NUL-terminated and padded to 8 bytes.
-std::string_view padded_text(Bytes bytes) {
-    const std::string_view text = as_text(bytes);
-    return text.substr(0, text.find('\0'));
+// `count` elements of T, which are whole words. Records are 8-byte aligned (the caller's promise), and so is everything
+// in them up to the copy of the stack, which stands last: elements are looked at where they lie.
+template <class T>
+std::span<const T> array(ByteReader& in, std::uint64_t count) {
+    static_assert(sizeof(T) % sizeof(std::uint64_t) == 0 && alignof(T) <= alignof(std::uint64_t));
+    if (count > in.remaining() / sizeof(T)) {
+        in.fail();
+        return {};
+    }
+    const Bytes bytes = in.bytes(count * sizeof(T));
+    return {static_cast<const T*>(static_cast<const void*>(bytes.data())), static_cast<std::size_t>(count)};
 }
-
-// What follows the fixed fields, word by word. Records are 8-byte aligned (the caller's promise), and so is everything
-// in them up to the copy of the stack, which stands last: they are looked at where they lie.
-class Words {
-public:
-    explicit Words(Bytes rest) : rest_(rest) {}
-
-    [[nodiscard]] bool ok() const { return ok_; }
-    std::uint64_t number() {
-        const Bytes bytes = take(1, sizeof(std::uint64_t));
-        return ok_ ? load<std::uint64_t>(bytes, 0) : 0;
-    }
-    // `count` elements of T, which are whole words.
-    template <class T>
-    std::span<const T> array(std::uint64_t count) {
-        static_assert(sizeof(T) % sizeof(std::uint64_t) == 0 && alignof(T) <= alignof(std::uint64_t));
-        const Bytes bytes = take(count, sizeof(T));
-        return {static_cast<const T*>(static_cast<const void*>(bytes.data())), bytes.size() / sizeof(T)};
-    }
-    Bytes bytes(std::uint64_t size) { return take(size, 1); }
-
-private:
-    Bytes take(std::uint64_t count, std::size_t size) {
-        ok_ = ok_ && count <= rest_.size() / size;
-        if (!ok_) return {};
-        const Bytes taken = rest_.first(static_cast<std::size_t>(count) * size);
-        rest_ = rest_.subspan(taken.size());
-        return taken;
-    }
-
-    Bytes rest_;
-    bool ok_ = true;
-};
 
 // struct perf_branch_entry is 24 bytes: from, to, and a word of flags.
 static_assert(sizeof(BranchEntry) == 24);
@@ -98,10 +74,10 @@ constexpr std::size_t common_flags_offset = 2;
 constexpr unsigned in_interrupt = 0x08 | 0x10;  // TRACE_FLAG_HARDIRQ, TRACE_FLAG_SOFTIRQ
 
 // u32 size, and so many bytes, which end where a word does.
-bool decode_waking(Words& words, std::uint16_t woken_at, SampleRecord& sample) {
-    const Bytes size = words.bytes(sizeof(std::uint32_t));
-    const Bytes data = words.ok() ? words.bytes(load<std::uint32_t>(size, 0)) : Bytes{};
-    const bool whole_words = (size.size() + data.size()) % sizeof(std::uint64_t) == 0;
+bool decode_waking(ByteReader& in, std::uint16_t woken_at, SampleRecord& sample) {
+    const std::uint32_t size = in.u32();
+    const Bytes data = in.bytes(size);
+    const bool whole_words = (sizeof size + data.size()) % sizeof(std::uint64_t) == 0;
     if (!whole_words || data.size() < std::size_t{woken_at} + sizeof(std::uint32_t)) return false;
     sample.woken_tid = load<std::uint32_t>(data, woken_at);
     sample.by_interrupt = (load<std::uint8_t>(data, common_flags_offset) & in_interrupt) != 0;
@@ -110,27 +86,27 @@ bool decode_waking(Words& words, std::uint16_t woken_at, SampleRecord& sample) {
 
 // The order of the fields is enum perf_event_type's: chain, a tracepoint's data, branches, registers, stack.
 bool decode_stack(Bytes rest, const SampleLayout& layout, SampleRecord& sample) {
-    Words words(rest);
-    sample.callchain = words.array<std::uint64_t>(words.number());
-    if (layout.woken_at != 0 && !decode_waking(words, layout.woken_at, sample)) return false;
-    if (layout.branches) sample.branches = words.array<BranchEntry>(words.number());
+    ByteReader in(rest);
+    sample.callchain = array<std::uint64_t>(in, in.u64());
+    if (layout.woken_at != 0 && !decode_waking(in, layout.woken_at, sample)) return false;
+    if (layout.branches) sample.branches = array<BranchEntry>(in, in.u64());
     if (layout.register_mask != 0) {
-        sample.register_abi = words.number();
+        sample.register_abi = in.u64();
         sample.register_mask = sample.register_abi != 0 ? layout.register_mask : 0;
-        sample.registers = words.array<std::uint64_t>(static_cast<std::uint64_t>(std::popcount(sample.register_mask)));
+        sample.registers = array<std::uint64_t>(in, static_cast<std::uint64_t>(std::popcount(sample.register_mask)));
     }
     if (layout.stack_bytes != 0) {
         // Room for `size` bytes, of which the first dyn_size were copied; no dyn_size when there is no room. The kernel
         // makes less room than it was asked for where the record would not fit into 64 KiB, or the address space ends.
-        const std::uint64_t size = words.number();
-        const Bytes room = words.bytes(size);
-        const std::uint64_t copied = size != 0 ? words.number() : 0;
-        if (!words.ok() || copied > size) return false;
+        const std::uint64_t size = in.u64();
+        const Bytes room = in.bytes(size);
+        const std::uint64_t copied = size != 0 ? in.u64() : 0;
+        if (!in.ok() || copied > size) return false;
         sample.stack = room.first(static_cast<std::size_t>(copied));
         sample.stack_cut = size != 0 && copied == size;
         sample.stack_missing = size - copied;
     }
-    return words.ok();
+    return in.ok();
 }
 
 bool decode_sample(Bytes record, std::uint16_t misc, const SampleLayout& layout, Record& out, RecordOrigin& origin) {
@@ -153,13 +129,13 @@ bool decode_sample(Bytes record, std::uint16_t misc, const SampleLayout& layout,
 
 void decode_mmap2(ByteReader& body, std::uint16_t misc, const Trailer& trailer, Record& out) {
     Mmap2Record& map = out.emplace<Mmap2Record>();
-    map.pid = body.read<std::uint32_t>();
-    map.tid = body.read<std::uint32_t>();
+    map.pid = body.u32();
+    map.tid = body.u32();
     map.time_ns = trailer.time_ns;
-    map.start = body.read<std::uint64_t>();
-    map.length = body.read<std::uint64_t>();
-    map.page_offset = body.read<std::uint64_t>();
-    const Bytes identity = body.read_bytes(24);
+    map.start = body.u64();
+    map.length = body.u64();
+    map.page_offset = body.u64();
+    const Bytes identity = body.bytes(24);
     if (!body.ok()) return;
     if ((misc & misc_mmap_build_id) != 0) {
         const auto size = std::min<std::size_t>(std::to_integer<std::size_t>(identity[0]), 20);
@@ -170,34 +146,34 @@ void decode_mmap2(ByteReader& body, std::uint16_t misc, const Trailer& trailer, 
         map.inode = load<std::uint64_t>(identity, 8);
         map.inode_generation = load<std::uint64_t>(identity, 16);
     }
-    map.protection = body.read<std::uint32_t>();
-    map.flags = body.read<std::uint32_t>();
-    map.path = padded_text(body.read_bytes(body.remaining()));
+    map.protection = body.u32();
+    map.flags = body.u32();
+    map.path = body.text();  // padded with NULs to 8 bytes
 }
 
 void decode_task(ByteReader& body, bool exit, Record& out) {
     TaskRecord& task = out.emplace<TaskRecord>();
     task.exit = exit;
-    task.pid = body.read<std::uint32_t>();
-    task.parent_pid = body.read<std::uint32_t>();
-    task.tid = body.read<std::uint32_t>();
-    task.parent_tid = body.read<std::uint32_t>();
-    task.time_ns = body.read<std::uint64_t>();
+    task.pid = body.u32();
+    task.parent_pid = body.u32();
+    task.tid = body.u32();
+    task.parent_tid = body.u32();
+    task.time_ns = body.u64();
 }
 
 void decode_comm(ByteReader& body, std::uint16_t misc, const Trailer& trailer, Record& out) {
     CommRecord& comm = out.emplace<CommRecord>();
-    comm.pid = body.read<std::uint32_t>();
-    comm.tid = body.read<std::uint32_t>();
+    comm.pid = body.u32();
+    comm.tid = body.u32();
     comm.time_ns = trailer.time_ns;
     comm.exec = (misc & PERF_RECORD_MISC_COMM_EXEC) != 0;
-    comm.comm = padded_text(body.read_bytes(body.remaining()));
+    comm.comm = body.text();
 }
 
 void decode_lost(ByteReader& body, bool with_id, const Trailer& trailer, Record& out) {
     LostRecord& lost = out.emplace<LostRecord>();
-    if (with_id) lost.id = body.read<std::uint64_t>();
-    lost.count = body.read<std::uint64_t>();
+    if (with_id) lost.id = body.u64();
+    lost.count = body.u64();
     lost.time_ns = trailer.time_ns;
     lost.cpu = trailer.origin.cpu;
 }
@@ -205,8 +181,8 @@ void decode_lost(ByteReader& body, bool with_id, const Trailer& trailer, Record&
 void decode_throttle(ByteReader& body, bool unthrottle, Record& out) {
     ThrottleRecord& throttle = out.emplace<ThrottleRecord>();
     throttle.unthrottle = unthrottle;
-    throttle.time_ns = body.read<std::uint64_t>();
-    throttle.id = body.read<std::uint64_t>();
+    throttle.time_ns = body.u64();
+    throttle.id = body.u64();
 }
 
 }  // namespace
@@ -278,11 +254,11 @@ Decoded decode_record(Bytes record, const SampleLayout& layout, Record& out, Rec
         case record_ksymbol: {
             KsymbolRecord& symbol = out.emplace<KsymbolRecord>();
             symbol.time_ns = trailer.time_ns;
-            symbol.address = body.read<std::uint64_t>();
-            symbol.size = body.read<std::uint32_t>();
-            const bool of_bpf = body.read<std::uint16_t>() == ksymbol_of_bpf;
-            symbol.gone = (body.read<std::uint16_t>() & ksymbol_gone) != 0;
-            symbol.name = padded_text(body.read_bytes(body.remaining()));
+            symbol.address = body.u64();
+            symbol.size = body.u32();
+            const bool of_bpf = body.u16() == ksymbol_of_bpf;
+            symbol.gone = (body.u16() & ksymbol_gone) != 0;
+            symbol.name = body.text();
             if (body.ok() && !of_bpf) return Decoded::skipped;
             break;
         }

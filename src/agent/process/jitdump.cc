@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/byte_reader.h"
 #include "base/system.h"
 
 namespace flamewire::agent {
@@ -30,8 +31,8 @@ constexpr std::size_t load_bytes = 40;
 Load read_load(ByteReader& in) {
     in.skip(16);
     Load load;
-    load.code = in.read<std::uint64_t>();
-    load.size = in.read<std::uint64_t>();
+    load.code = in.u64();
+    load.size = in.u64();
     in.skip(8);
     return load;
 }
@@ -63,12 +64,12 @@ Bytes JitdumpFile::at(std::uint64_t offset, std::size_t size) {
 
 bool JitdumpFile::read_header() {
     ByteReader in(at(0, header_bytes));
-    const auto found = in.read<std::uint32_t>();
-    const auto version = in.read<std::uint32_t>();
-    const auto size = in.read<std::uint32_t>();
-    arch_ = unwind::arch_of_machine(in.read<std::uint32_t>());
+    const auto found = in.u32();
+    const auto version = in.u32();
+    const auto size = in.u32();
+    arch_ = unwind::arch_of_machine(in.u32());
     in.skip(16);
-    const auto flags = in.read<std::uint64_t>();
+    const auto flags = in.u64();
     if (!in.ok() || found != magic || version == 0 || size < header_bytes) return false;
     own_clock_ = (flags & processor_clock) == 0;
     position_ = size;
@@ -88,9 +89,9 @@ JitProgress JitdumpFile::advance(std::size_t limit, const LookTimes& times, std:
          done += prefix_bytes + load_bytes) {
         if (done >= limit) return JitProgress::more;
         ByteReader in(at(position_, prefix_bytes));
-        const auto kind = in.read<std::uint32_t>();
-        const auto record_bytes = in.read<std::uint32_t>();
-        const auto time_ns = in.read<std::uint64_t>();
+        const auto kind = in.u32();
+        const auto record_bytes = in.u32();
+        const auto time_ns = in.u64();
         if (!in.ok()) break;
         if (record_bytes < prefix_bytes) return JitProgress::damaged;
         if (record_bytes > size - position_) break;  // still being written
@@ -105,7 +106,7 @@ JitProgress JitdumpFile::advance(std::size_t limit, const LookTimes& times, std:
 void JitdumpFile::take_record(std::uint32_t kind, std::uint64_t from_ns, Bytes fields, std::vector<JitEntry>& entries) {
     ByteReader in(fields);
     if (kind == code_debug_info) {
-        lines_code_ = in.read<std::uint64_t>();
+        lines_code_ = in.u64();
         lines_record_ = in.ok() ? position_ : 0;
     } else if (kind == code_load) {
         const Load load = read_load(in);
@@ -118,9 +119,9 @@ void JitdumpFile::take_record(std::uint32_t kind, std::uint64_t from_ns, Bytes f
         unwinding_record_ = position_;
     } else if (kind == code_move) {
         in.skip(16);
-        const auto old_code = in.read<std::uint64_t>();
-        const auto new_code = in.read<std::uint64_t>();
-        const auto code_size = in.read<std::uint64_t>();
+        const auto old_code = in.u64();
+        const auto new_code = in.u64();
+        const auto code_size = in.u64();
         if (in.ok() && old_code != 0 && code_size != 0 && new_code + code_size > new_code)
             entries.push_back({new_code, new_code + code_size, from_ns, 0, 0, 0, old_code});
     }
@@ -132,7 +133,7 @@ std::optional<JitBody> JitdumpFile::body_of(std::uint64_t record, std::uint64_t 
     ByteReader in(as_bytes_view(bytes));
     const Load load = read_load(in);
     if (!in.ok()) return std::nullopt;
-    JitBody body{load.code, text_up_to_nul(in.read_bytes(in.remaining())), {}, {}, {}};
+    JitBody body{load.code, text_up_to_nul(in.bytes(in.remaining())), {}, {}, {}};
     if (body.name.empty()) return std::nullopt;
     if (lines != 0) add_lines(lines, body);
     if (unwinding != 0) add_rules(unwinding, load.size, body);
@@ -147,11 +148,11 @@ void JitdumpFile::add_rules(std::uint64_t unwinding, std::uint64_t size, JitBody
     if (!arch_ || !read_piece(file_.get(), unwinding, head_bytes, head)) return;
     ByteReader in(as_bytes_view(head));
     in.skip(4);
-    const auto record_bytes = in.read<std::uint32_t>();
+    const auto record_bytes = in.u32();
     in.skip(8);
-    const auto data_bytes = in.read<std::uint64_t>();
-    const auto search_table_bytes = in.read<std::uint64_t>();
-    const auto mapped_bytes = in.read<std::uint64_t>();
+    const auto data_bytes = in.u64();
+    const auto search_table_bytes = in.u64();
+    const auto mapped_bytes = in.u64();
     if (!in.ok() || mapped_bytes == 0 || record_bytes < head_bytes || data_bytes > record_bytes - head_bytes ||
         search_table_bytes > data_bytes)
         return;
@@ -171,17 +172,17 @@ void JitdumpFile::add_lines(std::uint64_t lines, JitBody& body) const {
     if (!read_piece(file_.get(), lines, max_lines_bytes, bytes)) return;
     ByteReader prefix(as_bytes_view(bytes));
     prefix.skip(4);
-    const auto record_bytes = prefix.read<std::uint32_t>();
+    const auto record_bytes = prefix.u32();
     ByteReader in(as_bytes_view(bytes).first(std::min<std::size_t>(record_bytes, bytes.size())));
     in.skip(prefix_bytes);
-    const auto code = in.read<std::uint64_t>();
-    const auto count = in.read<std::uint64_t>();
+    const auto code = in.u64();
+    const auto count = in.u64();
     std::uint64_t base = code;
     for (std::uint64_t i = 0; i < count && in.ok() && body.rows.size() < max_rows; ++i) {
-        const auto address = in.read<std::uint64_t>();
-        const auto line = in.read<std::uint32_t>();
+        const auto address = in.u64();
+        const auto line = in.u32();
         in.skip(4);
-        const std::string_view file = in.read_c_string();
+        const std::string_view file = in.c_string();
         if (!in.ok()) break;
         if (i == 0 && address == code + elf_header_bytes) base += elf_header_bytes;
         // V8 18 to 20 writes a torn table now and then: what does not ascend, or is no text, ends it.

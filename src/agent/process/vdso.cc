@@ -6,6 +6,7 @@
 
 #include "agent/process/maps.h"
 #include "agent/process/proc_text.h"
+#include "base/byte_reader.h"
 #include "base/file.h"
 #include "elf/elf_file.h"
 
@@ -26,17 +27,17 @@ struct RawSymbol {
 // Elf64_Sym and Elf32_Sym hold the same fields in different order.
 RawSymbol read_symbol(ByteReader& in, bool is_64) {
     RawSymbol symbol;
-    symbol.name = in.read<std::uint32_t>();
+    symbol.name = in.u32();
     if (!is_64) {
-        symbol.value = in.read<std::uint32_t>();
-        symbol.size = in.read<std::uint32_t>();
+        symbol.value = in.u32();
+        symbol.size = in.u32();
     }
-    symbol.type = in.read<std::uint8_t>() & 0xf;
+    symbol.type = in.u8() & 0xf;
     in.skip(1);
-    symbol.section = in.read<std::uint16_t>();
+    symbol.section = in.u16();
     if (is_64) {
-        symbol.value = in.read<std::uint64_t>();
-        symbol.size = in.read<std::uint64_t>();
+        symbol.value = in.u64();
+        symbol.size = in.u64();
     }
     return symbol;
 }
@@ -66,7 +67,7 @@ Result<std::vector<VdsoSymbol>> vdso_functions(Bytes image) {
         const RawSymbol symbol = read_symbol(in, header.is_64);
         if (symbol.type != symbol_function || symbol.section == 0 || symbol.name >= names.size()) continue;
         ByteReader name(names.subspan(symbol.name));
-        functions.push_back({symbol.value, symbol.size, std::string(name.read_c_string())});
+        functions.push_back({symbol.value, symbol.size, std::string(name.c_string())});
     }
     // gettimeofday and __vdso_gettimeofday stand at one address: the longer name says where we are.
     std::sort(functions.begin(), functions.end(), [](const VdsoSymbol& a, const VdsoSymbol& b) {

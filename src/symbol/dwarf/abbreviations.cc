@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/byte_reader.h"
+
 namespace flamewire::symbol {
 namespace {
 
@@ -60,10 +62,11 @@ int fixed_form_size(std::uint32_t form, const UnitFormat& format) {
     }
 }
 
-void skip_variable_form(DwarfCursor& in, std::uint32_t form, const UnitFormat& format) {
+void skip_variable_form(ByteReader& in, std::uint32_t form, const UnitFormat& format) {
     switch (form) {
         case DW_FORM_string:
-            return in.skip_string();
+            (void)in.c_string();
+            return;
         case DW_FORM_udata:
         case DW_FORM_sdata:
         case DW_FORM_ref_udata:
@@ -75,11 +78,11 @@ void skip_variable_form(DwarfCursor& in, std::uint32_t form, const UnitFormat& f
         case DW_FORM_GNU_str_index:
             return (void)in.uleb();
         case DW_FORM_block1:
-            return in.skip(in.fixed(1));
+            return in.skip(in.number(1));
         case DW_FORM_block2:
-            return in.skip(in.fixed(2));
+            return in.skip(in.number(2));
         case DW_FORM_block4:
-            return in.skip(in.fixed(4));
+            return in.skip(in.number(4));
         case DW_FORM_block:
         case DW_FORM_exprloc:
             return in.skip(in.uleb());
@@ -96,13 +99,13 @@ void skip_variable_form(DwarfCursor& in, std::uint32_t form, const UnitFormat& f
 }
 
 Abbreviations::Abbreviations(Bytes bytes, const UnitFormat& format) {
-    DwarfCursor in(bytes, format.big_endian);
+    ByteReader in(bytes, byte_order(format.big_endian));
     while (attributes_.size() < max_attributes) {
         Abbreviation entry;
         entry.code = in.uleb();
         if (!in.ok() || entry.code == 0) break;
         entry.tag = static_cast<std::uint32_t>(in.uleb());
-        entry.has_children = in.fixed(1) != 0;
+        entry.has_children = in.number(1) != 0;
         entry.first_attribute = static_cast<std::uint32_t>(attributes_.size());
         entry.has_fixed_size = true;
         while (attributes_.size() < max_attributes) {

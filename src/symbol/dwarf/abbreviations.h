@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "symbol/dwarf/dwarf_cursor.h"
+#include "base/byte_reader.h"
 
 namespace flamewire::symbol {
 
@@ -54,9 +54,9 @@ private:
 };
 
 // Moves over one value of a form without fixed size; fails the cursor when the form is unknown.
-void skip_variable_form(DwarfCursor& in, std::uint32_t form, const UnitFormat& format);
+void skip_variable_form(ByteReader& in, std::uint32_t form, const UnitFormat& format);
 // Moves over one attribute value.
-inline void skip_value(DwarfCursor& in, const AttributeSpec& attribute, const UnitFormat& format) {
+inline void skip_value(ByteReader& in, const AttributeSpec& attribute, const UnitFormat& format) {
     if (attribute.fixed_size >= 0)
         in.skip(static_cast<std::uint64_t>(attribute.fixed_size));
     else

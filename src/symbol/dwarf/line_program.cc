@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/byte_reader.h"
 #include "symbol/dwarf/abbreviations.h"
 
 namespace flamewire::symbol {
@@ -39,7 +40,7 @@ struct Header {
 class LineRun {
 public:
     LineRun(const LineSections& sections, Bytes unit, IndexBudget& budget)
-        : sections_(sections), unit_(unit), in_(unit, sections.big_endian), budget_(budget) {}
+        : sections_(sections), unit_(unit), in_(unit, byte_order(sections.big_endian)), budget_(budget) {}
 
     // False: it is malformed, or too large.
     bool run(LineProgram& program) {
@@ -63,31 +64,31 @@ private:
     bool read_header() {
         UnitFormat& format = header_.format;
         format.big_endian = sections_.big_endian;
-        std::uint64_t length = in_.fixed(4);
+        std::uint64_t length = in_.number(4);
         if (length == 0xffffffff) {
-            length = in_.fixed(8);
+            length = in_.number(8);
             format.offset_size = 8;
         }
         if (!in_.ok() || length > in_.remaining() || !budget_.take(length)) return false;
         const std::size_t begin = in_.position();
         unit_ = unit_.first(begin + static_cast<std::size_t>(length));
-        in_ = DwarfCursor(unit_, sections_.big_endian);
+        in_ = ByteReader(unit_, byte_order(sections_.big_endian));
         in_.seek(begin);
-        format.version = static_cast<std::uint16_t>(in_.fixed(2));
+        format.version = static_cast<std::uint16_t>(in_.number(2));
         if (format.version < 2 || format.version > 5) return false;
         if (format.version >= 5) {
-            format.address_size = static_cast<std::uint8_t>(in_.fixed(1));
+            format.address_size = static_cast<std::uint8_t>(in_.number(1));
             in_.skip(1);  // the size of segment selectors
         }
-        const std::uint64_t header_length = in_.fixed(format.offset_size);
+        const std::uint64_t header_length = in_.number(format.offset_size);
         if (!in_.ok() || header_length > in_.remaining()) return false;
         const std::size_t program = in_.position() + static_cast<std::size_t>(header_length);
-        header_.instruction_bytes = static_cast<std::uint8_t>(in_.fixed(1));
-        if (format.version >= 4) header_.operations = static_cast<std::uint8_t>(in_.fixed(1));
+        header_.instruction_bytes = static_cast<std::uint8_t>(in_.number(1));
+        if (format.version >= 4) header_.operations = static_cast<std::uint8_t>(in_.number(1));
         in_.skip(1);  // default_is_stmt
-        header_.line_base = static_cast<std::int8_t>(in_.fixed(1));
-        header_.line_range = static_cast<std::uint8_t>(in_.fixed(1));
-        header_.opcode_base = static_cast<std::uint8_t>(in_.fixed(1));
+        header_.line_base = static_cast<std::int8_t>(in_.number(1));
+        header_.line_range = static_cast<std::uint8_t>(in_.number(1));
+        header_.opcode_base = static_cast<std::uint8_t>(in_.number(1));
         if (!in_.ok() || header_.operations == 0 || header_.opcode_base == 0) return false;
         const std::size_t counts = in_.position();
         in_.skip(header_.opcode_base - 1);
@@ -101,7 +102,7 @@ private:
     // A string in the header itself.
     Bytes read_text() {
         const Bytes text = unit_.subspan(in_.position());
-        in_.skip_string();
+        (void)in_.c_string();
         return text;
     }
 
@@ -139,7 +140,7 @@ private:
 
     // Entries whose fields a list of (content, form) in front of them describes.
     bool read_table(auto add) {
-        std::vector<AttributeSpec> fields(in_.fixed(1));
+        std::vector<AttributeSpec> fields(in_.number(1));
         for (AttributeSpec& field : fields) {
             field.name = static_cast<std::uint32_t>(in_.uleb());
             field.form = static_cast<std::uint32_t>(in_.uleb());
@@ -159,13 +160,13 @@ private:
         if (field.name == DW_LNCT_path && field.form == DW_FORM_string)
             entry.name = read_text();
         else if (field.name == DW_LNCT_path && field.form == DW_FORM_line_strp)
-            entry.name = from(sections_.line_strings, in_.fixed(header_.format.offset_size));
+            entry.name = from(sections_.line_strings, in_.number(header_.format.offset_size));
         else if (field.name == DW_LNCT_path && field.form == DW_FORM_strp)
-            entry.name = from(sections_.strings, in_.fixed(header_.format.offset_size));
+            entry.name = from(sections_.strings, in_.number(header_.format.offset_size));
         else if (field.name == DW_LNCT_directory_index && field.form == DW_FORM_udata)
             entry.directory = in_.uleb();
         else if (field.name == DW_LNCT_directory_index && field.fixed_size > 0 && field.fixed_size <= 8)
-            entry.directory = in_.fixed(static_cast<std::size_t>(field.fixed_size));
+            entry.directory = in_.number(static_cast<std::size_t>(field.fixed_size));
         else
             skip_value(in_, field, header_.format);
     }
@@ -211,7 +212,7 @@ private:
     }
 
     bool step() {
-        const auto opcode = static_cast<std::uint8_t>(in_.fixed(1));
+        const auto opcode = static_cast<std::uint8_t>(in_.number(1));
         if (opcode >= header_.opcode_base) {
             if (header_.line_range == 0) return false;
             const unsigned adjusted = static_cast<unsigned>(opcode) - header_.opcode_base;
@@ -246,7 +247,7 @@ private:
                 advance((255U - header_.opcode_base) / header_.line_range);
                 break;
             case DW_LNS_fixed_advance_pc:
-                address_ += in_.fixed(2);
+                address_ += in_.number(2);
                 operation_ = 0;
                 break;
             case DW_LNS_set_column:
@@ -263,13 +264,13 @@ private:
         const std::uint64_t size = in_.uleb();
         if (!in_.ok() || size == 0 || size > in_.remaining()) return false;
         const std::size_t end = in_.position() + static_cast<std::size_t>(size);
-        switch (in_.fixed(1)) {
+        switch (in_.number(1)) {
             case DW_LNE_end_sequence:
                 if (!end_sequence()) return false;
                 break;
             case DW_LNE_set_address:
                 if (size - 1 > 8) return false;
-                address_ = in_.fixed(static_cast<std::size_t>(size - 1));
+                address_ = in_.number(static_cast<std::size_t>(size - 1));
                 operation_ = 0;
                 break;
             case DW_LNE_define_file:
@@ -284,7 +285,7 @@ private:
 
     const LineSections& sections_;
     Bytes unit_;
-    DwarfCursor in_;
+    ByteReader in_;
     IndexBudget& budget_;
     LineProgram* program_ = nullptr;
     Header header_;

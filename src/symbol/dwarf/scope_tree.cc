@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/byte_reader.h"
 #include "symbol/dwarf/split_ranges.h"
 
 namespace flamewire::symbol {
@@ -28,8 +29,8 @@ struct Value {
     std::uint64_t number = 0;
 };
 
-Value read_value(DwarfCursor& in, const AttributeSpec& attribute, const UnitFormat& format) {
-    const auto fixed = [&] { return in.fixed(static_cast<std::size_t>(attribute.fixed_size)); };
+Value read_value(ByteReader& in, const AttributeSpec& attribute, const UnitFormat& format) {
+    const auto fixed = [&] { return in.number(static_cast<std::size_t>(attribute.fixed_size)); };
     switch (attribute.form) {
         case DW_FORM_addr:
             return {Value::address, fixed()};
@@ -86,7 +87,7 @@ public:
         : file_(file), sections_(sections), unit_(unit), abbreviations_(abbreviations), budget_(budget) {}
 
     ScopeTree run() {
-        DwarfCursor in(unit_.dies, unit_.format.big_endian);
+        ByteReader in(unit_.dies, byte_order(unit_.format.big_endian));
         std::vector<std::uint32_t> around;  // by depth: the innermost scope
         while (in.ok() && in.remaining() > 0 && !budget_.exceeded()) {
             const std::size_t position = in.position();
@@ -110,7 +111,7 @@ public:
 
 private:
     // Moves over one DIE; the result is the scope of its children.
-    std::uint32_t read_die(DwarfCursor& in, const Abbreviation& abbreviation, std::size_t position,
+    std::uint32_t read_die(ByteReader& in, const Abbreviation& abbreviation, std::size_t position,
                            std::uint32_t parent) {
         const bool function = abbreviation.tag == DW_TAG_subprogram;
         if (!function && abbreviation.tag != DW_TAG_inlined_subroutine) {
@@ -133,7 +134,7 @@ private:
         return scope;
     }
 
-    void read_attribute(DwarfCursor& in, const AttributeSpec& attribute, FunctionDie& die) const {
+    void read_attribute(ByteReader& in, const AttributeSpec& attribute, FunctionDie& die) const {
         switch (attribute.name) {
             case DW_AT_low_pc:
                 die.low = read_value(in, attribute, unit_.format);
@@ -156,7 +157,7 @@ private:
                 if (!unit_.split) break;
                 die.ranges_index = attribute.form == DW_FORM_rnglistx;
                 die.ranges =
-                    attribute.fixed_size < 0 ? in.uleb() : in.fixed(static_cast<std::size_t>(attribute.fixed_size));
+                    attribute.fixed_size < 0 ? in.uleb() : in.number(static_cast<std::size_t>(attribute.fixed_size));
                 return;
             case DW_AT_linkage_name:
             case DW_AT_MIPS_linkage_name:

@@ -2,6 +2,8 @@
 
 #include <dwarf.h>
 
+#include "base/byte_reader.h"
+
 namespace flamewire::symbol {
 namespace {
 
@@ -9,13 +11,13 @@ namespace {
 constexpr std::size_t max_ranges = 1u << 16;
 
 // Pairs of offsets to a base, which a pair with the highest address as its first replaces; two zeros end them.
-std::vector<AddressRange> pairs(const Unit& unit, DwarfCursor in) {
+std::vector<AddressRange> pairs(const Unit& unit, ByteReader in) {
     std::vector<AddressRange> found;
     const std::size_t size = unit.format.address_size;
     const std::uint64_t highest = size == 8 ? ~std::uint64_t{0} : 0xffffffff;
     std::uint64_t base = unit.low_pc;
     while (found.size() < max_ranges) {
-        const std::uint64_t first = in.fixed(size), second = in.fixed(size);
+        const std::uint64_t first = in.number(size), second = in.number(size);
         if (!in.ok() || (first == 0 && second == 0)) break;
         if (first == highest)
             base = second;
@@ -31,21 +33,21 @@ std::optional<std::uint64_t> indexed_address(const Unit& unit, Bytes addresses, 
     const std::size_t size = unit.format.address_size;
     if (unit.address_base > addresses.size() || index >= (addresses.size() - unit.address_base) / size)
         return std::nullopt;
-    DwarfCursor in(addresses.subspan(static_cast<std::size_t>(unit.address_base + index * size)),
-                   unit.format.big_endian);
-    return in.fixed(size);
+    ByteReader in(addresses.subspan(static_cast<std::size_t>(unit.address_base + index * size)),
+                  byte_order(unit.format.big_endian));
+    return in.number(size);
 }
 
 std::vector<AddressRange> split_ranges(const Unit& unit, Bytes addresses, std::uint64_t where, bool by_index) {
     const std::size_t offset_size = unit.format.offset_size, size = unit.format.address_size;
-    DwarfCursor in(unit.ranges, unit.format.big_endian);
+    ByteReader in(unit.ranges, byte_order(unit.format.big_endian));
     if (by_index) {
         // Behind the header of the only table: length, version, sizes, the number of offsets.
         const std::uint64_t base = offset_size == 8 ? 20 : 12;
         if (where > unit.ranges.size()) return {};
-        DwarfCursor offsets(unit.ranges, unit.format.big_endian);
+        ByteReader offsets(unit.ranges, byte_order(unit.format.big_endian));
         offsets.skip(base + where * offset_size);
-        where = base + offsets.fixed(offset_size);
+        where = base + offsets.number(offset_size);
         if (!offsets.ok()) return {};
     }
     in.skip(where);
@@ -54,12 +56,12 @@ std::vector<AddressRange> split_ranges(const Unit& unit, Bytes addresses, std::u
     std::uint64_t base = unit.low_pc;
     while (found.size() < max_ranges) {
         std::optional<std::uint64_t> start = 0, end = 0;
-        switch (in.fixed(1)) {
+        switch (in.number(1)) {
             case DW_RLE_base_addressx:
                 base = indexed_address(unit, addresses, in.uleb()).value_or(0);
                 continue;
             case DW_RLE_base_address:
-                base = in.fixed(size);
+                base = in.number(size);
                 continue;
             case DW_RLE_startx_endx:
                 start = indexed_address(unit, addresses, in.uleb());
@@ -74,11 +76,11 @@ std::vector<AddressRange> split_ranges(const Unit& unit, Bytes addresses, std::u
                 end = base + in.uleb();
                 break;
             case DW_RLE_start_end:
-                start = in.fixed(size);
-                end = in.fixed(size);
+                start = in.number(size);
+                end = in.number(size);
                 break;
             case DW_RLE_start_length:
-                start = in.fixed(size);
+                start = in.number(size);
                 end = *start + in.uleb();
                 break;
             default:  // the end of the list, or no entry at all

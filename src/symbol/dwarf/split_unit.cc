@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/byte_reader.h"
+
 namespace flamewire::symbol {
 namespace {
 
@@ -18,29 +20,24 @@ Bytes from(Bytes bytes, std::uint64_t offset) {
 }
 
 std::string string_at(Bytes strings, std::uint64_t offset) {
-    const Bytes rest = from(strings, offset);
-    const auto end = std::find(rest.begin(), rest.end(), std::byte{0});
-    if (end == rest.end()) return {};
-    return {reinterpret_cast<const char*>(rest.data()), static_cast<std::size_t>(end - rest.begin())};
+    return std::string(ByteReader(from(strings, offset)).c_string());
 }
 
 // An attribute that is a string of one of the forms of split units.
-std::string read_string(DwarfCursor& in, const AttributeSpec& attribute, const SplitUnit& split, Bytes dies) {
+std::string read_string(ByteReader& in, const AttributeSpec& attribute, const SplitUnit& split) {
     const UnitFormat& format = split.unit.format;
     std::uint64_t index = 0;
     switch (attribute.form) {
         case DW_FORM_string: {
-            const std::size_t begin = in.position();
-            in.skip_string();
-            return in.ok() ? string_at(dies, begin) : std::string();
+            return std::string(in.c_string());
         }
         case DW_FORM_strp:
-            return string_at(split.sections.strings, in.fixed(format.offset_size));
+            return string_at(split.sections.strings, in.number(format.offset_size));
         case DW_FORM_strx1:
         case DW_FORM_strx2:
         case DW_FORM_strx3:
         case DW_FORM_strx4:
-            index = in.fixed(static_cast<std::size_t>(attribute.fixed_size));
+            index = in.number(static_cast<std::size_t>(attribute.fixed_size));
             break;
         case DW_FORM_strx:
         case DW_FORM_GNU_str_index:
@@ -56,17 +53,18 @@ std::string read_string(DwarfCursor& in, const AttributeSpec& attribute, const S
     if (!in.ok() || index > offsets.size()) return {};
     const Bytes entry = part(offsets, base + index * format.offset_size, format.offset_size);
     if (entry.empty()) return {};
-    return string_at(split.sections.strings, DwarfCursor(entry, format.big_endian).fixed(format.offset_size));
+    return string_at(split.sections.strings,
+                     ByteReader(entry, byte_order(format.big_endian)).number(format.offset_size));
 }
 
 // The DIE that this one is an instance of; 0: it is none.
-std::uint64_t read_origin(DwarfCursor& in, const AttributeSpec& attribute, const Unit& unit) {
+std::uint64_t read_origin(ByteReader& in, const AttributeSpec& attribute, const Unit& unit) {
     switch (attribute.form) {
         case DW_FORM_ref1:
         case DW_FORM_ref2:
         case DW_FORM_ref4:
         case DW_FORM_ref8:
-            return unit.offset + in.fixed(static_cast<std::size_t>(attribute.fixed_size));
+            return unit.offset + in.number(static_cast<std::size_t>(attribute.fixed_size));
         case DW_FORM_ref_udata:
             return unit.offset + in.uleb();
         default:
@@ -77,11 +75,11 @@ std::uint64_t read_origin(DwarfCursor& in, const AttributeSpec& attribute, const
 
 // The id that a unit of DWARF 4 has as an attribute of its first DIE.
 std::uint64_t id_of_first_die(const SplitUnit& split) {
-    DwarfCursor in(split.unit.dies, split.unit.format.big_endian);
+    ByteReader in(split.unit.dies, byte_order(split.unit.format.big_endian));
     const Abbreviation* const abbreviation = split.abbreviations.find(in.uleb());
     if (abbreviation == nullptr) return 0;
     for (const AttributeSpec& attribute : split.abbreviations.attributes(*abbreviation)) {
-        if (attribute.name == DW_AT_GNU_dwo_id && attribute.form == DW_FORM_data8) return in.fixed(8);
+        if (attribute.name == DW_AT_GNU_dwo_id && attribute.form == DW_FORM_data8) return in.number(8);
         skip_value(in, attribute, split.unit.format);
     }
     return 0;
@@ -93,16 +91,16 @@ std::string SplitUnit::name(std::uint64_t die_offset) const {
     std::string bare;
     for (unsigned steps = 0; steps < max_origins && die_offset >= unit.die_offset && die_offset < unit.end; ++steps) {
         const Bytes dies = part(sections.info, die_offset, unit.end - die_offset);
-        DwarfCursor in(dies, unit.format.big_endian);
+        ByteReader in(dies, byte_order(unit.format.big_endian));
         const Abbreviation* const abbreviation = abbreviations.find(in.uleb());
         if (!in.ok() || abbreviation == nullptr) break;
         std::uint64_t origin = 0;
         for (const AttributeSpec& attribute : abbreviations.attributes(*abbreviation)) {
             if (attribute.name == DW_AT_linkage_name || attribute.name == DW_AT_MIPS_linkage_name) {
-                std::string linkage = read_string(in, attribute, *this, dies);
+                std::string linkage = read_string(in, attribute, *this);
                 if (!linkage.empty()) return linkage;
             } else if (attribute.name == DW_AT_name && bare.empty()) {
-                bare = read_string(in, attribute, *this, dies);
+                bare = read_string(in, attribute, *this);
             } else if (attribute.name == DW_AT_abstract_origin || attribute.name == DW_AT_specification) {
                 origin = read_origin(in, attribute, unit);
             } else {
@@ -117,25 +115,25 @@ std::string SplitUnit::name(std::uint64_t die_offset) const {
 std::optional<SplitUnit> find_split_unit(const SplitSections& sections, std::uint64_t id) {
     for (std::uint64_t offset = 0; offset < sections.info.size();) {
         const Bytes rest = from(sections.info, offset);
-        DwarfCursor in(rest, sections.big_endian);
+        ByteReader in(rest, byte_order(sections.big_endian));
         SplitUnit split{sections, {}, {}};
         UnitFormat& format = split.unit.format;
         format.big_endian = sections.big_endian;
-        std::uint64_t length = in.fixed(4);
+        std::uint64_t length = in.number(4);
         format.offset_size = 4;
         if (length == 0xffffffff) {
-            length = in.fixed(8);
+            length = in.number(8);
             format.offset_size = 8;
         }
         if (!in.ok() || length == 0 || length > in.remaining()) return std::nullopt;
         const std::uint64_t end = offset + in.position() + length;
-        format.version = static_cast<std::uint16_t>(in.fixed(2));
+        format.version = static_cast<std::uint16_t>(in.number(2));
         const bool v5 = format.version >= 5;
-        const std::uint64_t type = v5 ? in.fixed(1) : std::uint64_t{DW_UT_split_compile};
-        if (v5) format.address_size = static_cast<std::uint8_t>(in.fixed(1));
-        split.unit.abbreviations_offset = in.fixed(format.offset_size);
-        if (!v5) format.address_size = static_cast<std::uint8_t>(in.fixed(1));
-        std::uint64_t found = v5 && type == DW_UT_split_compile ? in.fixed(8) : 0;
+        const std::uint64_t type = v5 ? in.number(1) : std::uint64_t{DW_UT_split_compile};
+        if (v5) format.address_size = static_cast<std::uint8_t>(in.number(1));
+        split.unit.abbreviations_offset = in.number(format.offset_size);
+        if (!v5) format.address_size = static_cast<std::uint8_t>(in.number(1));
+        std::uint64_t found = v5 && type == DW_UT_split_compile ? in.number(8) : 0;
         split.unit.offset = offset;
         split.unit.die_offset = offset + in.position();
         split.unit.end = end;
@@ -153,28 +151,28 @@ std::optional<SplitUnit> find_split_unit(const SplitSections& sections, std::uin
 
 // The index: a hash table of ids, the row of each, and two tables with a column for each kind of section.
 std::optional<SplitSections> cut_of_package(SplitSections whole, Bytes cu_index, std::uint64_t id) {
-    DwarfCursor in(cu_index, whole.big_endian);
+    ByteReader in(cu_index, byte_order(whole.big_endian));
     // A half and padding in DWARF 5, a word before.
-    const std::uint64_t first = in.fixed(2), second = in.fixed(2);
+    const std::uint64_t first = in.number(2), second = in.number(2);
     const std::uint64_t version = first != 0 ? first : second;
-    const std::uint64_t columns = in.fixed(4), units = in.fixed(4), slots = in.fixed(4);
+    const std::uint64_t columns = in.number(4), units = in.number(4), slots = in.number(4);
     if (!in.ok() || (version != 2 && version != 5) || columns > 16 || slots > cu_index.size() / 12) return std::nullopt;
     std::uint64_t slot = slots;
     for (std::uint64_t i = 0; i < slots; ++i)
-        if (in.fixed(8) == id && slot == slots) slot = i;
+        if (in.number(8) == id && slot == slots) slot = i;
     if (slot == slots) return std::nullopt;
     in.skip(slot * 4);
-    const std::uint64_t row = in.fixed(4);
+    const std::uint64_t row = in.number(4);
     in.skip((slots - slot - 1) * 4);
     if (!in.ok() || row == 0 || row > units || units > cu_index.size() / 8) return std::nullopt;
     std::uint64_t kinds[16] = {}, offsets[16] = {};
-    for (std::uint64_t i = 0; i < columns; ++i) kinds[i] = in.fixed(4);
+    for (std::uint64_t i = 0; i < columns; ++i) kinds[i] = in.number(4);
     in.skip((row - 1) * columns * 4);
-    for (std::uint64_t i = 0; i < columns; ++i) offsets[i] = in.fixed(4);
+    for (std::uint64_t i = 0; i < columns; ++i) offsets[i] = in.number(4);
     in.skip((units - 1) * columns * 4);
     constexpr std::uint64_t info = 1, abbreviations = 3, string_offsets = 6, range_lists = 8;
     for (std::uint64_t i = 0; i < columns; ++i) {
-        const std::uint64_t size = in.fixed(4);
+        const std::uint64_t size = in.number(4);
         const auto cut = [&](Bytes& section) { section = part(section, offsets[i], size); };
         if (kinds[i] == info) cut(whole.info);
         if (kinds[i] == abbreviations) cut(whole.abbreviations);

@@ -11,6 +11,7 @@
 #include <limits>
 #include <memory>
 
+#include "base/byte_reader.h"
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/path.h"
@@ -33,9 +34,9 @@ std::optional<DebugLink> debug_link(const ObjectFile& file) {
     const Bytes bytes = file.section(".gnu_debuglink");
     ByteReader in(bytes);
     DebugLink link;
-    link.name = in.read_c_string();
+    link.name = in.c_string();
     in.skip(-in.position() & 3u);
-    const Bytes sum = in.read_bytes(4);
+    const Bytes sum = in.bytes(4);
     if (!in.ok() || link.name.empty() || link.name.find('/') != std::string::npos) return std::nullopt;
     for (std::size_t i = 0; i < 4; ++i)
         link.checksum = link.checksum << 8 | std::to_integer<std::uint32_t>(sum[file.header().big_endian ? i : 3 - i]);

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/byte_reader.h"
 #include "base/file.h"
 #include "base/hex.h"
 #include "elf/xz.h"
@@ -57,7 +58,7 @@ struct AlternateLink {
 AlternateLink alternate_link(Bytes bytes) {
     ByteReader in(bytes);
     AlternateLink link;
-    link.name = in.read_c_string();
+    link.name = in.c_string();
     const std::size_t at = in.position();
     if (!in.ok() || at >= bytes.size()) return {};
     link.build_id = as_text(bytes.subspan(at));

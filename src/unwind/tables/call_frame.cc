@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "unwind/tables/dwarf_cursor.h"
+#include "base/byte_reader.h"
 
 namespace flamewire::unwind {
 namespace {
@@ -74,7 +74,7 @@ public:
 private:
     // True at the end of the bytes and when the next row is behind the address.
     bool run_instructions(Bytes instructions) {
-        DwarfCursor in(instructions, big_endian_);
+        ByteReader in(instructions, byte_order(big_endian_));
         while (!in.at_end() && !done_) {
             work_.add(1);
             if (work_.spent()) return false;
@@ -100,20 +100,20 @@ private:
         return true;
     }
 
-    bool extended(std::uint8_t code, DwarfCursor& in) {
+    bool extended(std::uint8_t code, ByteReader& in) {
         switch (code) {
             case nop:
                 return true;
             case set_loc:
                 return set_location(in);
             case advance_loc1:
-                return advance(in.fixed(1));
+                return advance(in.number(1));
             case advance_loc2:
-                return advance(in.fixed(2));
+                return advance(in.number(2));
             case advance_loc4:
-                return advance(in.fixed(4));
+                return advance(in.number(4));
             case mips_advance_loc8:
-                return advance(in.fixed(8));
+                return advance(in.number(8));
             case restore_extended:
                 return restore_register(in.uleb());
             case remember_state:
@@ -139,7 +139,7 @@ private:
         }
     }
 
-    bool define_cfa(std::uint8_t code, DwarfCursor& in) {
+    bool define_cfa(std::uint8_t code, ByteReader& in) {
         if (code == def_cfa_expression) {
             row_.cfa_is_expression = true;
             row_.cfa_expression = keep_expression(in);
@@ -159,7 +159,7 @@ private:
         return true;
     }
 
-    bool define_register(std::uint8_t code, DwarfCursor& in) {
+    bool define_register(std::uint8_t code, ByteReader& in) {
         const std::uint64_t number = in.uleb();
         switch (code) {
             case undefined:
@@ -214,7 +214,7 @@ private:
         return static_cast<std::int64_t>(factor * static_cast<std::uint64_t>(common_.data_alignment));
     }
 
-    ExpressionRange keep_expression(DwarfCursor& in) {
+    ExpressionRange keep_expression(ByteReader& in) {
         const Bytes bytes = in.bytes(in.uleb());
         const ExpressionRange range{.begin = static_cast<std::uint32_t>(row_.expressions.size()),
                                     .size = static_cast<std::uint32_t>(bytes.size())};
@@ -254,7 +254,7 @@ private:
         return !__builtin_mul_overflow(delta, common_.code_alignment, &bytes) &&
                !__builtin_add_overflow(row_.start, bytes, &location) && move_to(location);
     }
-    bool set_location(DwarfCursor& in) {
+    bool set_location(ByteReader& in) {
         // Only at a position in the description's own instructions is `instructions_address` right.
         PointerBases bases = common_.bases;
         bases.function = description_.start;

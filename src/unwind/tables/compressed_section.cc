@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/byte_reader.h"
 #include "elf/elf_file.h"
 #include "elf/inflate.h"
 #include "elf/xz.h"
-#include "unwind/tables/dwarf_cursor.h"
 
 namespace flamewire::unwind {
 
@@ -17,7 +17,7 @@ namespace {
 // One frame of today's format: the agent leaves zstd's readers of older ones out. A linker that compresses in one stream
 // does not state its size in the frame.
 std::optional<std::string> decompress_zstd(Bytes frame, std::size_t size) {
-    if (DwarfCursor(frame, false).fixed(4) != ZSTD_MAGICNUMBER ||
+    if (ByteReader(frame, std::endian::little).number(4) != ZSTD_MAGICNUMBER ||
         ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size())
         return std::nullopt;
     std::string out;
@@ -32,17 +32,17 @@ std::optional<std::string> decompress_zstd(Bytes frame, std::size_t size) {
 
 std::optional<std::string> decompress_section(Bytes section, bool is_64, bool big_endian, std::size_t limit) {
     constexpr std::uint64_t by_zlib = 1, by_zstd = 2;  // ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD
-    DwarfCursor in(section, big_endian);
+    ByteReader in(section, byte_order(big_endian));
     std::uint64_t type = by_zlib, size = 0;
     if (as_text(section).starts_with("ZLIB")) {
         in.skip(4);
         const Bytes bytes = in.rest();
-        size = DwarfCursor(bytes, true).fixed(8);
+        size = ByteReader(bytes, std::endian::big).number(8);
         in.skip(8);
     } else {
-        type = in.fixed(4);
+        type = in.number(4);
         if (is_64) in.skip(4);
-        size = in.fixed(is_64 ? 8 : 4);
+        size = in.number(is_64 ? 8 : 4);
         in.skip(is_64 ? 8 : 4);  // ch_addralign
     }
     if (!in.ok() || size > limit) return std::nullopt;

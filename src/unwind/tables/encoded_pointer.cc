@@ -1,5 +1,7 @@
 #include "unwind/tables/encoded_pointer.h"
 
+#include "base/byte_reader.h"
+
 namespace flamewire::unwind {
 namespace {
 
@@ -12,26 +14,26 @@ std::uint64_t sign_extended(std::uint64_t value, unsigned size) {
 }
 
 // Nothing for a format that nobody knows.
-std::optional<std::uint64_t> read_value(DwarfCursor& cursor, std::uint8_t format, std::uint8_t address_size) {
+std::optional<std::uint64_t> read_value(ByteReader& cursor, std::uint8_t format, std::uint8_t address_size) {
     switch (format) {
         case 0x00:  // DW_EH_PE_absptr
         case 0x08:
-            return cursor.fixed(address_size);  // DW_EH_PE_signed
+            return cursor.number(address_size);  // DW_EH_PE_signed
         case 0x01:
             return cursor.uleb();
         case 0x02:
-            return cursor.fixed(2);
+            return cursor.number(2);
         case 0x03:
-            return cursor.fixed(4);
+            return cursor.number(4);
         case 0x04:
         case 0x0c:
-            return cursor.fixed(8);
+            return cursor.number(8);
         case 0x09:
             return static_cast<std::uint64_t>(cursor.sleb());
         case 0x0a:
-            return sign_extended(cursor.fixed(2), 2);
+            return sign_extended(cursor.number(2), 2);
         case 0x0b:
-            return sign_extended(cursor.fixed(4), 4);
+            return sign_extended(cursor.number(4), 4);
         default:
             return std::nullopt;
     }
@@ -39,12 +41,12 @@ std::optional<std::uint64_t> read_value(DwarfCursor& cursor, std::uint8_t format
 
 }  // namespace
 
-std::optional<std::uint64_t> read_encoded_pointer(DwarfCursor& cursor, std::uint8_t encoding, std::uint64_t here,
+std::optional<std::uint64_t> read_encoded_pointer(ByteReader& cursor, std::uint8_t encoding, std::uint64_t here,
                                                   const PointerBases& bases, std::uint8_t address_size) {
     if (encoding == pointer_omitted) return std::nullopt;
     if (encoding == aligned) {
         cursor.skip(-here & (address_size - 1u));
-        const std::uint64_t value = cursor.fixed(address_size);
+        const std::uint64_t value = cursor.number(address_size);
         return cursor.ok() ? std::optional(value) : std::nullopt;
     }
     const auto value = read_value(cursor, encoding & format_mask, address_size);

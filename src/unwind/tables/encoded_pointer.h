@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "unwind/tables/dwarf_cursor.h"
+#include "base/byte_reader.h"
 
 namespace flamewire::unwind {
 
@@ -20,7 +20,7 @@ struct PointerBases {
 // The pointer at the cursor, whose next byte has the virtual address `here`. Nothing: the bytes end, an encoding nobody
 // knows, an unknown base, or an indirect pointer (its target is relocated when the program starts, the file does not
 // have it); the cursor stands behind the pointer then too, where its size is known.
-std::optional<std::uint64_t> read_encoded_pointer(DwarfCursor& cursor, std::uint8_t encoding, std::uint64_t here,
+std::optional<std::uint64_t> read_encoded_pointer(ByteReader& cursor, std::uint8_t encoding, std::uint64_t here,
                                                   const PointerBases& bases, std::uint8_t address_size);
 
 inline std::uint64_t truncate_address(std::uint64_t address, std::uint8_t address_size) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "unwind/tables/dwarf_cursor.h"
+#include "base/byte_reader.h"
 
 namespace flamewire::unwind {
 namespace {
@@ -43,8 +43,8 @@ Bytes FrameSection::bytes(std::uint64_t offset, std::size_t size) {
 
 // `bytes` are at `offset`, at least longest_head of them or up to the end of the section.
 std::optional<FrameSection::Head> FrameSection::read_head(Bytes bytes, std::uint64_t offset) const {
-    DwarfCursor in(bytes, format_.big_endian);
-    std::uint64_t length = in.fixed(4);
+    ByteReader in(bytes, byte_order(format_.big_endian));
+    std::uint64_t length = in.number(4);
     Head head;
     if (length == 0 && in.ok()) {
         head.terminator = true;
@@ -53,12 +53,12 @@ std::optional<FrameSection::Head> FrameSection::read_head(Bytes bytes, std::uint
     }
     const bool is_long = length == long_length;
     if (is_long)
-        length = in.fixed(8);
+        length = in.number(8);
     else if (length >= first_reserved_length)
         return std::nullopt;
     const std::uint64_t id_offset = offset + in.position();
     const std::size_t id_size = is_long ? 8 : 4;
-    const std::uint64_t id = in.fixed(id_size);
+    const std::uint64_t id = in.number(id_size);
     head.content = offset + in.position();
     if (!in.ok() || length < id_size || length > range_.size - id_offset) return std::nullopt;
     head.end = id_offset + length;
@@ -72,7 +72,7 @@ std::optional<FrameSection::Head> FrameSection::read_head(Bytes bytes, std::uint
     return head;
 }
 
-bool FrameSection::read_extent(DwarfCursor& in, std::uint64_t offset, const Common& common,
+bool FrameSection::read_extent(ByteReader& in, std::uint64_t offset, const Common& common,
                                FrameDescription& function) const {
     const CommonEntry& entry = common.entry;
     in.skip(entry.segment_size);
@@ -94,7 +94,7 @@ std::optional<FrameSection::Description> FrameSection::description_at(std::uint6
     const Common& common = common_at(head->common);
     if (!common.good) return std::nullopt;
     const Bytes content = bytes(head->content, static_cast<std::size_t>(head->end - head->content));
-    DwarfCursor in(content, format_.big_endian);
+    ByteReader in(content, byte_order(format_.big_endian));
     Description description;
     description.common = &common.entry;
     if (!read_extent(in, head->content, common, description.function)) return std::nullopt;
@@ -121,7 +121,7 @@ const FrameSection::Common& FrameSection::common_at(std::uint64_t offset) {
 }
 
 bool FrameSection::parse_common(Bytes content, std::uint64_t offset, Common& common) const {
-    DwarfCursor in(content, format_.big_endian);
+    ByteReader in(content, byte_order(format_.big_endian));
     CommonEntry& entry = common.entry = {};
     entry.address_size = format_.address_size;
     entry.bases = format_.bases;
@@ -149,7 +149,7 @@ bool FrameSection::parse_common(Bytes content, std::uint64_t offset, Common& com
     return true;
 }
 
-bool FrameSection::parse_augmentation(DwarfCursor& in, std::uint64_t offset, std::string_view letters,
+bool FrameSection::parse_augmentation(ByteReader& in, std::uint64_t offset, std::string_view letters,
                                       CommonEntry& entry) const {
     if (letters == "armcc+") return true;  // Arm's own compiler says so that it follows DWARF
     entry.has_augmentation_data = letters.starts_with('z');
@@ -160,7 +160,7 @@ bool FrameSection::parse_augmentation(DwarfCursor& in, std::uint64_t offset, std
     }
     const std::uint64_t size = in.uleb();
     const std::uint64_t here = range_.address + offset + in.position();
-    DwarfCursor data(in.bytes(size), format_.big_endian);
+    ByteReader data(in.bytes(size), byte_order(format_.big_endian));
     letters.remove_prefix(1);
     for (; !letters.empty(); letters.remove_prefix(1)) {
         switch (letters.front()) {
@@ -220,8 +220,8 @@ std::optional<FrameSection::Start> FrameSection::Pass::next() {
         if (!common.good) continue;
         const std::uint64_t available = std::min<std::uint64_t>(head->end - offset, entry.size());
         const std::size_t skipped = static_cast<std::size_t>(head->content - offset);
-        DwarfCursor in(entry.subspan(skipped, static_cast<std::size_t>(available) - skipped),
-                       section_.format_.big_endian);
+        ByteReader in(entry.subspan(skipped, static_cast<std::size_t>(available) - skipped),
+                      byte_order(section_.format_.big_endian));
         FrameDescription function;
         if (section_.read_extent(in, head->content, common, function)) return Start{function.start, offset};
     }

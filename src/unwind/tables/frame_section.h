@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/byte_reader.h"
 #include "base/bytes.h"
 #include "unwind/tables/call_frame.h"
 #include "unwind/tables/module_file.h"
@@ -75,10 +76,10 @@ private:
 
     std::optional<Head> read_head(Bytes bytes, std::uint64_t offset) const;
     // Reads start and end of a function at the cursor, whose byte 0 is at `offset` of the section.
-    bool read_extent(DwarfCursor& in, std::uint64_t offset, const Common& common, FrameDescription& function) const;
+    bool read_extent(ByteReader& in, std::uint64_t offset, const Common& common, FrameDescription& function) const;
     const Common& common_at(std::uint64_t offset);
     bool parse_common(Bytes content, std::uint64_t offset, Common& common) const;
-    bool parse_augmentation(DwarfCursor& in, std::uint64_t offset, std::string_view letters, CommonEntry& entry) const;
+    bool parse_augmentation(ByteReader& in, std::uint64_t offset, std::string_view letters, CommonEntry& entry) const;
     Bytes bytes(std::uint64_t offset, std::size_t size);
 
     ModuleFile* file_;  // null: the bytes are in memory_

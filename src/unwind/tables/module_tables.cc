@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "base/byte_reader.h"
 #include "unwind/tables/call_frame.h"
 #include "unwind/tables/compressed_section.h"
-#include "unwind/tables/dwarf_cursor.h"
 #include "unwind/tables/exidx.h"
 #include "unwind/tables/frame_index.h"
 #include "unwind/tables/frame_section.h"
@@ -32,8 +32,8 @@ public:
     Tables(ModuleId id, elf::ByteSource bytes, PageCache& pages, TableWork& work, const elf::Header& header, Arch arch)
         : file_(id, std::move(bytes), pages), work_(work), header_(header), arch_(arch) {
         file_.set_segments(header.segments);
-        DwarfCursor field(file_.all(24, word_size()), header.big_endian);  // e_entry
-        entry_ = field.fixed(word_size());
+        ByteReader field(file_.all(24, word_size()), byte_order(header.big_endian));  // e_entry
+        entry_ = field.number(word_size());
         if (arch == Arch::arm) entry_ &= ~std::uint64_t{1};
         layout_ = table_layout(header, {});
         open_eh_frame();
@@ -238,8 +238,8 @@ void Tables::open_debug_frame() {
 std::optional<std::uint32_t> Tables::word_at(std::uint64_t address) {
     const auto range = file_.range_from(address);
     if (!range || range->size < 4) return std::nullopt;
-    DwarfCursor in(file_.all(range->offset, 4), header_.big_endian);
-    const std::uint64_t word = in.fixed(4);
+    ByteReader in(file_.all(range->offset, 4), byte_order(header_.big_endian));
+    const std::uint64_t word = in.number(4);
     return in.ok() ? std::optional(static_cast<std::uint32_t>(word)) : std::nullopt;
 }
 

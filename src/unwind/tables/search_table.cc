@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "unwind/tables/dwarf_cursor.h"
+#include "base/byte_reader.h"
 #include "unwind/tables/encoded_pointer.h"
 
 namespace flamewire::unwind {
@@ -16,16 +16,15 @@ constexpr std::size_t longest_header = 4 + 2 * 16;
 constexpr std::uint64_t most_checked = std::uint64_t{16} << 20;
 
 std::int32_t sdata4(Bytes bytes, std::size_t at, bool big_endian) {
-    return static_cast<std::int32_t>(load_number(bytes.data() + at, 4, big_endian));
+    return static_cast<std::int32_t>(load_number(bytes.data() + at, 4, byte_order(big_endian)));
 }
 
 }  // namespace
 
 SearchTable::SearchTable(ModuleFile& file, FileRange range, std::uint8_t address_size, bool big_endian)
     : file_(file), range_(range), address_size_(address_size), big_endian_(big_endian) {
-    DwarfCursor in(
-        file.all(range.offset, static_cast<std::size_t>(std::min<std::uint64_t>(range.size, longest_header))),
-        big_endian);
+    ByteReader in(file.all(range.offset, static_cast<std::size_t>(std::min<std::uint64_t>(range.size, longest_header))),
+                  byte_order(big_endian));
     const PointerBases bases{.data = range.address};
     constexpr std::uint8_t version = 1;
     if (in.u8() != version) return;

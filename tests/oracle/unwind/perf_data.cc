@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 
+#include "base/byte_reader.h"
+
 namespace flamewire::perf_data {
 
 namespace {
@@ -62,8 +64,8 @@ struct FileSection {
 
 FileSection read_section(ByteReader& reader) {
     FileSection section;
-    section.offset = reader.read<std::uint64_t>();
-    section.size = reader.read<std::uint64_t>();
+    section.offset = reader.u64();
+    section.size = reader.u64();
     return section;
 }
 
@@ -106,18 +108,18 @@ private:
 
 Result<Recording> Reader::read() {
     ByteReader header(file_);
-    const auto magic = header.read<std::uint64_t>();
+    const auto magic = header.u64();
     if (!header.ok()) return fail(ErrorCode::invalid, "no perf.data file: too short");
     if (magic == 0x50455246494c4532) return fail(ErrorCode::unsupported, "a perf.data file of the other byte order");
     if (magic != 0x32454c4946524550)
         return fail(ErrorCode::invalid, "no perf.data file: it does not begin with PERFILE2");
-    const auto size = header.read<std::uint64_t>();
+    const auto size = header.u64();
     if (size == 16) return fail(ErrorCode::unsupported, "a perf.data stream as it goes through a pipe");
-    const auto attribute_size = header.read<std::uint64_t>();
+    const auto attribute_size = header.u64();
     const FileSection attributes = read_section(header);
     FileSection data = read_section(header);
     (void)read_section(header);  // event types of old versions
-    const Bytes features = header.read_bytes(feature_count / 8);
+    const Bytes features = header.bytes(feature_count / 8);
     if (!header.ok()) return fail(ErrorCode::invalid, "a perf.data file whose header is cut off");
 
     const Bytes attribute_bytes = TRY(bytes_of(file_, attributes, "attributes"));
@@ -146,19 +148,19 @@ Result<bool> Reader::read_attributes(Bytes bytes, std::uint64_t entry_size) {
         ByteReader fixed(bytes.first(entry_size - ids_size));
         Attribute attribute;
         fixed.skip(24);  // type, size, config, period
-        attribute.sample_type = fixed.read<std::uint64_t>();
-        attribute.read_format = fixed.read<std::uint64_t>();
-        const auto flags = fixed.read<std::uint64_t>();
+        attribute.sample_type = fixed.u64();
+        attribute.read_format = fixed.u64();
+        const auto flags = fixed.u64();
         attribute.sample_id_all = (flags >> 18 & 1) != 0;
         attribute.exclude_callchain_user = (flags >> 22 & 1) != 0;
         fixed.skip(24);  // wakeup, breakpoint type, config1, config2
-        attribute.branch_sample_type = fixed.read<std::uint64_t>();
-        attribute.sample_regs_user = fixed.read<std::uint64_t>();
-        attribute.sample_stack_user = fixed.read<std::uint32_t>();
+        attribute.branch_sample_type = fixed.u64();
+        attribute.sample_regs_user = fixed.u64();
+        attribute.sample_stack_user = fixed.u32();
 
         ByteReader tail(bytes.subspan(entry_size - ids_size, ids_size));
         ByteReader ids(TRY(bytes_of(file_, read_section(tail), "event ids")));
-        while (ids.remaining() >= sizeof(std::uint64_t)) attribute.ids.push_back(ids.read<std::uint64_t>());
+        while (ids.remaining() >= sizeof(std::uint64_t)) attribute.ids.push_back(ids.u64());
         recording_.attributes.push_back(std::move(attribute));
     }
     if (recording_.attributes.empty()) return fail(ErrorCode::invalid, "a perf.data file without events");
@@ -167,14 +169,14 @@ Result<bool> Reader::read_attributes(Bytes bytes, std::uint64_t entry_size) {
 
 Result<bool> Reader::read_features(ByteReader bitmap, std::uint64_t offset) {
     for (unsigned word = 0, entry = 0; word < feature_count / 64; ++word) {
-        const auto bits = bitmap.read<std::uint64_t>();
+        const auto bits = bitmap.u64();
         for (unsigned bit = 0; bit < 64; ++bit) {
             if ((bits >> bit & 1) == 0) continue;
             if (word * 64 + bit == feature_arch) {
                 ByteReader table(TRY(bytes_of(file_, {offset + entry * std::uint64_t{16}, 16}, "features")));
                 ByteReader text(TRY(bytes_of(file_, read_section(table), "features")));
-                const auto size = text.read<std::uint32_t>();
-                if (size <= text.remaining()) recording_.machine = text.read_c_string();
+                const auto size = text.u32();
+                if (size <= text.remaining()) recording_.machine = text.c_string();
             }
             ++entry;
         }
@@ -198,9 +200,9 @@ Result<bool> Reader::read_records(Bytes data, bool nested) {
             TRY(read_compressed(body));
         } else if (header.type == record_compressed2 && !nested) {
             ByteReader reader(body);
-            const auto size = reader.read<std::uint64_t>();
+            const auto size = reader.u64();
             if (size > reader.remaining()) return fail(ErrorCode::invalid, "a damaged compressed record");
-            TRY(read_compressed(reader.read_bytes(size)));
+            TRY(read_compressed(reader.bytes(size)));
         } else if (!read_record(header, body)) {
             return fail(ErrorCode::invalid, "a damaged record of type " + std::to_string(header.type));
         }
@@ -285,22 +287,22 @@ void skip_read_values(ByteReader& reader, std::uint64_t format) {
         reader.skip(times + each);
         return;
     }
-    const auto count = reader.read<std::uint64_t>();
+    const auto count = reader.u64();
     reader.skip(times);
     reader.skip(count > reader.remaining() / each ? reader.remaining() + 1 : static_cast<std::size_t>(count) * each);
 }
 
 std::vector<std::uint64_t> read_words(ByteReader& reader, std::uint64_t count) {
     std::vector<std::uint64_t> words;
-    const Bytes bytes = reader.read_bytes(count > reader.remaining() / 8 ? reader.remaining() + 1
-                                                                         : static_cast<std::size_t>(count) * 8);
+    const Bytes bytes =
+        reader.bytes(count > reader.remaining() / 8 ? reader.remaining() + 1 : static_cast<std::size_t>(count) * 8);
     words.resize(bytes.size() / 8);
     if (!bytes.empty()) std::memcpy(words.data(), bytes.data(), bytes.size());
     return words;
 }
 
 std::vector<Branch> read_branches(ByteReader& reader, bool hw_index) {
-    const auto count = reader.read<std::uint64_t>();
+    const auto count = reader.u64();
     if (hw_index) reader.skip(8);
     std::vector<Branch> branches;
     const std::vector<std::uint64_t> words =
@@ -320,32 +322,32 @@ std::optional<Record> Reader::sample(const RecordHeader& header, Bytes body) con
     sample.attribute = *index;
     sample.user_mode = (header.misc & misc_cpumode_mask) == misc_user;
     if (has(sample_identifier)) reader.skip(8);
-    if (has(sample_ip)) sample.ip = reader.read<std::uint64_t>();
+    if (has(sample_ip)) sample.ip = reader.u64();
     if (has(sample_tid)) {
-        sample.pid = reader.read<std::uint32_t>();
-        sample.tid = reader.read<std::uint32_t>();
+        sample.pid = reader.u32();
+        sample.tid = reader.u32();
     }
-    if (has(sample_time)) sample.time_ns = reader.read<std::uint64_t>();
+    if (has(sample_time)) sample.time_ns = reader.u64();
     for (const std::uint64_t bit : {std::uint64_t{sample_addr}, std::uint64_t{sample_id},
                                     std::uint64_t{sample_stream_id}, std::uint64_t{sample_cpu}})
         if (has(bit)) reader.skip(8);
-    if (has(sample_period)) sample.period = reader.read<std::uint64_t>();
+    if (has(sample_period)) sample.period = reader.u64();
     if (has(sample_read)) skip_read_values(reader, attribute.read_format);
-    if (has(sample_callchain)) sample.callchain = read_words(reader, reader.read<std::uint64_t>());
-    if (has(sample_raw)) reader.skip(reader.read<std::uint32_t>());
+    if (has(sample_callchain)) sample.callchain = read_words(reader, reader.u64());
+    if (has(sample_raw)) reader.skip(reader.u32());
     if (has(sample_branch_stack))
         sample.branches = read_branches(reader, (attribute.branch_sample_type & branch_hw_index) != 0);
     if (has(sample_regs_user)) {
-        sample.registers_abi = reader.read<std::uint64_t>();
+        sample.registers_abi = reader.u64();
         if (sample.registers_abi != 0)
             sample.registers =
                 read_words(reader, static_cast<std::uint64_t>(std::popcount(attribute.sample_regs_user)));
     }
     if (has(sample_stack_user)) {
-        const auto size = reader.read<std::uint64_t>();
-        const Bytes stack = reader.read_bytes(size > reader.remaining() ? reader.remaining() + 1 : size);
+        const auto size = reader.u64();
+        const Bytes stack = reader.bytes(size > reader.remaining() ? reader.remaining() + 1 : size);
         // What lies behind dyn_size is of an earlier record.
-        const std::uint64_t copied = size == 0 ? 0 : reader.read<std::uint64_t>();
+        const std::uint64_t copied = size == 0 ? 0 : reader.u64();
         sample.stack = stack.first(std::min<std::uint64_t>(copied, stack.size()));
     }
     if (!reader.ok()) return std::nullopt;
@@ -369,22 +371,22 @@ std::optional<Record> Reader::mapping(const RecordHeader& header, Bytes body) co
     ByteReader reader(body);
     Mapping mapping;
     mapping.kernel = (header.misc & misc_cpumode_mask) == misc_kernel;
-    mapping.pid = reader.read<std::uint32_t>();
-    mapping.tid = reader.read<std::uint32_t>();
-    mapping.start = reader.read<std::uint64_t>();
-    mapping.length = reader.read<std::uint64_t>();
-    mapping.page_offset = reader.read<std::uint64_t>();
+    mapping.pid = reader.u32();
+    mapping.tid = reader.u32();
+    mapping.start = reader.u64();
+    mapping.length = reader.u64();
+    mapping.page_offset = reader.u64();
     if (header.type == record_mmap) {
         mapping.executable = (header.misc & misc_mmap_data) == 0;
     } else {
-        const Bytes identity = reader.read_bytes(24);
+        const Bytes identity = reader.bytes(24);
         if ((header.misc & misc_mmap_build_id) != 0 && identity.size() == 24)
             mapping.build_id =
                 identity.subspan(4, std::min<std::size_t>(std::to_integer<std::size_t>(identity[0]), 20));
-        mapping.executable = (reader.read<std::uint32_t>() & protection_exec) != 0;
+        mapping.executable = (reader.u32() & protection_exec) != 0;
         reader.skip(4);  // flags
     }
-    mapping.path = reader.read_c_string();
+    mapping.path = reader.c_string();
     mapping.time_ns = trailing_time(body);
     if (!reader.ok()) return std::nullopt;
     return mapping;
@@ -394,9 +396,9 @@ std::optional<Record> Reader::comm(const RecordHeader& header, Bytes body) const
     ByteReader reader(body);
     Comm comm;
     comm.exec = (header.misc & misc_comm_exec) != 0;
-    comm.pid = reader.read<std::uint32_t>();
-    comm.tid = reader.read<std::uint32_t>();
-    comm.comm = reader.read_c_string();
+    comm.pid = reader.u32();
+    comm.tid = reader.u32();
+    comm.comm = reader.c_string();
     comm.time_ns = trailing_time(body);
     if (!reader.ok()) return std::nullopt;
     return comm;
@@ -406,11 +408,11 @@ std::optional<Record> Reader::task(const RecordHeader& header, Bytes body) const
     ByteReader reader(body);
     Task task;
     task.exit = header.type == record_exit;
-    task.pid = reader.read<std::uint32_t>();
-    task.parent_pid = reader.read<std::uint32_t>();
-    task.tid = reader.read<std::uint32_t>();
-    task.parent_tid = reader.read<std::uint32_t>();
-    task.time_ns = reader.read<std::uint64_t>();
+    task.pid = reader.u32();
+    task.parent_pid = reader.u32();
+    task.tid = reader.u32();
+    task.parent_tid = reader.u32();
+    task.time_ns = reader.u64();
     if (!reader.ok()) return std::nullopt;
     return task;
 }

@@ -145,16 +145,16 @@ TEST_CASE("names told in a perf.data file: what is damaged ends them") {
     const std::string bytes = encode_told_names(names);
     for (std::size_t size = 0; size <= bytes.size(); ++size) {
         perf_data::ToldNames read;
-        CHECK(decode_told_names(as_bytes_view(bytes).first(size), false, read) == (size == bytes.size()));
+        CHECK(decode_told_names(as_bytes_view(bytes).first(size), std::endian::native, read) == (size == bytes.size()));
     }
     perf_data::ToldNames read;
-    REQUIRE(decode_told_names(as_bytes_view(bytes), false, read));
+    REQUIRE(decode_told_names(as_bytes_view(bytes), std::endian::native, read));
     CHECK(read.find(9).first == nullptr);
     CHECK(read.find(11).first->places[read.find(11).second].line == 2);
     CHECK(read.find(12).first->name == "g");
     CHECK(read.find(13).first == nullptr);
     std::swap(names.functions[0], names.functions[1]);
-    CHECK_FALSE(decode_told_names(as_bytes_view(encode_told_names(names)), false, read));
+    CHECK_FALSE(decode_told_names(as_bytes_view(encode_told_names(names)), std::endian::native, read));
 }
 
 }  // namespace flamewire::profile

@@ -5,7 +5,7 @@
 #include <array>
 #include <functional>
 
-#include "profile/formats/perf_data/fields.h"
+#include "base/byte_reader.h"
 #include "profile/formats/perf_data/layout.h"
 
 namespace flamewire::profile::perf_data {
@@ -100,7 +100,7 @@ constexpr std::uint8_t reversed(std::uint8_t byte) {
 }
 
 // A word of one-bit fields: the compilers of big-endian machines begin at the highest bit of the first byte.
-std::uint64_t flag_word(Fields& fields, bool big_endian) {
+std::uint64_t flag_word(ByteReader& fields, bool big_endian) {
     std::uint64_t flags = 0;
     for (unsigned byte = 0; byte < 8; ++byte) {
         const std::uint8_t value = fields.u8();
@@ -117,8 +117,8 @@ std::uint64_t Attribute::usual_period() const {
     return unit == "ns" && period_or_frequency != 0 ? second_ns / period_or_frequency : 1;
 }
 
-Attribute parse_attribute(Bytes bytes, bool foreign, bool big_endian) {
-    Fields fields(bytes, foreign);
+Attribute parse_attribute(Bytes bytes, bool big_endian) {
+    ByteReader fields(bytes, byte_order(big_endian));
     Attribute attribute;
     attribute.type = fields.u32();
     attribute.size = fields.u32();

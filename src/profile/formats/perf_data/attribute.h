@@ -34,7 +34,7 @@ inline constexpr std::size_t smallest_attribute = 64;  // PERF_ATTR_SIZE_VER0
 
 // `bytes`: what there is of it, smallest_attribute at least; what is missing is 0. `big_endian`: the file's order, in
 // which even the order of the bits of a flag word is another one.
-Attribute parse_attribute(Bytes bytes, bool foreign, bool big_endian);
+Attribute parse_attribute(Bytes bytes, bool big_endian);
 
 // "cycles", "sched:sched_switch" → the name without modifiers, as the agent has it. Leaves out what perf puts behind a
 // name: "cycles:ppp" → "cycles", "cpu_core/cycles/u" → "cycles", "cpu/mem-loads,ldlat=30/P" as it is.

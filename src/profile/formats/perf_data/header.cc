@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "profile/formats/perf_data/fields.h"
+#include "base/byte_reader.h"
 #include "profile/formats/perf_data/layout.h"
 
 namespace flamewire::profile::perf_data {
@@ -21,7 +21,7 @@ struct Section {
     std::uint64_t offset = 0, size = 0;
 };
 
-Section read_section(Fields& fields) {
+Section read_section(ByteReader& fields) {
     Section section;
     section.offset = fields.u64();
     section.size = fields.u64();
@@ -39,13 +39,13 @@ Result<std::string> bytes_of(ImportSource& source, const Section& section, std::
 }
 
 // u32 length, then so many bytes with NULs at the end.
-std::string text_of(Fields& fields) {
+std::string text_of(ByteReader& fields) {
     const Bytes bytes = fields.bytes(fields.u32());
     const std::string_view text = as_text(bytes);
     return std::string(text.substr(0, text.find('\0')));
 }
 
-bool read_command_line(Machine& machine, Fields fields) {
+bool read_command_line(Machine& machine, ByteReader fields) {
     const std::uint32_t count = fields.u32();
     std::string line;
     for (std::uint32_t i = 0; i < count && fields.ok() && fields.remaining() != 0; ++i) {
@@ -57,7 +57,7 @@ bool read_command_line(Machine& machine, Fields fields) {
 }
 
 // Names of events: each with its attribute and its ids.
-bool read_event_names(Header& header, Fields fields) {
+bool read_event_names(Header& header, ByteReader fields) {
     const std::uint32_t count = fields.u32(), attribute_size = fields.u32();
     for (std::uint32_t i = 0; i < count && fields.ok(); ++i) {
         const Bytes bytes = fields.bytes(attribute_size);
@@ -66,7 +66,7 @@ bool read_event_names(Header& header, Fields fields) {
         std::vector<std::uint64_t> ids;
         fields.words(id_count, ids);
         if (!fields.ok() || bytes.size() < smallest_attribute) return false;
-        const Attribute described = parse_attribute(bytes, header.foreign, header.big_endian);
+        const Attribute described = parse_attribute(bytes, header.big_endian);
         const auto is_it = [&](const Attribute& one) {
             return ids.empty() || one.ids.empty() ? one.type == described.type && one.config == described.config
                                                   : std::ranges::find(one.ids, ids.front()) != one.ids.end();
@@ -81,7 +81,7 @@ bool read_event_names(Header& header, Fields fields) {
 
 bool read_build_ids(Header& header, Bytes content) {
     while (!content.empty()) {
-        Fields fields(content, header.foreign);
+        ByteReader fields(content, header.order());
         fields.skip(4);  // type
         const std::uint16_t misc = fields.u16(), size = fields.u16();
         if (!fields.ok() || size < header_size || size > content.size()) return false;
@@ -91,7 +91,7 @@ bool read_build_ids(Header& header, Bytes content) {
     return true;
 }
 
-bool read_clock(Machine& machine, Fields fields) {
+bool read_clock(Machine& machine, ByteReader fields) {
     fields.skip(8);  // version, clock
     machine.wall_ns = static_cast<std::int64_t>(fields.u64());
     machine.wall_at_ns = fields.u64();
@@ -108,14 +108,13 @@ Result<bool> read_attributes(ImportSource& source, Header& header, const Section
     std::uint64_t id_bytes = 0;
     for (std::uint64_t offset = 0; offset + entry_size <= all.size(); offset += entry_size) {
         const Bytes entry = all.subspan(offset, entry_size);
-        Attribute attribute =
-            parse_attribute(entry.first(entry_size - id_section_size), header.foreign, header.big_endian);
-        Fields tail(entry.last(id_section_size), header.foreign);
+        Attribute attribute = parse_attribute(entry.first(entry_size - id_section_size), header.big_endian);
+        ByteReader tail(entry.last(id_section_size), header.order());
         const Section id_section = read_section(tail);
         id_bytes += std::min(id_section.size, most_id_bytes);
         if (id_bytes > most_id_bytes) return fail(ErrorCode::invalid, "the perf.data file's events have too many ids");
         const std::string ids = TRY(bytes_of(source, id_section, most_id_bytes));
-        Fields(as_bytes_view(ids), header.foreign).words(ids.size() / 8, attribute.ids);
+        ByteReader(as_bytes_view(ids), header.order()).words(ids.size() / 8, attribute.ids);
         header.attributes.push_back(std::move(attribute));
     }
     return true;
@@ -129,7 +128,7 @@ Result<bool> read_features(ImportSource& source, Header& header, std::span<const
     const std::string bytes = TRY(bytes_of(source, {table, header.features.size() * entry_size}, most_feature_bytes));
     header.damaged_features = static_cast<unsigned>(header.features.size());
     if (bytes.size() != header.features.size() * entry_size) return true;
-    Fields fields(as_bytes_view(bytes), header.foreign);
+    ByteReader fields(as_bytes_view(bytes), header.order());
     for (const unsigned feature : header.features) {
         const Section section = read_section(fields);
         // What we do not read may be large.
@@ -160,8 +159,7 @@ Result<Header> read_header(ImportSource& source) {
     header.big_endian = beginning.starts_with(old_magic)
                             ? beginning.size() > old_magic.size() && beginning[old_magic.size()] == '\0'
                             : beginning.starts_with(big_endian_magic);
-    header.foreign = header.big_endian != (std::endian::native == std::endian::big);
-    Fields fields(as_bytes_view(beginning).subspan(little_endian_magic.size()), header.foreign);
+    ByteReader fields(as_bytes_view(beginning).subspan(little_endian_magic.size()), header.order());
     const std::uint64_t size = fields.u64();
     if (!fields.ok()) return fail(ErrorCode::invalid, "the perf.data file ends within its first 16 bytes");
     if (size == stream_header_size) {
@@ -178,7 +176,7 @@ Result<Header> read_header(ImportSource& source) {
     for (std::uint64_t& word : bits) word = fields.u64();
     if (size < file_header_size) bits = {};  // before Linux 2.6.33 there was none
     // … which may be of 32 bits. Every perf writes the host's name.
-    if (header.foreign && (bits[0] >> feature::hostname & 1) == 0)
+    if (header.order() != std::endian::native && (bits[0] >> feature::hostname & 1) == 0)
         for (std::uint64_t& word : bits) word = std::rotl(word, 32);
     if (!fields.ok()) return fail(ErrorCode::invalid, "the perf.data file ends within its header");
     TRY(read_attributes(source, header, attributes, attribute_size));
@@ -200,7 +198,7 @@ Result<Header> read_header(ImportSource& source) {
 
 bool read_feature(Header& header, unsigned feature, Bytes content) {
     Machine& machine = header.machine;
-    Fields fields(content, header.foreign);
+    ByteReader fields(content, header.order());
     switch (feature) {
         case feature::build_id:
             return read_build_ids(header, content);
@@ -231,7 +229,7 @@ bool read_feature(Header& header, unsigned feature, Bytes content) {
         case feature::clock_data:
             return read_clock(machine, fields);
         case feature::told_names:
-            return decode_told_names(content, header.foreign, header.told);
+            return decode_told_names(content, header.order(), header.told);
         default:
             break;
     }
@@ -240,7 +238,7 @@ bool read_feature(Header& header, unsigned feature, Bytes content) {
 
 // struct perf_record_header_build_id: pid, 20 bytes, their number, 3 bytes, path.
 bool read_build_id(Header& header, std::uint16_t misc, Bytes body) {
-    Fields fields(body, header.foreign);
+    ByteReader fields(body, header.order());
     fields.skip(4);
     const Bytes id = fields.bytes(20);
     std::size_t size = fields.u8();
@@ -261,19 +259,19 @@ bool read_build_id(Header& header, std::uint16_t misc, Bytes body) {
 }
 
 bool read_attribute_record(Header& header, Bytes body) {
-    Fields fields(body, header.foreign);
+    ByteReader fields(body, header.order());
     fields.skip(4);
     const std::uint32_t size = fields.u32();
     if (!fields.ok() || size < smallest_attribute || size > body.size()) return false;
-    Attribute attribute = parse_attribute(body.first(size), header.foreign, header.big_endian);
-    Fields rest(body.subspan(size), header.foreign);
+    Attribute attribute = parse_attribute(body.first(size), header.big_endian);
+    ByteReader rest(body.subspan(size), header.order());
     rest.words(rest.remaining() / 8, attribute.ids);
     header.attributes.push_back(std::move(attribute));
     return true;
 }
 
 void read_event_type(Header& header, Bytes body) {
-    Fields fields(body, header.foreign);
+    ByteReader fields(body, header.order());
     const std::uint64_t config = fields.u64();
     const std::string_view name = fields.text();
     if (name.empty()) return;
@@ -283,7 +281,7 @@ void read_event_type(Header& header, Bytes body) {
 
 void read_event_update(Header& header, Bytes body) {
     constexpr std::uint64_t name_update = 2;
-    Fields fields(body, header.foreign);
+    ByteReader fields(body, header.order());
     const std::uint64_t what = fields.u64(), id = fields.u64();
     const std::string_view name = fields.text();
     if (what != name_update || name.empty()) return;

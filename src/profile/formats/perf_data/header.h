@@ -3,12 +3,14 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/byte_reader.h"
 #include "base/bytes.h"
 #include "base/result.h"
 #include "profile/formats/import.h"
@@ -35,7 +37,6 @@ struct Machine {
 };
 
 struct Header {
-    bool foreign = false;     // not this machine's byte order
     bool big_endian = false;  // the file's
     bool stream = false;      // written into a pipe
     std::uint64_t data_offset = 0, data_size = 0;
@@ -46,6 +47,8 @@ struct Header {
     bool unfinished = false;         // perf did not come to write its end: there are no features
     bool cut = false;                // the file ends before its records do
     unsigned damaged_features = 0;
+
+    [[nodiscard]] std::endian order() const { return byte_order(big_endian); }
 };
 
 bool is_perf_data(std::string_view beginning);

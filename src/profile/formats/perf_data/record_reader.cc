@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "profile/formats/perf_data/fields.h"
+#include "base/byte_reader.h"
 #include "profile/formats/perf_data/layout.h"
 #include "profile/formats/perf_data/side_records.h"
 #include "profile/formats/perf_data/tracing_data.h"
@@ -21,8 +21,8 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 // As much may wait for the end of a round. perf's rounds are as large as all its rings: some MiB.
 constexpr std::size_t most_waiting_bytes = std::size_t{64} << 20;
 
-Record record_at(Bytes bytes, bool foreign, std::uint64_t& size) {
-    Fields fields(bytes, foreign);
+Record record_at(Bytes bytes, std::endian order, std::uint64_t& size) {
+    ByteReader fields(bytes, order);
     Record record;
     record.type = fields.u32();
     record.misc = fields.u16();
@@ -150,7 +150,7 @@ Result<std::size_t> RecordReader::take_records(Bytes bytes, Block& block, std::u
     while (bytes.size() - taken >= header_size && skip_ == 0 && damage_.empty()) {
         const Bytes rest = bytes.subspan(taken);
         std::uint64_t size = 0;
-        Record record = record_at(rest, header_.foreign, size);
+        Record record = record_at(rest, header_.order(), size);
         if (size < header_size || !may_be_type(record.type)) {
             damaged(unpacked ? std::string("a compressed record is damaged")
                              : fmt::format("what stands at byte {} is no record", offset + taken));
@@ -165,7 +165,7 @@ Result<std::size_t> RecordReader::take_records(Bytes bytes, Block& block, std::u
 }
 
 Result<bool> RecordReader::take(Record record, Block& block, bool unpacked) {
-    Fields fields(record.body, header_.foreign);
+    ByteReader fields(record.body, header_.order());
     switch (record.type) {
         case record::auxtrace: {
             const std::uint64_t size = fields.u64();
@@ -208,7 +208,7 @@ Result<bool> RecordReader::take(Record record, Block& block, bool unpacked) {
 }
 
 bool RecordReader::take_header_record(const Record& record) {
-    Fields fields(record.body, header_.foreign);
+    ByteReader fields(record.body, header_.order());
     switch (record.type) {
         case record::attribute:
             return read_attribute_record(header_, record.body);
@@ -265,7 +265,7 @@ bool RecordReader::date(Record& record) {
         return true;
     }
     if (header_.attributes.size() > 1 && has_id_) {
-        Fields fields(record.body, header_.foreign);
+        ByteReader fields(record.body, header_.order());
         fields.skip(sample_id_offset_);
         const auto event = ids_.find(fields.u64());
         if (!event) return false;
@@ -273,7 +273,7 @@ bool RecordReader::date(Record& record) {
     }
     const Attribute& attribute = header_.attributes[record.attribute];
     if (!attribute.samples(sample::time)) return true;
-    Fields fields(record.body, header_.foreign);
+    ByteReader fields(record.body, header_.order());
     for (const std::uint64_t before : {sample::identifier, sample::ip, sample::tid})
         if (attribute.samples(before)) fields.skip(8);
     record.time_ns = possible_time(fields.u64());
@@ -285,7 +285,7 @@ bool RecordReader::date(Record& record) {
 std::uint64_t RecordReader::trailing_time(const Record& record) {
     const std::size_t own = own_size(header_, record);
     const Attribute* attribute = &header_.attributes.front();
-    Fields fields(record.body, header_.foreign);
+    ByteReader fields(record.body, header_.order());
     if (first_id_ && record.body.size() >= own + 8) {
         fields.skip(record.body.size() - 8);
         if (const auto event = ids_.find(fields.u64())) attribute = &header_.attributes[*event];
@@ -297,7 +297,7 @@ std::uint64_t RecordReader::trailing_time(const Record& record) {
     const bool there =
         attribute->sample_id_all && attribute->samples(sample::time) && record.body.size() >= own + before + behind;
     if (!there) return 0;
-    Fields at(record.body, header_.foreign);
+    ByteReader at(record.body, header_.order());
     at.skip(record.body.size() - behind);
     return possible_time(at.u64());
 }

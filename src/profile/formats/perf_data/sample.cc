@@ -2,13 +2,13 @@
 
 #include <bit>
 
-#include "profile/formats/perf_data/fields.h"
+#include "base/byte_reader.h"
 #include "profile/formats/perf_data/layout.h"
 
 namespace flamewire::profile::perf_data {
 namespace {
 
-void read_values(Fields& fields, std::uint64_t format, std::vector<CounterValue>& values) {
+void read_values(ByteReader& fields, std::uint64_t format, std::vector<CounterValue>& values) {
     const bool group = (format & read_format::group) != 0;
     std::uint64_t count = group ? fields.u64() : 1;
     const auto times = [&] {
@@ -26,10 +26,10 @@ void read_values(Fields& fields, std::uint64_t format, std::vector<CounterValue>
     }
 }
 
-void read_branches(Fields& fields, std::uint64_t kind, std::vector<unwind::Branch>& branches) {
+void read_branches(ByteReader& fields, std::uint64_t kind, std::vector<unwind::Branch>& branches) {
     const std::uint64_t count = fields.u64();
     if ((kind & branch::hardware_index) != 0) fields.skip(8);
-    if (count > fields.remaining() / branch::entry_size) return fields.skip(fields.remaining() + 1);
+    if (count > fields.remaining() / branch::entry_size) return fields.fail();
     branches.resize(static_cast<std::size_t>(count));
     for (unwind::Branch& one : branches) {
         one.from = fields.u64();
@@ -39,7 +39,7 @@ void read_branches(Fields& fields, std::uint64_t kind, std::vector<unwind::Branc
     if ((kind & branch::counters) != 0) fields.skip(count * 8);
 }
 
-void read_stack(Fields& fields, Sample& sample) {
+void read_stack(ByteReader& fields, Sample& sample) {
     const std::uint64_t size = fields.u64();
     if (size == 0) return;
     const Bytes room = fields.bytes(size);
@@ -54,7 +54,7 @@ void read_stack(Fields& fields, Sample& sample) {
 
 bool parse_sample(const Header& header, const Record& record, Sample& sample) {
     const Attribute& attribute = header.attributes[record.attribute];
-    Fields fields(record.body, header.foreign);
+    ByteReader fields(record.body, header.order());
     sample.attribute = record.attribute;
     sample.misc = record.misc;
     sample.ip = sample.time_ns = sample.id = sample.registers_abi = 0;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "profile/formats/perf_data/fields.h"
+#include "base/byte_reader.h"
 #include "profile/formats/perf_data/layout.h"
 
 namespace flamewire::profile::perf_data {
@@ -40,7 +40,7 @@ std::size_t own_size(const Header& header, const Record& record) {
         case record::bpf_event:
             return 16;
         case record::namespaces: {
-            Fields fields(record.body, header.foreign);
+            ByteReader fields(record.body, header.order());
             fields.skip(8);
             const std::uint64_t count = fields.u64();
             return count > record.body.size() / 16 ? record.body.size() : 16 + static_cast<std::size_t>(count) * 16;
@@ -55,7 +55,7 @@ std::size_t own_size(const Header& header, const Record& record) {
 }
 
 std::optional<Mapping> parse_mapping(const Header& header, const Record& record) {
-    Fields fields(record.body, header.foreign);
+    ByteReader fields(record.body, header.order());
     Mapping mapping;
     const std::uint16_t mode = record.misc & misc::cpu_mode;
     mapping.pid = fields.u32();
@@ -88,7 +88,7 @@ std::optional<Mapping> parse_mapping(const Header& header, const Record& record)
 }
 
 std::optional<Comm> parse_comm(const Header& header, const Record& record) {
-    Fields fields(record.body, header.foreign);
+    ByteReader fields(record.body, header.order());
     Comm comm;
     comm.exec = (record.misc & misc::comm_exec) != 0;
     comm.pid = fields.u32();
@@ -99,7 +99,7 @@ std::optional<Comm> parse_comm(const Header& header, const Record& record) {
 }
 
 std::optional<Task> parse_task(const Header& header, const Record& record) {
-    Fields fields(record.body, header.foreign);
+    ByteReader fields(record.body, header.order());
     Task task;
     task.pid = fields.u32();
     task.parent_pid = fields.u32();
@@ -111,7 +111,7 @@ std::optional<Task> parse_task(const Header& header, const Record& record) {
 }
 
 std::optional<KernelSymbol> parse_kernel_symbol(const Header& header, const Record& record) {
-    Fields fields(record.body, header.foreign);
+    ByteReader fields(record.body, header.order());
     KernelSymbol symbol;
     symbol.address = fields.u64();
     symbol.size = fields.u32();
@@ -123,7 +123,7 @@ std::optional<KernelSymbol> parse_kernel_symbol(const Header& header, const Reco
 }
 
 std::optional<Loss> parse_loss(const Header& header, const Record& record) {
-    Fields fields(record.body, header.foreign);
+    ByteReader fields(record.body, header.order());
     Loss loss;
     if (record.type == record::lost) loss.id = fields.u64();
     loss.count = fields.u64();

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "profile/formats/perf_data/fields.h"
+#include "base/byte_reader.h"
 #include "profile/formats/perf_data/output.h"
 
 namespace flamewire::profile::perf_data {
@@ -12,9 +12,9 @@ constexpr std::uint32_t version = 1;
 
 void put(Output& out, std::string_view text) { out.u32(static_cast<std::uint32_t>(text.size())).bytes(text); }
 
-std::string text_of(Fields& fields) { return std::string(as_text(fields.bytes(fields.u32()))); }
+std::string text_of(ByteReader& fields) { return std::string(as_text(fields.bytes(fields.u32()))); }
 
-bool read_function(Fields& fields, ToldFunction& function) {
+bool read_function(ByteReader& fields, ToldFunction& function) {
     function.address = fields.u64();
     function.name = text_of(fields);
     function.module = text_of(fields);
@@ -63,8 +63,8 @@ std::string encode_told_names(const ToldNames& names) {
     return out.take();
 }
 
-bool decode_told_names(Bytes content, bool foreign, ToldNames& names) {
-    Fields fields(content, foreign);
+bool decode_told_names(Bytes content, std::endian order, ToldNames& names) {
+    ByteReader fields(content, order);
     if (fields.u32() != version) return false;
     for (std::uint32_t count = fields.u32(); count != 0 && fields.ok(); --count) {
         ToldNames::Event event{text_of(fields), text_of(fields)};

@@ -5,6 +5,7 @@
 //   module, u32 count of places, then file, u32 line, u64 address in the module, u32 flags, u8 kind. A text: u32 size, bytes.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -45,6 +46,6 @@ struct ToldNames {
 
 std::string encode_told_names(const ToldNames& names);
 // False: damaged; what is whole before that is in `names`.
-bool decode_told_names(Bytes content, bool foreign, ToldNames& names);
+bool decode_told_names(Bytes content, std::endian order, ToldNames& names);
 
 }  // namespace flamewire::profile::perf_data

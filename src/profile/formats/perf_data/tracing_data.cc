@@ -7,13 +7,13 @@
 #include <charconv>
 #include <string_view>
 
-#include "profile/formats/perf_data/fields.h"
+#include "base/byte_reader.h"
 
 namespace flamewire::profile::perf_data {
 namespace {
 
 // A length and as many bytes.
-std::string_view block(Fields& fields) { return as_text(fields.bytes(fields.u64())); }
+std::string_view block(ByteReader& fields) { return as_text(fields.bytes(fields.u64())); }
 
 // The rest of the line that begins so.
 std::string_view line_after(std::string_view text, std::string_view beginning) {
@@ -30,11 +30,11 @@ std::string_view line_after(std::string_view text, std::string_view beginning) {
 std::map<std::uint64_t, std::string> tracepoint_names(Bytes tracing_data, const std::set<std::uint64_t>& ids) {
     constexpr std::string_view magic("\x17\x08\x44tracing", 10);
     std::map<std::uint64_t, std::string> names;
-    Fields head(tracing_data, false);
+    ByteReader head(tracing_data);
     if (as_text(head.bytes(magic.size())) != magic) return names;
     (void)head.text();  // version
     const bool big_endian = head.u8() != 0;
-    Fields fields(head.bytes(head.remaining()), big_endian != (std::endian::native == std::endian::big));
+    ByteReader fields(head.rest(), byte_order(big_endian));
     fields.skip(1 + 4);                     // bytes of a long and of a page
     for (int part = 0; part < 2; ++part) {  // header_page and header_event
         (void)fields.text();
