@@ -57,8 +57,8 @@ Result<bool> CaptureFile::take_chunk(std::string chunk) {
         const auto call = static_cast<Call>(in.u8());
         const std::uint64_t arguments_bytes = read_varint(in);
         const std::string_view arguments = as_text(in.bytes(static_cast<std::size_t>(arguments_bytes)));
-        const std::uint64_t usetes = read_varint(in);
-        const std::string_view result = as_text(in.bytes(static_cast<std::size_t>(usetes)));
+        const std::uint64_t result_bytes = read_varint(in);
+        const std::string_view result = as_text(in.bytes(static_cast<std::size_t>(result_bytes)));
         if (!in.ok()) return fail(ErrorCode::invalid, "damaged capture: an entry exceeds its chunk");
         memory_bytes_ += entry_overhead_bytes + arguments.size();
         if (memory_bytes_ > max_capture_memory_bytes)
