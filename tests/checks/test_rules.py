@@ -105,12 +105,13 @@ std::string text_of(int value) {
 }
 }  // namespace
 class Store;
+enum class Kind : std::uint8_t { one, two };
 using Table = int;
 void Store::apply(int rows) {}
 }  // namespace flamewire
 """
     types, others = unity.defined_names(text)
-    assert types == {"flamewire::Row", "flamewire::Table"}
+    assert types == {"flamewire::Row", "flamewire::Kind", "flamewire::Table"}
     assert others == {"LIMIT", "flamewire::most_rows", "flamewire::most_columns", "flamewire::text_of"}
 
 

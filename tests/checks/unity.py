@@ -18,7 +18,7 @@ SINGLE = ("src/symbol/demangle.cc", "src/cli/manual.cc")
 USING_NAMESPACE = re.compile(r"^using namespace", re.MULTILINE)
 
 
-TYPE = re.compile(r"(?:template <.*> )?(?:struct|union|class|enum(?: class| struct)?) (\w+)(?!.*;$)|using (\w+) =")
+TYPE = re.compile(r"(?:template <.*> )?(?:struct|union|class|enum(?: class| struct)?) (\w+)(?![^{]*;$)|using (\w+) =")
 OTHER = re.compile(r"#[ \t]*define[ \t]+(\w+)"
                    r"|(?![ #/}\s]|(?:struct|class|union|enum|namespace)\b|using\b|static_assert\b|TEST_CASE\b|extern \"C\")[^=({;\[]*?(?<!::)\b(\w+)(?:\(|\[|\{| =|;)")
 USING = re.compile(r"^using ([\w:]+::\w+);", re.MULTILINE)
