@@ -82,11 +82,17 @@ TEST_CASE("what only an intruder needs ends the process") {
 #if defined(__x86_64__)
     // The same by the numbers of x32, and by those of 32-bit programs.
     CHECK(killed_by([] { return static_cast<int>(::syscall(0x40000000 + 520, nullptr, nullptr, nullptr)); }));
-    CHECK(killed_by([] {
-        int result = 20;  // getpid of i386
+    const auto call_of_i386 = [] {
+        ::signal(SIGSEGV, SIG_DFL);
+        int result = 20;  // getpid
         asm volatile("int $0x80" : "+a"(result)::"memory");
-        return result;
-    }));
+        return result > 0 ? 0 : 1;
+    };
+    // Without IA32 emulation the instruction faults.
+    if (in_child(call_of_i386).signal == SIGSEGV)
+        WARN("this kernel has no system calls of 32-bit programs, so they are not tried");
+    else
+        CHECK(killed_by(call_of_i386));
 #endif
     // Any other process would go on.
     CHECK(in_child([] { return ::fork() >= 0 ? 0 : 1; }).code == 0);
