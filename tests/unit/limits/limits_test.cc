@@ -402,12 +402,12 @@ std::vector<Part> parts() {
 std::string page() {
     std::string out =
         "# Limits\n\n"
-        "What the programs take from each other and from files at most. Whoever is at the other end, hostile or "
-        "broken, gets\n"
-        "no more than this, and nothing of anybody else's. The server's counters are in `/metrics`, as\n"
-        "`flamewire_limit_reached_total{limit=\"…\"}`; what is not counted there says so where it happens.\n\n"
-        "This page is made of the constants by `unit_limits`; `FLAMEWIRE_WRITE_DOCS=1 build/bin/unit_limits` writes it "
-        "anew.\n";
+        "What the programs take from each other and from files at most. Whoever is at the other end, hostile\n"
+        "or broken, gets no more than this, and nothing of anybody else's. The server's counters are in\n"
+        "`/metrics`, as `flamewire_limit_reached_total{limit=\"…\"}`; what is not counted there says so where\n"
+        "it happens.\n\n"
+        "This page is made of the constants by `unit_limits`; `FLAMEWIRE_WRITE_DOCS=1 build/bin/unit_limits`\n"
+        "writes it anew.\n";
     for (const Part& part : parts()) {
         out += fmt::format("\n## {}\n\n| bound | at most | beyond it | where it is seen |\n|---|---|---|---|\n",
                            part.title);
@@ -416,12 +416,11 @@ std::string page() {
                                row.counted.empty() ? "–" : row.counted);
     }
     out +=
-        "\nA batch can be up to a frame's size before a bound of memory is looked at again, so memory can be over it "
-        "by "
-        "that much.\n";
-    out += "\n## Which test reaches it\n\n";
+        "\nA batch can be up to a frame's size before a bound of memory is looked at again, so memory can be\n"
+        "over it by that much.\n";
+    out += "\n## Which test reaches it\n\n| bound | tests |\n|---|---|\n";
     for (const Part& part : parts())
-        for (const Row& row : part.rows) out += fmt::format("- {}: `{}`\n", row.bound, fmt::join(row.tests, "`, `"));
+        for (const Row& row : part.rows) out += fmt::format("| {} | `{}` |\n", row.bound, fmt::join(row.tests, "`, `"));
     return out;
 }
 

@@ -12,9 +12,10 @@ BIN = pathlib.Path(os.environ.get("FLAMEWIRE_BIN", ROOT / "build" / "bin"))
 
 
 def named_tests(page):
-    """(bound, [its tests]) for each line of the page's list."""
+    """(bound, [its tests]) for each row of the page's last table."""
     listed = page.split("## Which test reaches it")[1]
-    return [(line[2:].split(": `")[0], re.findall(r"`(unit_\w+: [^`]+|[\w/]+\.py::\w+)`", line)) for line in listed.splitlines() if line.startswith("- ")]
+    rows = [line for line in listed.splitlines() if line.startswith("| ") and line != "| bound | tests |"]
+    return [(line[2:].split(" | ")[0], re.findall(r"`(unit_\w+: [^`]+|[\w/]+\.py::\w+)`", line)) for line in rows]
 
 
 @functools.cache
@@ -70,5 +71,5 @@ def test_what_is_not_there_is_found():
     assert "ctest has no test" in problem("unit_nothing: depth and size are bounded")
     assert "has no test test_dial" in problem("tests/integration/test_limits.py::test_dial")
     assert "ctest does not run" in problem("tests/harness/flamewire.py::test_dials")
-    assert named_tests("## Which test reaches it\n\n- one, `--two`: `unit_a: b, c`, `tests/a.py::test_b`\n- none: ``\n") == [
+    assert named_tests("## Which test reaches it\n\n| bound | tests |\n|---|---|\n| one, `--two` | `unit_a: b, c`, `tests/a.py::test_b` |\n| none | `` |\n") == [
         ("one, `--two`", ["unit_a: b, c", "tests/a.py::test_b"]), ("none", [])]
