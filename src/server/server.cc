@@ -1,5 +1,5 @@
-// Threads: the caller's runs the io_context (agents, HTTP, stream); a pool of two ingests batches and answers queries;
-// one resolves symbols and loads sessions; one makes sessions durable. docs/server.md draws it.
+// Threads: the caller's runs the io_context (agents, HTTP, stream); one pool ingests batches, two answer requests; one
+// thread resolves symbols and loads sessions; one makes sessions durable. docs/server.md has the table.
 #include "server/server.h"
 
 #include <asio/io_context.hpp>

@@ -1,7 +1,7 @@
 // Walks a stack: registers and a copy of the stack's top in, frames out. No perf, no sockets, any host walks any
 // architecture. For each frame, in this order: the rule cache; a rule compiled on demand from .eh_frame, .debug_frame
-// or, on ARM, .ARM.exidx; libunwind where it is built in and the process is of our own architecture; the frame pointer;
-// the link register.
+// or, on ARM, .ARM.exidx; the code itself; libunwind where it is built in and the process is of our own architecture;
+// the frame pointer; the link register.
 //
 // Memory is a view: the copied stack first, then read-only bytes of the module's file; never the live process. All
 // memory that grows (rule cache, pages of files, indexes) is bounded by UnwinderOptions::memory_bytes together; what
