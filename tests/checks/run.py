@@ -13,6 +13,7 @@ import cpp  # noqa: E402
 import files  # noqa: E402
 import includes  # noqa: E402
 import layers  # noqa: E402
+import prose  # noqa: E402
 import repository  # noqa: E402
 import scripts  # noqa: E402
 import system_calls  # noqa: E402
@@ -95,6 +96,7 @@ def rule_jobs(names: list[str], tree: list[str]) -> list[Job]:
     return [Job("rules of the repository", names, lambda: outcome(repository.check(names, tree))),
             Job("system calls of the sampler", [name for name in names if name.startswith("src/")], lambda: outcome(system_calls.check(names))),
             Job("includes between folders", [name for name in names if name.startswith("src/")], lambda: outcome(layers.check(names))),
+            Job("plain words in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: outcome(prose.check(names))),
             Job("links in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: scripts.broken_links(names, tree))]
 
 

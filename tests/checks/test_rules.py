@@ -8,6 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import includes  # noqa: E402
 import layers  # noqa: E402
+import prose  # noqa: E402
 import repository  # noqa: E402
 import system_calls  # noqa: E402
 import unity  # noqa: E402
@@ -150,3 +151,10 @@ def test_direct_system_calls_of_the_sampler():
     assert len(found) == 1 and "maps.cc:1" in found[0] and "open()" in found[0]
     assert system_calls.direct_calls("src/agent/perf/kernel.cc", "::ioctl(fd, request, argument)") == []
     assert system_calls.direct_calls("src/agent/link/dialer.cc", "::poll(fds)") == []
+
+
+def test_words_that_the_guide_rules_out():
+    page = "# Page\n\nThis is no file.\nThere is no file.\nIt is no longer here.\n`told`\n```text\nthis is no file\n```\nIt is told a port by whoever asks.\n"
+    assert [finding.split(": ")[:2] for finding in prose.findings("docs/page.md", page)] == [
+        ["docs/page.md:3", "'is no file'"], ["docs/page.md:10", "'told'"], ["docs/page.md:10", "'whoever'"]]
+    assert prose.check(["docs/contributing/writing.md"]) == []

@@ -271,7 +271,7 @@ std::vector<Part> parts() {
            {here("connections_of_browsers_of_one_machine")}},
           {"target, and all header fields, of a request",
            fmt::format("{}, {}", bytes(limits::http_target_bytes), bytes(limits::http_fields_bytes)),
-           "closed, as on what is no HTTP",
+           "closed, as on bytes that are not HTTP",
            metric(Limit::http_message),
            {here("what_is_no_request")}},
           {"wrong tokens of an address within a minute that are logged",
@@ -402,11 +402,10 @@ std::vector<Part> parts() {
 std::string page() {
     std::string out =
         "# Limits\n\n"
-        "What the programs take from each other and from files at most. Whoever is at the other end, hostile\n"
-        "or broken, gets no more than this, and nothing of anybody else's. The server's counters are in\n"
-        "`/metrics`, as `flamewire_limit_reached_total{limit=\"…\"}`; what is not counted there says so where\n"
-        "it happens.\n\n"
-        "This page is made of the constants by `unit_limits`; `FLAMEWIRE_WRITE_DOCS=1 build/bin/unit_limits`\n"
+        "How much do the programs accept from each other and from files? A hostile or broken peer can use at\n"
+        "most this much, and cannot reach the data of others. The server's counters are in `/metrics`, as\n"
+        "`flamewire_limit_reached_total{limit=\"…\"}`. The last column names the places of all others.\n\n"
+        "`unit_limits` makes this page from the constants; `FLAMEWIRE_WRITE_DOCS=1 build/bin/unit_limits`\n"
         "writes it anew.\n";
     for (const Part& part : parts()) {
         out += fmt::format("\n## {}\n\n| bound | at most | beyond it | where it is seen |\n|---|---|---|---|\n",
