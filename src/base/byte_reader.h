@@ -1,6 +1,6 @@
-// The one way to read bytes from outside: a bounds-checked cursor over a span, in either byte order. The first read past
-// the end is the last: it and all later ones yield zeros or nothing, remaining() is 0 and ok() false. So a decoder checks
-// at the end of a unit, not at every field. Unaligned access is safe. LEB128: DWARF 5, section 7.6.
+// Bounds-checked cursor over a span of bytes, in either byte order. All input from outside is read through it. A read
+// past the end fails: it and all later reads return zeros or nothing, remaining() is 0 and ok() is false. A decoder
+// therefore checks ok() once per unit, not after every field. Unaligned access is safe. LEB128: DWARF 5, section 7.6.
 #pragma once
 
 #include <algorithm>
@@ -66,12 +66,12 @@ public:
         return 0;
     }
 
-    // The next `size` bytes; none, and not ok, when there are fewer.
+    // The next `size` bytes. If there are fewer, returns none and ok() becomes false.
     Bytes bytes(std::uint64_t size) {
         if (!take(size)) return {};
         return {next_ - size, static_cast<std::size_t>(size)};
     }
-    // `count` numbers of 8 bytes into `out`, whatever was in it.
+    // Reads `count` numbers of 8 bytes into `out`, which replaces its contents.
     void words(std::uint64_t count, std::vector<std::uint64_t>& out) {
         out.clear();
         if (count > remaining() / 8) return fail();
@@ -81,7 +81,7 @@ public:
         if (order_ != std::endian::native)
             for (std::uint64_t& word : out) word = std::byteswap(word);
     }
-    // Up to a NUL, which is read, too. It must be there, …
+    // The text up to a NUL, which is consumed too. Fails if there is no NUL.
     std::string_view c_string() {
         const std::string_view all = as_text(rest());
         const std::size_t end = all.find('\0');
@@ -92,7 +92,7 @@ public:
         skip(end + 1);
         return all.substr(0, end);
     }
-    // … or need not: then the text goes to the end.
+    // As c_string(), but without a NUL the text extends to the end.
     std::string_view text() {
         const std::string_view all = as_text(rest());
         const std::string_view found = all.substr(0, all.find('\0'));
@@ -101,12 +101,12 @@ public:
     }
 
     void skip(std::uint64_t size) { (void)take(size); }
-    // Forward only.
+    // Forward only: fails if `position` is before the current one.
     void seek(std::size_t position) {
         if (position < this->position()) return fail();
         skip(position - this->position());
     }
-    // As if something had been read past the end.
+    // Has the same effect as a read past the end.
     void fail() {
         ok_ = false;
         next_ = end_;

@@ -23,7 +23,7 @@ bool take_suffix(std::string_view& text, std::string_view suffix) {
     return true;
 }
 
-// systemd writes what a unit's name must not have as \xHH.
+// systemd escapes characters that a unit name must not contain as \xHH.
 std::string unescaped(std::string_view name) {
     std::string text;
     const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
@@ -38,7 +38,7 @@ std::string unescaped(std::string_view name) {
     return text;
 }
 
-// The uid at the end of "pod<uid>" or "kubepods-burstable-pod<uid>.slice"; the latter has '_' for '-'.
+// The UID at the end of "pod<uid>" or "kubepods-burstable-pod<uid>.slice". The latter has '_' instead of '-'.
 std::string kubernetes_pod(std::string_view part) {
     take_suffix(part, ".slice");
     for (const std::size_t length : {uuid_length, hash_length}) {
@@ -57,7 +57,7 @@ std::string kubernetes_pod(std::string_view part) {
     return {};
 }
 
-// Everything that a runtime names by 64 digits.
+// Reads all IDs of 64 hex digits that runtimes use as names.
 void read_digits(std::string_view part, CgroupPath& found) {
     for (std::size_t begin = 0; begin < part.size();) {
         std::size_t end = begin;
@@ -66,21 +66,21 @@ void read_digits(std::string_view part, CgroupPath& found) {
             const std::string_view before = part.substr(0, begin);
             if (before.ends_with("_pod_"))  // machine-libpod_pod_ID.slice
                 found.pod_uid = part.substr(begin, id_length);
-            else if (!before.ends_with("conmon-"))  // the monitor beside a container has its id, but is not in it
+            else if (!before.ends_with("conmon-"))  // conmon's cgroup has the ID of a container that it is not in
                 found.container_id = part.substr(begin, id_length);
         }
         begin = end + 1;
     }
 }
 
-// LXC and systemd-nspawn name their groups as people named the container. `inside`: the parts behind this one.
+// LXC and systemd-nspawn use the container's name for its cgroup. `inside` is the rest of the path after `part`.
 void read_name(std::string_view before, std::string_view part, std::string_view inside, CgroupPath& found) {
     const bool supervisor = inside == "supervisor" || inside.starts_with("supervisor/");
     std::string_view name = part;
     if (take_prefix(name, "lxc.payload.") || before == "lxc" || before == "lxc.payload") {
         found.container_id = name;
     } else if (take_prefix(name, "machine-") && take_suffix(name, ".scope")) {
-        // Machines of libvirt are no containers.
+        // Machines of libvirt are not containers.
         if (!name.starts_with("qemu\\x2d") && !supervisor) found.container_id = unescaped(name);
     } else if (name = part; take_prefix(name, "systemd-nspawn@") && take_suffix(name, ".service")) {
         if (!supervisor) found.container_id = unescaped(name);
@@ -97,7 +97,7 @@ CgroupPath parse_cgroup_path(std::string_view path) {
         const std::string_view part = path.substr(0, slash);
         path.remove_prefix(slash == std::string_view::npos ? path.size() : slash + 1);
         if (part.empty()) continue;
-        // containerd without systemd's driver: "kubepods-burstable-podUID.slice:cri-containerd:ID".
+        // containerd without the systemd cgroup driver: "kubepods-burstable-podUID.slice:cri-containerd:ID".
         if (std::string pod = kubernetes_pod(part.substr(0, part.find(':'))); !pod.empty())
             found.pod_uid = std::move(pod);
         read_name(before, part, path, found);

@@ -1,5 +1,6 @@
-// Which container, and which pod, a cgroup path stands for, as container runtimes and systemd name their groups. The
-// formats have no specification but the runtimes' sources; docs/processes.md lists those that are known. Pure.
+// Finds the container and the pod that a cgroup path belongs to, by the names that container runtimes and systemd give
+// their cgroups. The only specification of these formats is the runtimes' source code. docs/processes.md lists the
+// formats that are supported. Pure.
 #pragma once
 
 #include <string>
@@ -8,22 +9,23 @@
 namespace flamewire {
 
 struct CgroupPath {
-    // Of the innermost container: 64 hex digits (Docker, containerd, CRI-O, Podman, Kubernetes), or the name of an LXC
-    // container or of a machine of systemd-nspawn. Empty: in none that its path tells.
+    // ID of the innermost container: 64 hex digits (Docker, containerd, CRI-O, Podman, Kubernetes), or the name of an
+    // LXC container or of a systemd-nspawn machine. Empty if the path names no container.
     std::string container_id;
-    // Of the innermost pod: Kubernetes' uid with dashes where it has them, or Podman's id of 64 hex digits. Empty: none.
+    // ID of the innermost pod: the Kubernetes UID, with its dashes if it has any, or Podman's 64 hex digits. Empty if
+    // none.
     std::string pod_uid;
     bool operator==(const CgroupPath&) const = default;
 };
 
-// `path`: behind the second colon of a line of /proc/PID/cgroup, of either version. Never fails: what is not known is
-// in no container.
+// `path` is the text after the second colon of a line in /proc/PID/cgroup, of either cgroup version. Never fails: an
+// unknown format counts as no container.
 CgroupPath parse_cgroup_path(std::string_view path);
 
-// How people name them. A container or pod by its id or name, or by the first digits of an id of 32 or more: at least
-// four, as `docker ps` shows twelve.
+// Whether `wanted` selects this container or pod: it is the whole id or name, or a prefix of at least four digits of an
+// id that has 32 or more (`docker ps` prints twelve).
 bool names_id(std::string_view wanted, std::string_view id);
-// A group by its path, with all groups below it; a missing leading and any trailing '/' do not matter.
+// Whether `path` is the cgroup `wanted` or below it. A missing leading '/' and any trailing '/' do not matter.
 bool names_cgroup(std::string_view wanted, std::string_view path);
 
 }  // namespace flamewire

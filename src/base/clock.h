@@ -1,4 +1,4 @@
-// Clocks in nanoseconds. Samples carry CLOCK_MONOTONIC; people read CLOCK_REALTIME.
+// Clocks in nanoseconds. Samples use CLOCK_MONOTONIC. Times for people use CLOCK_REALTIME.
 #pragma once
 
 #include <cstdint>

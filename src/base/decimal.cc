@@ -35,11 +35,11 @@ std::string fixed(double value, unsigned digits) {
     auto whole = static_cast<std::uint64_t>(magnitude);
     const std::uint64_t unit = power_of_ten(digits);
     const double rest = magnitude - static_cast<double>(whole);
-    // Without digits, what decides about a tie is the whole number.
+    // Without digits, ties are rounded by the whole number's parity.
     if (digits == 0) return text_of(value < 0, static_cast<std::uint64_t>(std::nearbyint(magnitude)), 0, 0);
     const double scaled = rest * static_cast<double>(unit);
     double rounded = std::nearbyint(scaled);
-    // What looks like a tie may have become one by this multiplication.
+    // The multiplication may have rounded to a tie. fma() recovers the lost part, which decides the direction.
     if (std::abs(scaled - rounded) == 0.5)
         if (const double lost = std::fma(rest, static_cast<double>(unit), -scaled); lost != 0)
             rounded = lost > 0 ? std::ceil(scaled) : std::floor(scaled);

@@ -1,5 +1,5 @@
-// fmt's definitions for the agent, compiled once: header-only, each file that formats compiles all of them again. They follow the
-// src/format.cc of fmt 9, which Debian compiles into a library for the desk alone.
+// fmt's definitions for the agent, compiled once. With a header-only fmt, each file that formats would compile all of
+// them again. They follow src/format.cc of fmt 9. The desk flavor links Debian's libfmt instead.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

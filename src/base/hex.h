@@ -11,7 +11,7 @@ namespace flamewire {
 
 std::string to_hex(Bytes bytes);
 inline std::string to_hex(std::string_view bytes) { return to_hex(as_bytes_view(bytes)); }
-// The bytes, as a string; nothing when `hex` has an odd length or a character that is no hex digit.
+// The decoded bytes as a string. nullopt if `hex` has an odd length or a character that is not a hex digit.
 std::optional<std::string> from_hex(std::string_view hex);
 
 }  // namespace flamewire

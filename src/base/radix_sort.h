@@ -1,5 +1,5 @@
-// Sorting of many small integers with a number beside each, by counting (least significant digit first): some passes over
-// the values instead of a comparison sort's log n, which is most of what large batches of rows cost otherwise. Stable.
+// Stable radix sort (least significant digit first) of many small integers that carry an index. It takes a few passes
+// over the values. The log n passes of a comparison sort would dominate the cost of large batches of rows.
 #pragma once
 
 #include <array>
@@ -15,9 +15,10 @@ struct KeyedIndex {
     std::uint32_t index = 0;
 };
 
-// By key, of which only the lowest `bits` may be set. `scratch` becomes as large as `values`; what is in it is of no use.
+// Sorts by key. Only the lowest `bits` bits of a key may be set. `scratch` grows to the size of `values`; its contents
+// are garbage afterwards.
 inline void radix_sort(std::vector<KeyedIndex>& values, std::vector<KeyedIndex>& scratch, unsigned bits) {
-    constexpr unsigned digit_bits = 11;  // counters of a pass fit into the first cache
+    constexpr unsigned digit_bits = 11;  // the counters of one pass fit into the L1 cache
     constexpr std::uint64_t mask = (std::uint64_t{1} << digit_bits) - 1;
     scratch.resize(values.size());
     for (unsigned shift = 0; shift < bits; shift += digit_bits) {

@@ -1,4 +1,4 @@
-// Disjoint ranges of addresses with a value each. A range that is laid over others takes their place where it lies.
+// Disjoint address ranges, each with a value. A new range replaces the parts of older ranges that it overlaps.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ public:
         return address < entry.second.end ? &entry : nullptr;
     }
 
-    // [start, end) has this value from now on: what lay there is cut, split or gone. Nothing when it is empty.
+    // Sets the value of [start, end). Ranges that overlap it are cut, split or removed. An empty range has no effect.
     void lay(std::uint64_t start, std::uint64_t end, Value value) {
         if (start >= end) return;
         erase(start, end);
@@ -51,7 +51,7 @@ public:
         }
     }
 
-    // Calls `visit(entry)` for each range that lies in [start, end) with any part.
+    // Calls `visit(entry)` for each range that overlaps [start, end).
     template <class Visit>
     void for_each_in(std::uint64_t start, std::uint64_t end, Visit visit) const {
         for (auto place = first_in(start); place != ranges_.end() && place->first < end; ++place) visit(*place);

@@ -38,11 +38,11 @@ static ErrorCode code_of_errno(int errno_value) {
 }
 
 std::unexpected<Error> fail_errno(std::string what, int errno_value) {
-    // strerrordesc_np: thread-safe, never translated, no buffer (glibc 2.32).
+    // strerrordesc_np (glibc 2.32) is thread-safe, is never translated and needs no buffer.
     const char* reason = strerrordesc_np(errno_value);
     what += ": ";
     what += reason != nullptr ? reason : "unknown error";
-    // Every call that makes a file may be the one too many.
+    // Any call that creates a descriptor can hit the limit, so all of them give the same hint.
     if (errno_value == EMFILE) what += " (try: ulimit -n 65536 before starting)";
     return std::unexpected(Error{code_of_errno(errno_value), errno_value, std::move(what)});
 }

@@ -1,5 +1,5 @@
-// How everything in Flamewire fails: Result<T> is a value or an Error; TRY returns early with the error.
-// An Error says what was tried, on what, and why; the edge that talks to a person adds the remedy.
+// Error handling in Flamewire: Result<T> is a value or an Error, and TRY returns early with the error. An Error states
+// what was tried, on what, and why it failed. The code that shows it to a person adds the remedy.
 #pragma once
 
 #include <expected>
@@ -8,13 +8,13 @@
 
 namespace flamewire {
 
-// What kind of failure, for callers that act on it (HTTP status, fallback, retry).
+// The kind of failure, for callers that act on it (HTTP status, fallback, retry).
 enum class ErrorCode {
     invalid,      // the input is malformed or out of range
     not_found,    // no such file, process, session, …
     permission,   // the kernel or the file system refuses
     unsupported,  // this kernel, CPU or build cannot do it
-    busy,         // not now: wrong state, a limit reached
+    busy,         // cannot be done now: wrong state, or a limit is reached
     too_large,    // over a stated bound
     io,           // the system call failed for another reason
     closed,       // the peer or the target is gone
@@ -36,7 +36,7 @@ using Result = std::expected<T, Error>;
 // (ENOENT/ESRCH not_found, EACCES/EPERM permission, EOPNOTSUPP/ENOSYS unsupported, EBUSY/EMFILE busy, else io).
 [[nodiscard]] std::unexpected<Error> fail_errno(std::string what, int errno_value);
 
-// The value of a result that has one; for TRY, whose value may go unused.
+// The value of a successful result. TRY needs it because its value may be unused.
 template <class T>
 T value_of(Result<T>&& result) {
     return *std::move(result);
@@ -44,7 +44,7 @@ T value_of(Result<T>&& result) {
 
 }  // namespace flamewire
 
-// `auto value = TRY(function());` or `TRY(void_function());`: early return of the error.
+// `auto value = TRY(function());` or `TRY(void_function());` returns early with the error.
 #define TRY(expression)                                                                             \
     __extension__({                                                                                 \
         auto flamewire_try_result = (expression);                                                   \

@@ -10,7 +10,7 @@
 namespace flamewire {
 namespace {
 
-constexpr int max_links = 40;  // as the kernel follows
+constexpr int max_links = 40;  // the kernel's limit
 
 // The components of `path` in reverse, so that the next one is at the back.
 void push_components(std::string_view path, std::vector<std::string>& todo) {

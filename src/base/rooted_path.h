@@ -1,4 +1,5 @@
-// A path of another machine's root file system that lies in a folder here: its links, also absolute ones, stay inside.
+// Resolves paths of another root file system that is stored in a directory here. Symbolic links stay inside it, also
+// absolute ones.
 #pragma once
 
 #include <string>
@@ -6,9 +7,8 @@
 
 namespace flamewire {
 
-// `path` as that machine would see it ("/usr/lib/libc.so") to where it lies below `root`: every symbolic link on the
-// way is followed as if `root` were "/", and ".." never leaves it. The file need not exist. Empty when links go round
-// in a circle.
+// Maps `path` as seen inside that root ("/usr/lib/libc.so") to its place below `root`. Symbolic links are followed as
+// if `root` were "/", and ".." never leaves it. The file need not exist. Empty if links form a loop.
 std::string path_in_root(const std::string& root, std::string_view path);
 
 }  // namespace flamewire

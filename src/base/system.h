@@ -1,6 +1,6 @@
 // System calls for files, clocks and the memory of other processes, as virtual functions. A thread can install another
-// System: one that records the results (agent/capture), or one that replays them (replay). perf_event_open and its rings
-// have an interface of their own, agent/perf/kernel.h.
+// System: one that records the results (agent/capture), or one that replays them (replay). perf_event_open and its ring
+// buffers have their own interface, agent/perf/kernel.h.
 #pragma once
 
 #include <cstddef>
@@ -58,10 +58,11 @@ public:
 
     // open(2) with O_RDONLY | O_CLOEXEC | flags.
     virtual int open(const std::string& path, int flags);
-    // As open(), but only the file that `file` was taken of: no other one that has got its name is opened, for which
-    // opening may have an effect. -ESTALE: it is another one.
+    // As open(), but only if `path` still names the file that `file` describes; otherwise -ESTALE. Another file that
+    // took the name is never opened, because opening it may have side effects.
     virtual int open_same(const std::string& path, int flags, const FileStatus& file);
-    // openat2(2): resolves `path` in the root directory `root`. Links stay inside; a link at the end is not followed.
+    // openat2(2): resolves `path` in the root directory `root`. Links stay inside. A link as last component is not
+    // followed.
     virtual int open_in_root(const std::string& root, const std::string& path, int flags);
     virtual std::ptrdiff_t read(int fd, std::span<std::byte> bytes);
     virtual std::ptrdiff_t read_at(int fd, std::uint64_t offset, std::span<std::byte> bytes);  // pread(2)
@@ -76,7 +77,8 @@ public:
     virtual std::int64_t now(Clock clock);
     virtual std::uint64_t constant(Constant which);
 
-    // An input that is not a system call. Returns `value`; during a replay, the recorded value, empty if there is none.
+    // An input that is not a system call. Returns `value`; during a replay, the recorded value, or an empty string if
+    // none.
     virtual std::string input(std::string_view name, std::string value);
     // Whether all work must happen on the calling thread in a reproducible order.
     [[nodiscard]] virtual bool deterministic() const { return false; }

@@ -17,7 +17,7 @@ constexpr std::array<Range, 6> unprintable{
 
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
 
-// Of a well-formed sequence.
+// Code point of a well-formed sequence.
 char32_t code_point(std::string_view sequence) {
     const auto first = static_cast<unsigned char>(sequence.front());
     if (sequence.size() == 1) return first;

@@ -10,9 +10,9 @@
 namespace flamewire::elf {
 namespace {
 
-// One read of this many bytes gets the file header and, in all files that linkers write, the program headers.
+// One read of this size gets the file header and, in all files that linkers write, the program headers.
 constexpr std::size_t first_read_bytes = 4096;
-// Far above what linkers write, far below what would hurt.
+// Far above what linkers write, and low enough to bound memory and time.
 constexpr std::uint64_t max_sections = 1u << 18;
 constexpr std::uint64_t max_table_bytes = 64u << 20;
 constexpr std::uint64_t max_note_bytes = 64u << 10;
@@ -22,9 +22,9 @@ constexpr std::uint32_t section_note = 7;         // SHT_NOTE
 constexpr std::uint64_t section_allocated = 2;    // SHF_ALLOC
 constexpr std::uint32_t section_nobits = 8;       // SHT_NOBITS
 constexpr std::uint32_t note_build_id = 3;        // NT_GNU_BUILD_ID
-constexpr std::uint16_t extended_count = 0xffff;  // PN_XNUM and SHN_XINDEX: the value stands in section 0
+constexpr std::uint16_t extended_count = 0xffff;  // PN_XNUM and SHN_XINDEX: the value is in section 0
 
-// In the byte order and word size of one file.
+// Reads fields in the byte order and word size of one file.
 class FieldReader : public ByteReader {
 public:
     FieldReader(Bytes bytes, bool is_64, bool big_endian) : ByteReader(bytes, byte_order(big_endian)), is_64_(is_64) {}
@@ -35,13 +35,13 @@ private:
     bool is_64_;
 };
 
-// A section header as it stands in the file: the name is still an offset.
+// A section header as in the file: the name is still an offset.
 struct RawSection {
     std::uint32_t name = 0, link = 0, info = 0;
     Section section;
 };
 
-// In steps, so that a header that lies about sizes costs no more memory than the file has bytes.
+// Reads in steps, so that a header with wrong sizes costs no more memory than the file has bytes.
 Result<std::string> read_exactly(const ByteSource& source, std::uint64_t offset, std::uint64_t size, const char* what) {
     constexpr std::uint64_t step = 256u << 10;
     if (size > max_table_bytes || offset > std::uint64_t{std::numeric_limits<std::int64_t>::max()} - size)
@@ -100,7 +100,7 @@ Result<std::vector<Segment>> read_segments(const ByteSource& source, const Heade
     const std::uint64_t needed = header.is_64 ? 56 : 32;
     if (count == 0) return std::vector<Segment>{};
     if (entry_size < needed) return fail(ErrorCode::invalid, "ELF program headers have an impossible size");
-    const std::uint64_t size = entry_size * count;  // both at most 16 bits wide, but for PN_XNUM (checked)
+    const std::uint64_t size = entry_size * count;  // both 16-bit, except a PN_XNUM count, which is checked
     std::string own;
     Bytes table = as_bytes_view(start);
     if (offset <= table.size() && size <= table.size() - offset) {
@@ -143,8 +143,8 @@ Result<std::vector<RawSection>> read_raw_sections(const ByteSource& source, cons
     return sections;
 }
 
-// The build-id in the notes at `offset`. A range outside the file has none: stripped-off debug files keep stale program
-// headers.
+// The build-id in the notes at `offset`. Empty for a range outside the file: debug files that were split off keep the
+// original program headers.
 Result<std::string> build_id_at(const ByteSource& source, std::uint64_t offset, std::uint64_t size, bool big_endian) {
     if (size == 0 || offset > std::uint64_t{std::numeric_limits<std::int64_t>::max()} - max_note_bytes)
         return std::string();
@@ -271,10 +271,10 @@ std::optional<std::uint64_t> vaddr_of_offset(const std::vector<Segment>& segment
     std::optional<std::uint64_t> on_same_page;
     for (const Segment& segment : segments) {
         if (segment.type != segment_load || segment.file_size == 0) continue;
-        const std::uint64_t delta = file_offset - segment.offset;  // wraps when below; vaddr + delta wraps back
+        const std::uint64_t delta = file_offset - segment.offset;  // wraps if below; vaddr + delta wraps back
         if (file_offset >= segment.offset && delta < segment.file_size) return segment.vaddr + delta;
-        // The loader maps whole pages: bytes before p_offset and after the end are there too, once no other segment has
-        // them.
+        // The loader maps whole pages, so bytes before p_offset and after the end are mapped too. Other segments have
+        // priority.
         const std::uint64_t page_start = segment.offset & ~page_mask;
         const std::uint64_t mapped = (segment.offset & page_mask) + segment.file_size + page_mask;
         const bool fits = file_offset >= page_start && file_offset - page_start < (mapped & ~page_mask);

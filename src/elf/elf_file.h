@@ -1,6 +1,7 @@
-// Bounds-checked reading of what Flamewire needs of an ELF file: class, byte order, machine, program headers, sections,
-// notes, build-id. Reads through a ByteSource with pread into bounded buffers, never mmap: a file that shrinks under us
-// is an error, not a SIGBUS. 32- and 64-bit, both byte orders. Source: the System V gABI, chapters 4 and 5.
+// Bounds-checked reading of the parts of an ELF file that Flamewire needs: class, byte order, machine, program headers,
+// sections, notes, build-id. Reads through a ByteSource with pread into bounded buffers, never mmap: a file that
+// shrinks while it is read causes an error, not SIGBUS. 32- and 64-bit, both byte orders. Source: System V gABI,
+// chapters 4 and 5.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace flamewire::elf {
 inline constexpr std::uint32_t segment_load = 1;        // PT_LOAD
 inline constexpr std::uint32_t segment_executable = 1;  // PF_X in Segment::flags
 
-// Reads `size` bytes at `offset`; a shorter answer means the end of the file.
+// Reads `size` bytes at `offset`. A shorter result means end of file.
 using ByteSource = std::function<Result<std::string>(std::uint64_t offset, std::size_t size)>;
 ByteSource source_of_fd(int fd);          // does not own fd
 ByteSource source_of_bytes(Bytes bytes);  // does not own the bytes
@@ -38,30 +39,31 @@ struct Header {
     bool is_64 = true;
     bool big_endian = false;
     std::uint16_t type = 0, machine = 0;
-    std::uint64_t section_offset = 0;  // 0 when the file has no section headers
+    std::uint64_t section_offset = 0;  // 0 if the file has no section headers
     std::uint16_t section_entry_size = 0;
-    std::uint16_t section_count = 0;  // as in the header: 0 also stands for "see section 0"
-    std::uint16_t section_names = 0;  // index of .shstrtab; 0xffff stands for "see section 0"
+    std::uint16_t section_count = 0;  // as in the header: 0 can also mean "see section 0"
+    std::uint16_t section_names = 0;  // index of .shstrtab; 0xffff means "see section 0"
     std::vector<Segment> segments;
 };
 
-// invalid: not an ELF file, or headers that do not fit it. One read for usual files.
+// invalid: not an ELF file, or headers outside the file. Most files need only one read.
 Result<Header> read_header(const ByteSource& source);
-// All sections with their names; empty for a file without section headers. invalid: headers that do not fit the file.
+// All sections with their names. Empty for a file without section headers. invalid: headers outside the file.
 Result<std::vector<Section>> read_sections(const ByteSource& source, const Header& header);
 
-// The GNU build-id from the PT_NOTE segments (or, without any, the note sections); empty when there is none.
+// The GNU build-id from the PT_NOTE segments, or from the note sections if no segment has one. Empty if there is none.
 Result<std::string> read_build_id(const ByteSource& source, const Header& header);
 
-// File offset of `size` bytes at `address`, by the section that holds all of them; nothing for zeros that are in no file.
+// File offset of `size` bytes at `address`, from the section that has them all. nullopt if none has, also for
+// SHT_NOBITS.
 std::optional<std::uint64_t> offset_of_address(const std::vector<Section>& sections, std::uint64_t address,
                                                std::uint64_t size);
 
-// The build-id in a run of ELF notes (a note section, /sys/kernel/notes); empty when there is none.
+// The build-id in a sequence of ELF notes (a note section, /sys/kernel/notes). Empty if there is none.
 std::string build_id_of_notes(Bytes notes, bool big_endian);
 
-// ELF virtual address of a byte at `file_offset`, by the PT_LOAD that covers it; segments of type PT_LOAD only.
-// `page_size` because a mapping starts at a page boundary below p_offset.
+// ELF virtual address of the byte at `file_offset`, from the PT_LOAD segment that covers it. `page_size` is needed
+// because a mapping starts at a page boundary, which can be below p_offset.
 std::optional<std::uint64_t> vaddr_of_offset(const std::vector<Segment>& segments, std::uint64_t file_offset,
                                              std::uint64_t page_size);
 

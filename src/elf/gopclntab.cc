@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::uint32_t magic_1_2 = 0xfffffffb, magic_1_16 = 0xfffffffa, magic_1_18 = 0xfffffff0,
                         magic_1_20 = 0xfffffff1;
-// funcFlag_TOPFRAME and funcFlag_SPWRITE of src/runtime/symtab.go, in 1.17 and later.
+// funcFlag_TOPFRAME and funcFlag_SPWRITE of Go's src/runtime/symtab.go, since 1.17.
 constexpr std::uint8_t flag_outermost = 1, flag_switches_stacks = 2;
 constexpr std::size_t max_name = 4096;
-// Of one function; Go's largest have some thousands.
+// Limit for one function. Go's largest have a few thousand.
 constexpr std::size_t max_values = 1 << 17;
 
 std::uint64_t number_in(std::span<const std::byte> bytes, bool big_endian) {
@@ -24,7 +24,7 @@ std::uint64_t number_in(std::span<const std::byte> bytes, bool big_endian) {
     return value;
 }
 
-// The bytes of one function's values, read a few at a time. A read past the end of the table gives 0, which ends values.
+// Reads the bytes of one function's values in small blocks. A read past the table's end returns 0, which ends values.
 class ValueBytes {
 public:
     ValueBytes(const GoPclntab::Reader& read, std::uint64_t offset, std::uint64_t end)
@@ -34,7 +34,7 @@ public:
         if (at_ == filled_) fill();
         return at_ < filled_ ? std::to_integer<std::uint8_t>(bytes_[at_++]) : std::uint8_t{0};
     }
-    // At most 32 bits; longer ones are damage.
+    // At most 32 bits. Higher bits of a damaged number are dropped.
     std::uint32_t varint() {
         std::uint32_t value = 0;
         for (unsigned shift = 0; shift < 35; shift += 7) {
@@ -115,7 +115,7 @@ bool GoPclntab::read_header() {
     };
     const std::uint64_t count = word(0);
     if (version_ == Version::go1_2) {
-        index_ = 8 + std::uint64_t{word_size_};  // all offsets are those of the table
+        index_ = 8 + std::uint64_t{word_size_};  // all offsets are relative to the table
     } else {
         unsigned next = 2;
         if (version_ >= Version::go1_18) text_start_ = word(next++);
@@ -140,7 +140,7 @@ std::optional<std::uint64_t> GoPclntab::text_start_at() const {
     return 8 + 2 * std::uint64_t{word_size_};
 }
 
-// Behind the last function stands where it ends.
+// The index has one more entry after the last function, with its end.
 std::optional<std::uint64_t> GoPclntab::start_of(std::size_t position) const {
     const auto start = number(index_ + 2 * std::uint64_t{position} * field_size_, field_size_);
     if (!start || version_ < Version::go1_18) return start;
@@ -153,12 +153,12 @@ std::optional<GoPclntab::Function> GoPclntab::function(std::size_t position) con
     const auto offset = number(index_ + (2 * std::uint64_t{position} + 1) * field_size_, field_size_);
     if (!start || !end || !offset || *end <= *start || *offset > size_) return std::nullopt;
 
-    // The entry repeats where the function begins; else *offset is not that of an entry.
+    // The entry repeats the function's start. Otherwise *offset does not point to an entry.
     const auto repeated = number(functions_ + *offset, field_size_);
     if (!repeated || *repeated != *start - (version_ >= Version::go1_18 ? text_start_ : 0)) return std::nullopt;
 
-    // Then 32-bit fields: name, args, deferreturn, stack depth, file, line, number of further values; since 1.16 the
-    // unit; since 1.20 the first line; then bytes: id, flags, padding, number of data.
+    // 32-bit fields follow: name, args, deferreturn, stack depth, file, line, number of PCDATA; since 1.16 the unit;
+    // since 1.20 the first line. Then bytes: id, flags, padding, number of FUNCDATA.
     const std::uint64_t fields = functions_ + *offset + field_size_;
     const std::size_t words = version_ == Version::go1_2 ? 7 : version_ == Version::go1_20 ? 9 : 8;
     std::array<std::byte, 40> bytes{};
@@ -190,7 +190,7 @@ std::optional<GoPclntab::Function> GoPclntab::function(std::size_t position) con
 std::optional<GoPclntab::Function> GoPclntab::function_at(std::uint64_t address) const {
     const auto first = count_ == 0 ? std::nullopt : start_of(0);
     if (!first || address < *first) return std::nullopt;
-    std::size_t low = 0, high = count_;  // start_of(low) <= address; function `high` begins behind it
+    std::size_t low = 0, high = count_;  // start_of(low) <= address; function `high` starts after it
     while (high - low > 1) {
         const std::size_t middle = low + (high - low) / 2;
         const auto start = start_of(middle);
@@ -202,7 +202,7 @@ std::optional<GoPclntab::Function> GoPclntab::function_at(std::uint64_t address)
     return found;
 }
 
-// Pairs of numbers: how much the value changes, and for how many addresses it holds. 0 ends them.
+// Values are pairs of varints: the change of the value, and the length of its address range. 0 ends the list.
 std::optional<GoPclntab::Value> GoPclntab::value_at(std::uint32_t values, const Function& function,
                                                     std::uint64_t address) const {
     if (values == 0 || values > size_ - values_ || address < function.start || address >= function.end)
@@ -237,7 +237,7 @@ std::string GoPclntab::text_at(std::uint64_t offset) const {
     return {};
 }
 
-// Values of the stack depth end with the last instruction; functions that only the linker knows have none.
+// The values of the stack depth end at the last instruction. Functions that the linker generated have none.
 std::uint64_t GoPclntab::code_end(const Function& function) const {
     if (function.stack_depth == 0 || function.stack_depth > size_ - values_) return function.end;
     ValueBytes bytes(read_, values_ + function.stack_depth, size_);
@@ -261,7 +261,7 @@ std::string GoPclntab::file_name(const Function& function, std::int32_t file) co
     return text_at(version_ == Version::go1_2 ? *offset : files_ + *offset);
 }
 
-// The tree of a function's inlined calls is its FUNCDATA 3, an array; PCDATA 2 is the position of an address in it.
+// FUNCDATA 3 is the function's inline tree, an array. PCDATA 2 maps an address to an index in it.
 std::optional<GoPclntab::InlinedCall> GoPclntab::inlined_call(const Function& function, std::uint64_t address,
                                                               const Reader& function_data) const {
     constexpr std::uint32_t tree_data = 3, position_values = 2, no_data = 0xffffffff;
@@ -273,8 +273,8 @@ std::optional<GoPclntab::InlinedCall> GoPclntab::inlined_call(const Function& fu
     const auto position = value_at(static_cast<std::uint32_t>(*values), function, address);
     if (!position || position->value < 0) return std::nullopt;
 
-    // Until 1.19: parent, id and padding (4 bytes), file, line, name, caller. Since 1.20: id and padding (4 bytes), name,
-    // caller, first line. No 1.20 or later was at hand to try it; it is what src/runtime/symtabinl.go of Go says.
+    // Up to 1.19: parent, id and padding (4 bytes), file, line, name, caller. Since 1.20: id and padding (4 bytes),
+    // name, caller, first line. The latter is from Go's src/runtime/symtabinl.go and untested on 1.20 or later.
     const bool since_1_20 = version_ >= Version::go1_20;
     const std::size_t size = since_1_20 ? 16 : 20, name_at_byte = since_1_20 ? 4 : 12;
     std::array<std::byte, 20> entry{};
@@ -282,7 +282,7 @@ std::optional<GoPclntab::InlinedCall> GoPclntab::inlined_call(const Function& fu
         return std::nullopt;
     const auto field = [&](std::size_t at) { return number_in(std::span(entry).subspan(at, 4), big_endian_); };
     InlinedCall call{static_cast<std::uint32_t>(field(name_at_byte)), function.start + field(name_at_byte + 4)};
-    // Names follow each other, so one begins at the start or behind a zero; else these are not the entries.
+    // Names are stored back to back, so a name starts at 0 or after a zero byte. Otherwise this is not an inline tree.
     const auto before = call.name == 0 ? 0 : number(names_ + call.name - 1, 1);
     if (!before || *before != 0 || call.caller >= function.end) return std::nullopt;
     return call;

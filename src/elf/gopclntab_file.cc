@@ -11,11 +11,11 @@ namespace {
 
 constexpr std::uint16_t type_dynamic = 3;                       // ET_DYN
 constexpr std::uint32_t section_rela = 4, section_no_bits = 8;  // SHT_RELA, SHT_NOBITS
-constexpr std::uint64_t table_alignment = 32;                   // of the Go linker's read-only data
+constexpr std::uint64_t table_alignment = 32;                   // of read-only data, in Go's linker
 constexpr std::uint64_t max_scanned = std::uint64_t{64} << 20;  // bytes of .data.rel.ro and of relocations
 constexpr std::uint64_t section_writable = 1;                   // SHF_WRITE
 constexpr std::size_t max_pointers = 64;   // words that point to the table; a program has one or two
-constexpr std::size_t max_candidates = 8;  // words that could begin moduledata
+constexpr std::size_t max_candidates = 8;  // words that could be the start of moduledata
 constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 
 // R_*_RELATIVE: the word is the addend plus the address at which the file is loaded.
@@ -33,7 +33,7 @@ std::optional<std::uint32_t> relative_type(std::uint16_t machine) {
         case 258:  // EM_LOONGARCH
             return 3u;
         default:
-            return std::nullopt;  // 32-bit Arm and x86 keep the address in the word itself (REL)
+            return std::nullopt;  // 32-bit Arm and x86 store the address in the word itself (REL)
     }
 }
 
@@ -60,8 +60,8 @@ GoPclntab::Reader reader_of(ByteSource source, std::uint64_t offset) {
     };
 }
 
-// Calls `visit` with whole records of `record` bytes and the offset of the first one, until it returns false. `left` is
-// what may still be read: a damaged file can have any number of sections over the same bytes.
+// Calls `visit` with blocks of whole records of `record` bytes and the offset of each block, until it returns false.
+// `left` is the remaining read budget: in a damaged file, many sections can cover the same bytes.
 template <class Visit>
 void read_in_chunks(const ByteSource& source, std::uint64_t offset, std::uint64_t size, std::size_t record,
                     std::uint64_t& left, const Visit& visit) {
@@ -101,7 +101,7 @@ void each_relative(const ByteSource& source, const Header& header, const std::ve
     }
 }
 
-// What the relocation for the word at `address` sets it to, relative to where the file is loaded.
+// The value that the relocation of the word at `address` sets, relative to the load address.
 std::optional<std::uint64_t> relocated_word(const ByteSource& source, const Header& header,
                                             const std::vector<Section>& sections, std::uint64_t address) {
     std::optional<std::uint64_t> value;
@@ -112,7 +112,7 @@ std::optional<std::uint64_t> relocated_word(const ByteSource& source, const Head
     return value;
 }
 
-// The place if a whole table stands there. A header alone could be any bytes, so its first function must be valid, too.
+// The place, if it has a complete table. Any bytes could resemble a header, so the first function must be valid too.
 std::optional<GoPclntabPlace> table_at(const ByteSource& source, const Header& header,
                                        const std::vector<Section>& sections, const GoPclntabPlace& place) {
     auto table = GoPclntab::open(reader_of(source, place.offset), place.size, header.big_endian);
@@ -129,12 +129,12 @@ std::optional<GoPclntabPlace> table_at(const ByteSource& source, const Header& h
     return found;
 }
 
-// moduledata as words, of which these are used. Coverage counters came before `end` in 1.20.
+// Indexes of the words in moduledata that are used. Since 1.20 coverage counters come before `end`.
 constexpr std::size_t word_header = 0, word_index_size = 17, word_first_function = 20, word_text = 22,
                       word_function_data_1_18 = 38, word_function_data_1_20 = 40, module_word_count = 41;
 using ModuleWords = std::array<std::uint64_t, module_word_count>;
 
-// As in the file. Nothing if the size of the index, which no relocation changes, is not that of the table.
+// The words as in the file. nullopt if the index size, which no relocation changes, does not match the table.
 std::optional<ModuleWords> module_words(const ByteSource& source, const Header& header,
                                         const std::vector<Section>& sections, std::uint64_t address,
                                         std::size_t functions) {
@@ -165,7 +165,7 @@ std::optional<GoModule> module_of(ModuleWords words, GoPclntab& table, const GoP
     return GoModule{words[word_text], words[table.version() < 20 ? word_function_data_1_18 : word_function_data_1_20]};
 }
 
-// In .data.rel.ro, among the other data of the program.
+// Searches .data.rel.ro, where the table lies among other data.
 std::optional<GoPclntabPlace> scan(const ByteSource& source, const Header& header, const std::vector<Section>& sections,
                                    const Section& data) {
     const std::uint64_t skipped = -data.address % table_alignment;
@@ -174,7 +174,7 @@ std::optional<GoPclntabPlace> scan(const ByteSource& source, const Header& heade
     std::uint64_t left = max_scanned;
     const auto visit = [&](std::string_view records, std::uint64_t offset) {
         for (std::size_t at = 0; at < records.size() && !found; at += table_alignment) {
-            // All known values of the first word have these bits; GoPclntab checks the rest.
+            // All known values of the first word have these bits set. GoPclntab checks the rest.
             if ((number_at(records, at, 4, header.big_endian) | 0xf) != 0xffffffff) continue;
             if (records[at + 4] != 0 || records[at + 5] != 0) continue;
             const std::uint64_t from_start = offset + at - data.offset;

@@ -12,7 +12,7 @@ constexpr std::size_t longest_code = 15;
 constexpr std::size_t literal_codes = 288, distance_codes = 32;
 constexpr unsigned end_of_block = 256;
 
-// Numbers from the lowest bit of each byte on. Behind the end come zeros, and ok() is false.
+// Reads numbers starting at the lowest bit of each byte. Past the end, returns zeros and ok() is false.
 class BitReader {
 public:
     explicit BitReader(Bytes bytes) : bytes_(bytes) {}
@@ -33,7 +33,7 @@ public:
         for (unsigned position = 0; position < count; ++position) value |= bit() << position;
         return value;
     }
-    // From the next byte that no bit was taken of.
+    // Starts at the next byte boundary.
     Bytes whole_bytes(std::size_t count) {
         left_ = 0;
         if (bytes_.size() - next_ < count) {
@@ -52,10 +52,10 @@ private:
     bool ok_ = true;
 };
 
-// A Huffman code: its symbols by length and value, and how many there are of each length.
+// A Huffman code: its symbols sorted by length and value, and the number of symbols of each length.
 class Code {
 public:
-    // False: two codes would be the same, or some bits would be no code although there are several symbols.
+    // Returns false if the code is oversubscribed, or incomplete with more than one symbol.
     bool build(std::span<const std::uint8_t> lengths) {
         counts_.fill(0);
         for (const std::uint8_t length : lengths) ++counts_[length];
@@ -72,7 +72,7 @@ public:
             if (lengths[symbol] != 0) symbols_[next[lengths[symbol]]++] = static_cast<std::uint16_t>(symbol);
         return free == 0 || used <= 1;
     }
-    // Nothing: no code begins with these bits.
+    // nullopt if no code starts with these bits.
     std::optional<unsigned> read(BitReader& in) const {
         unsigned code = 0, first = 0, index = 0;
         for (std::size_t length = 1; length <= longest_code; ++length) {
@@ -109,7 +109,7 @@ bool fixed_codes(Codes& codes) {
     return codes.distances.build(std::span(lengths).first(distance_codes));
 }
 
-// The lengths of both codes stand in the stream, themselves in a code.
+// The stream contains the lengths of both codes, which are themselves Huffman-coded.
 bool read_codes(BitReader& in, Codes& codes) {
     constexpr std::array<std::uint8_t, 19> order{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
     const std::size_t literals = in.bits(5) + 257, distances = in.bits(5) + 1, given = in.bits(4) + 4;
@@ -172,7 +172,7 @@ bool inflate_block(BitReader& in, const Codes& codes, std::size_t limit, std::st
         if (!far || *far >= distances.size()) return false;
         const std::size_t distance = distances[*far] + in.bits(*far < 2 ? 0 : *far / 2 - 1);
         if (distance > out.size() || length > limit - out.size()) return false;
-        // Byte by byte: what is copied may overlap with itself.
+        // Copies byte by byte because source and destination may overlap.
         for (std::size_t i = 0; i < length; ++i) out.push_back(out[out.size() - distance]);
     }
     return false;

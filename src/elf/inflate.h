@@ -1,5 +1,5 @@
-// Reads what zlib compressed, as it stands in ELF sections with SHF_COMPRESSED or with a name that begins with ".zdebug".
-// An own reader, as zlib's is 42 KB and the agent carries it to every board. Source: RFC 1950, RFC 1951.
+// Decompresses zlib streams, which ELF sections with SHF_COMPRESSED or a ".zdebug" name contain. The code is our own
+// because zlib's is 42 KB and every deployed agent would carry it. Source: RFC 1950, RFC 1951.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace flamewire::elf {
 
-// All that the stream holds, at most `limit` bytes. Nothing: damaged, larger, or with a preset dictionary. The checksum
-// is not verified: what is inside is checked by whoever reads it.
+// Decompresses the whole stream, at most `limit` bytes. nullopt if it is damaged, larger, or needs a preset dictionary.
+// Does not verify the checksum: the caller validates the contents.
 std::optional<std::string> decompress_zlib(Bytes stream, std::size_t limit);
 
 }  // namespace flamewire::elf

@@ -6,7 +6,7 @@
 namespace flamewire::elf {
 namespace {
 
-// Takes a number and the blanks behind it off the front; some writers put 0x before it.
+// Removes a number and the spaces after it from the front of the line. Some writers prefix it with 0x.
 std::optional<std::uint64_t> take_number(std::string_view& line) {
     if (line.starts_with("0x") || line.starts_with("0X")) line.remove_prefix(2);
     std::uint64_t number = 0;

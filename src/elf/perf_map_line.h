@@ -1,5 +1,5 @@
-// One line of /tmp/perf-PID.map, in which a process names the code that it makes while it runs: "START SIZE NAME", numbers
-// in hex. Source of the format: tools/perf/Documentation/jit-interface.txt of the kernel.
+// One line of /tmp/perf-PID.map, where a process names the code that it generates at run time: "START SIZE NAME",
+// numbers in hex. Source: the kernel's tools/perf/Documentation/jit-interface.txt.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct PerfMapLine {
     std::uint64_t start = 0, size = 0;
     std::string_view name;  // a part of the line
 };
-// Without its line break. Nothing when it says nothing: no numbers, no size, no name, or an end beyond the last address.
+// `line` has no line break. nullopt if numbers, size or name are missing, or the end exceeds the last address.
 std::optional<PerfMapLine> parse_perf_map_line(std::string_view line);
 
 }  // namespace flamewire::elf

@@ -11,7 +11,7 @@
 namespace flamewire::elf {
 namespace {
 
-// The probability that a bit is 0, in 2^-11, learnt from the bits that came.
+// The probability that a bit is 0, in units of 2^-11, adapted to the bits decoded so far.
 using Probability = std::uint16_t;
 constexpr Probability even = 1024;
 
@@ -20,7 +20,7 @@ using Probabilities = std::array<Probability, size>;
 
 class RangeDecoder {
 public:
-    // False when the chunk is too short to be one.
+    // Returns false if the chunk is too short or does not start with 0.
     bool start(Bytes chunk) {
         chunk_ = chunk;
         at_ = 0;
@@ -30,7 +30,7 @@ public:
         for (int byte = 0; byte < 4; ++byte) code_ = code_ << 8 | next();
         return ok();
     }
-    // A read past the chunk's end gives zeros.
+    // Reads past the end of the chunk return zeros.
     [[nodiscard]] bool ok() const { return at_ <= chunk_.size(); }
     [[nodiscard]] bool is_finished() const { return at_ == chunk_.size() && code_ == 0; }
 
@@ -61,7 +61,7 @@ public:
         }
         return result;
     }
-    // `count` bits, the highest first; each has its own probability for each prefix. `tree` holds 2^count.
+    // Decodes `count` bits, highest first, each with its own probability per prefix. `tree` has 2^count entries.
     unsigned tree(Probability* tree, unsigned count) {
         unsigned symbol = 1;
         for (unsigned left = count; left > 0; --left) symbol = symbol << 1 | bit(tree[symbol]);
@@ -113,7 +113,7 @@ struct Model {
     std::array<Probabilities<most_position_states>, states> is_match, is_long_repeat0;
     Probabilities<states> is_repeat, is_not_repeat0, is_not_repeat1, is_not_repeat2;
     std::array<Probabilities<64>, length_states> distance_slot;
-    Probabilities<128> distance_middle;  // of slots 4 to 13, each from its base on
+    Probabilities<128> distance_middle;  // slots 4 to 13, each from its base
     Probabilities<16> distance_low;
     LengthModel match_length, repeat_length;
     std::array<Probability, 0x300 << 4> literal;  // lc + lp is at most 4
@@ -125,12 +125,12 @@ struct Model {
     }
 };
 
-// LZMA2: chunks, each stored or by LZMA, that share the output as their dictionary.
+// LZMA2: a sequence of stored or LZMA-compressed chunks. They share the output as their dictionary.
 class Lzma2 {
 public:
     Lzma2(std::string& out, std::size_t limit) : out_(out), limit_(limit), dictionary_(out.size()) {}
 
-    // Up to the end marker; false when damaged.
+    // Decodes up to the end marker. Returns false if the data is damaged.
     bool decode(ByteReader& in) {
         for (;;) {
             const auto control = in.u8();
@@ -194,7 +194,7 @@ private:
         return static_cast<std::uint8_t>(out_[out_.size() - distance - 1]);
     }
 
-    // One literal or match.
+    // Decodes one literal or match.
     bool symbol(std::size_t end) {
         const std::size_t position_state = position() & ((std::size_t{1} << position_bits_) - 1);
         Model& model = *model_;
@@ -224,7 +224,7 @@ private:
         Probability* const probabilities = &model_->literal[0x300 * context];
         unsigned value = 1;
         if (state_ >= 7 && repeats_[0] < position()) {
-            // Behind a match, the byte that would have continued it tells something, until a bit differs.
+            // After a match, the byte at the last distance predicts the literal until a bit differs.
             unsigned expected = byte_back(repeats_[0]);
             while (value < 0x100) {
                 const unsigned expected_bit = expected >> 7 & 1;
@@ -239,7 +239,7 @@ private:
         state_ = state_ < 4 ? 0 : state_ < 10 ? state_ - 3 : state_ - 6;
     }
 
-    // Which earlier distance comes again; false: one byte at the latest one.
+    // Selects which earlier distance is repeated. Returns false for one byte at the latest distance.
     bool choose_repeat(std::size_t position_state) {
         Model& model = *model_;
         if (range_.bit(model.is_not_repeat0[state_]) == 0)
@@ -272,7 +272,7 @@ private:
 
     std::string& out_;
     std::size_t limit_;
-    std::size_t dictionary_;  // where in the output it starts
+    std::size_t dictionary_;  // its start in the output
     bool has_dictionary_ = false, has_properties_ = false;
     unsigned literal_context_bits_ = 0, literal_position_bits_ = 0, position_bits_ = 0;
     RangeDecoder range_;
@@ -281,7 +281,7 @@ private:
     std::array<std::uint32_t, 4> repeats_{};
 };
 
-// 7 bits a byte, the lowest first.
+// 7 bits per byte, lowest first.
 std::uint64_t read_number(ByteReader& in) {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 63; shift += 7) {
@@ -289,13 +289,13 @@ std::uint64_t read_number(ByteReader& in) {
         value |= std::uint64_t{byte & 0x7fu} << shift;
         if ((byte & 0x80) == 0) return value;
     }
-    in.fail();  // longer than any number: damaged
+    in.fail();  // longer than any valid number: the data is damaged
     return 0;
 }
 
-// A block's header, of which only one thing matters: that LZMA2 is its only filter.
+// A block header. Only one property matters: LZMA2 must be the only filter.
 bool read_block_header(ByteReader& in, std::uint8_t size) {
-    const std::size_t rest = std::size_t{size} * 4 + 3;  // of (size + 1) * 4 bytes, one is read
+    const std::size_t rest = std::size_t{size} * 4 + 3;  // of (size + 1) * 4 bytes, one is already read
     ByteReader header(in.bytes(rest));
     const auto flags = header.u8();
     constexpr std::uint8_t more_filters = 3, reserved = 0x3c, has_packed_size = 0x40, has_size = 0x80;
@@ -319,7 +319,7 @@ std::optional<std::string> decompress_xz(Bytes stream, std::size_t limit) {
     in.skip(6);
     const auto flags = in.u16();
     if (flags > 0x0f) return std::nullopt;
-    // None, CRC32, CRC64, SHA-256 and what may come: 0, 4, 8, 16, 32 or 64 bytes, by thirds of the numbers.
+    // None, CRC32, CRC64, SHA-256 and reserved IDs: 0, 4, 8, 16, 32 or 64 bytes. Three consecutive IDs share a size.
     const std::size_t check_size = flags == 0 ? 0 : std::size_t{4} << (flags - 1u) / 3u;
     in.skip(4);
 

@@ -1,6 +1,6 @@
-// Reads what xz compressed, as it stands in .gnu_debugdata (the small ELF file of symbols, and on Android of .debug_frame,
-// that distributions leave in stripped programs). An own reader: liblzma's is sixteen times its size, and the agent
-// carries it to every board. Source: "The .xz File Format" 1.2.0; LZMA Specification (draft, in the LZMA SDK).
+// Decompresses xz streams, which .gnu_debugdata sections contain: a small ELF file that distributions leave in stripped
+// programs, with symbols and, on Android, .debug_frame. The code is our own because liblzma's is sixteen times its size
+// and every deployed agent would carry it. Source: "The .xz File Format" 1.2.0; LZMA Specification (draft, LZMA SDK).
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace flamewire::elf {
 
-// All that the stream's blocks hold, at most `limit` bytes. Nothing: damaged, larger, or with a filter other than LZMA2.
-// Checksums are not verified: what is inside is checked by whoever reads it.
+// Decompresses all blocks of the stream, at most `limit` bytes. nullopt if it is damaged, larger, or has a filter other
+// than LZMA2. Does not verify checksums: the caller validates the contents.
 std::optional<std::string> decompress_xz(Bytes stream, std::size_t limit);
 
 }  // namespace flamewire::elf

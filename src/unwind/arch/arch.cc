@@ -1,4 +1,4 @@
-// The architectures by their names.
+// Lookup of architectures.
 #include "unwind/arch/arch.h"
 
 #include "unwind/frame/registers.h"

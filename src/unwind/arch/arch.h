@@ -1,5 +1,4 @@
-// What the walker must know of an architecture. One file each, arch_NAME.cc; a new one is a new file and a line in
-// arch.cc.
+// What the unwinder needs for an architecture. To add one, write a file arch_NAME.cc and add a line in arch.cc.
 #pragma once
 
 #include <array>
@@ -16,54 +15,54 @@ namespace flamewire::unwind {
 struct ArchInfo {
     RegisterNames names;
 
-    // Registers that a function gives back to its caller as they were (callee-saved); of all others, but pc and sp, a
-    // frame's value is not known to its callers. A rule that touches only these is compact (rule.h).
+    // Callee-saved registers. The caller's values of all other registers, except pc and sp, are unknown. A rule that
+    // touches only these registers is compact (rule.h).
     std::array<std::uint8_t, 12> preserved;
     std::uint8_t preserved_count;
 
-    // The row is what a frame-pointer walk assumes: CFA = fp + a constant, caller's fp and return address stored where
-    // the kernel looks for them (arch/*/kernel/stacktrace.c, perf_callchain.c).
+    // Whether the row matches a frame-pointer walk: CFA = fp + a constant, with the caller's fp and the return address
+    // where the kernel reads them (arch/*/kernel/stacktrace.c, perf_callchain.c).
     bool (*frame_pointer_row)(const FrameRow& row);
 
-    // The caller's registers by the frame pointer alone; nothing when that cannot be (not in the stack, not aligned, not
-    // outwards).
+    // The caller's registers from the frame pointer alone. nullopt if the frame pointer cannot be valid (not in the
+    // stack, not aligned, not outwards).
     std::optional<Registers> (*by_frame_pointer)(const Registers& registers, const MemoryReader& read);
 
-    // Whether `code` (the bytes at a pc, up to 16) is the kernel's or libc's return-from-signal code. Asked where no table
-    // covers the address, or where one says that this is a signal frame or the outermost one.
+    // Whether `code` (the bytes at a pc, up to 16) is the kernel's or libc's return-from-signal code. Called if no
+    // table covers the address, or if one marks a signal frame or the outermost frame.
     bool (*is_signal_return)(std::span<const std::byte> code);
 
-    // The interrupted registers when pc is at the kernel's or libc's return-from-signal code without tables; `code`
-    // holds the bytes at pc (up to 16). Nothing when it is no such code.
+    // The interrupted registers if pc is at return-from-signal code of the kernel or libc that has no tables. `code` is
+    // the bytes at pc (up to 16). nullopt if it is not such code.
     std::optional<Registers> (*by_signal_frame)(const Registers& registers, std::span<const std::byte> code,
                                                 const MemoryReader& read);
 
-    // Whether the code at a pc goes on elsewhere and has not touched the stack or the return address: a linker's stub,
-    // which often no table describes (PLT entries on aarch64 and arm; everywhere, those of static programs). `before`:
-    // the bytes in front of it, up to 16.
+    // Whether the code at a pc is a linker's stub: it jumps elsewhere and has not changed the stack or the return
+    // address. Many stubs have no table (PLT entries on aarch64 and arm; in static programs on all architectures).
+    // `before` is the bytes before it, up to 16.
     bool (*is_stub)(std::span<const std::byte> before, std::span<const std::byte> code);
 
-    // Whether the code that a function returns to ends the thread at once: that is what libc's clone calls a thread's
-    // first function from, where its table does not say that nobody called it (musl; on arm, no table can say so).
+    // Whether the code at a return address ends the thread at once. libc's clone calls a thread's first function from
+    // such code. Needed where no table marks it as outermost (musl; on arm, tables cannot).
     bool (*ends_thread)(std::span<const std::byte> code);
 
-    // The row of the instruction at code[at] if it belongs to CPython's perf trampoline (Python/asm_trampoline*.S), which has
-    // no unwind table. A return address must follow the trampoline's call. Null if CPython has no trampoline here.
+    // The row for the instruction at code[at] if it belongs to CPython's perf trampoline (Python/asm_trampoline*.S),
+    // which has no unwind table. A return address must follow the trampoline's call. Null if CPython has no trampoline
+    // here.
     std::optional<FrameRow> (*trampoline_row)(std::span<const std::byte> code, std::size_t at,
                                               bool return_address) = nullptr;
-    // Bytes before `at`, and from it on, that trampoline_row needs.
+    // Bytes that trampoline_row needs before `at`, and from `at` on.
     std::uint8_t trampoline_before = 0, trampoline_after = 0;
 
-    // What follows is null where compilers always make tables.
+    // The functions below are null where compilers always emit tables.
 
-    // The row of a frame that no table describes, from its code. What it says is to be believed when its return address
-    // follows a call.
+    // The row of a frame without a table, inferred from its code. Valid only if its return address follows a call.
     std::optional<FrameRow> (*row_by_code)(const CodeReader& read, std::uint64_t pc, bool return_address) = nullptr;
 
-    // Whether a call instruction ends at `address`, which is as it was found (ARM: with the Thumb bit).
+    // Whether a call instruction ends at `address`, an address as stored in memory (ARM: with the Thumb bit).
     bool (*follows_call)(std::uint64_t address, const MemoryReader& read) = nullptr;
 
-    // Whether that call goes to the function that has its code at `code`, as far as one can see.
+    // Whether that call targets the function that contains `code`. A heuristic.
     bool (*calls)(std::uint64_t return_address, std::uint64_t code, const MemoryReader& read) = nullptr;
 };
 

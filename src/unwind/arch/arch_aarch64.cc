@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::uint8_t fp = 29, lr = 30, sp = 31, pc = 32;
 
-// A frame record: x29 points to the pair of the caller's x29 and the return address, wherever in the frame they are.
-// Compilers keep the CFA by sp even then; whether x29 points to the pair is for the walk to see.
+// A frame record: x29 points to the pair of the caller's x29 and the return address, anywhere in the frame. Even then
+// compilers compute the CFA from sp. The walk must check whether x29 points to the pair.
 bool frame_pointer_row(const FrameRow& row) {
     const RegisterRule& outer_fp = row.registers[fp];
     const RegisterRule& ra = row.registers[row.return_column];
@@ -30,14 +30,14 @@ std::optional<Registers> by_frame_pointer(const Registers& registers, const Memo
     if (!outer_frame) return std::nullopt;
     const auto return_address = read(frame + 8, 8);
     if (!return_address) return std::nullopt;
-    // The record lies anywhere in the frame, so the caller's sp is not known.
+    // The record can be anywhere in the frame, so the caller's sp is unknown.
     Registers caller(Arch::aarch64);
     caller.set(fp, *outer_frame);
     caller.set(pc, *return_address);
     return caller;
 }
 
-// mov x8, #139; svc #0: rt_sigreturn is system call 139. Code is little-endian whatever the data are.
+// mov x8, #139; svc #0: rt_sigreturn is system call 139. Code is little-endian regardless of data byte order.
 constexpr std::array<unsigned char, 8> signal_return{0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};
 
 bool is_signal_return(std::span<const std::byte> code) {
@@ -45,8 +45,8 @@ bool is_signal_return(std::span<const std::byte> code) {
            std::ranges::equal(code.first(signal_return.size()), std::as_bytes(std::span(signal_return)));
 }
 
-// sp is at struct rt_sigframe: 128 bytes of siginfo, then the ucontext, whose sigcontext is 16-byte aligned at 176 and
-// has the fault address before x0 to x30, sp and pc.
+// sp points to struct rt_sigframe: 128 bytes of siginfo, then the ucontext, whose sigcontext is 16-byte aligned at 176
+// and has the fault address before x0 to x30, sp and pc.
 constexpr std::uint64_t first_register_offset = 128 + 176 + 8;
 
 std::optional<Registers> by_signal_frame(const Registers& registers, std::span<const std::byte> code,
@@ -68,7 +68,7 @@ std::uint32_t instruction_at(std::span<const std::byte> code, std::size_t at) {
     return value;
 }
 
-// What a PLT entry or a veneer does before it leaves, with x16 and x17 alone.
+// Instructions that a PLT entry or a veneer executes before its jump. They use only x16 and x17.
 bool is_stub_instruction(std::uint32_t code) {
     constexpr std::uint32_t bti_c = 0xd503245f, autia1716 = 0xd503219f;
     return code == bti_c || code == autia1716 || (code & 0x9f00001f) == 0x90000010 ||  // adrp x16
@@ -81,7 +81,7 @@ bool is_stub(std::span<const std::byte> before, std::span<const std::byte> code)
     while (is_stub_instruction(instruction_at(code, at))) at += 4;
     const std::uint32_t last = instruction_at(code, at);
     if (last != br_x16 && last != br_x17) return false;
-    // The PLT's first entry does the same after it has pushed x16 and x30.
+    // PLT0, the PLT's first entry, does the same after it pushes x16 and x30.
     for (std::size_t end = before.size(); end >= 4; end -= 4) {
         const std::uint32_t earlier = instruction_at(before, end - 4);
         if (earlier == push_in_plt0) return false;
@@ -90,7 +90,7 @@ bool is_stub(std::span<const std::byte> before, std::span<const std::byte> code)
     return true;
 }
 
-// mov x8, #93; svc #0: exit, of the thread, is system call 93.
+// mov x8, #93; svc #0: system call 93 is exit, which ends the thread.
 bool ends_thread(std::span<const std::byte> code) {
     return instruction_at(code, 0) == 0xd2800ba8 && instruction_at(code, 4) == 0xd4000001;
 }
@@ -99,7 +99,7 @@ bool ends_thread(std::span<const std::byte> code) {
 constexpr std::array<std::uint32_t, 4> trampoline{0xa9bf7bfd, 0x910003fd, 0xd63f0060, 0xa8c17bfd};
 constexpr std::uint32_t ret = 0xd65f03c0;
 
-// Whether the trampoline's stp is at code[start]. The return address may be authenticated before ret.
+// Whether the trampoline's stp is at code[start]. Before ret, the return address may be authenticated.
 bool is_trampoline(std::span<const std::byte> code, std::size_t start) {
     constexpr std::uint32_t autiasp = 0xd50323bf, autibsp = 0xd50323ff;
     for (const std::uint32_t instruction : trampoline) {
@@ -122,7 +122,7 @@ std::optional<FrameRow> trampoline_row(std::span<const std::byte> code, std::siz
         const std::size_t end = return_address ? after_call : last;
         while (offset <= end && (at < offset || !is_trampoline(code, at - offset))) offset += 4;
         if (offset > end) return std::nullopt;
-        // No instruction of the trampoline is behind its ret.
+        // Instructions after the ret are not part of the trampoline.
         if (offset == last && instruction_at(code, at - 4) == ret) return std::nullopt;
     }
     FrameRow row;

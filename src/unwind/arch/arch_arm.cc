@@ -2,8 +2,8 @@
 // arch/arm/kernel/{signal.c,sigreturn_codes.S,perf_callchain.c}, arch/arm/include/uapi/asm/sigcontext.h; Arm ARM for
 // the encodings.
 //
-// A pc has no Thumb bit anywhere in this library: whoever takes an address out of lr, a saved pc or a signal frame
-// clears bit 0. A return address is then looked up at address - 1, which lies in the call instruction in both states.
+// In this library a pc never has a Thumb bit: code that takes an address from lr, a saved pc or a signal frame clears
+// bit 0. A return address is then looked up at address - 1, which lies in the call instruction in both states.
 #include <array>
 
 #include "unwind/arch/arch.h"
@@ -19,7 +19,7 @@ std::uint64_t without_thumb_bit(std::uint64_t address) { return address & ~std::
 
 // --- frame pointers ---
 
-// What the kernel's walk assumes is the APCS frame: "push {fp, ip, lr, pc}; sub fp, ip, #4".
+// The kernel's walk assumes the APCS frame: "push {fp, ip, lr, pc}; sub fp, ip, #4".
 bool is_apcs_row(const FrameRow& row) {
     const auto at = [&](std::uint8_t number, std::int64_t offset) {
         const RegisterRule& rule = row.registers[number];
@@ -29,8 +29,8 @@ bool is_apcs_row(const FrameRow& row) {
            at(lr, -8) && at(fp, -16);
 }
 
-// What the call instruction that ends at `address` (with its Thumb bit) calls, without a Thumb bit; 0: what a register
-// says. Nothing: no call ends there, or it cannot be read.
+// Target of the call instruction that ends at `address` (with its Thumb bit), without a Thumb bit. 0 if the target is
+// in a register. nullopt if no call ends there or it cannot be read.
 std::optional<std::uint64_t> call_target(std::uint64_t address, const MemoryReader& read) {
     const auto relative = [](std::uint64_t from, std::uint32_t offset, unsigned bits) {
         const std::uint32_t sign = 1u << (bits - 1);
@@ -62,23 +62,23 @@ std::optional<std::uint64_t> call_target(std::uint64_t address, const MemoryRead
 
 bool follows_call(std::uint64_t address, const MemoryReader& read) { return call_target(address, read).has_value(); }
 
-// Far enough for nearly every function. Only a call that says where it goes can be told from one that returned before.
+// Longer than nearly every function. Only the target of a direct call shows that the call has not returned before.
 constexpr std::uint64_t longest_function = 16 * 1024;
 bool calls(std::uint64_t return_address, std::uint64_t code, const MemoryReader& read) {
     const auto target = call_target(return_address, read);
     return target && *target != 0 && code - *target < longest_function;
 }
 
-// Three layouts are in use. Each says where, seen from the frame pointer, the caller's one and the return address are.
+// Three layouts are in use. Offsets of the caller's frame pointer, return address and sp, from the frame pointer.
 struct Layout {
     std::int8_t saved_fp, saved_lr, caller_sp;
 };
 constexpr Layout apcs{.saved_fp = -12, .saved_lr = -4, .caller_sp = 4};    // gcc -mapcs-frame
-constexpr Layout pair{.saved_fp = 0, .saved_lr = 4, .caller_sp = 8};       // clang, r11 or r7: points at the saved one
-constexpr Layout gcc_pair{.saved_fp = -4, .saved_lr = 0, .caller_sp = 4};  // gcc -marm: points at the saved lr
+constexpr Layout pair{.saved_fp = 0, .saved_lr = 4, .caller_sp = 8};       // clang, r11 or r7: points to the saved fp
+constexpr Layout gcc_pair{.saved_fp = -4, .saved_lr = 0, .caller_sp = 4};  // gcc -marm: points to the saved lr
 
-// Nothing unless all of it fits together: nothing marks a register as a frame pointer, and any function may use it for
-// something else. (gcc's r7 in Thumb code points at the locals; that is never a chain.)
+// nullopt unless everything is consistent: nothing marks a register as a frame pointer, and any function may use it for
+// something else. (gcc's r7 in Thumb code points to the locals, so it never forms a chain.)
 std::optional<Registers> by_layout(const Registers& registers, std::uint8_t number, const Layout& layout,
                                    const MemoryReader& read) {
     if (!registers.has(number) || !registers.has(sp)) return {};
@@ -91,13 +91,13 @@ std::optional<Registers> by_layout(const Registers& registers, std::uint8_t numb
     const auto caller_fp = read(add(layout.saved_fp), 4);
     const auto return_to = read(add(layout.saved_lr), 4);
     if (!caller_fp || !return_to) return {};
-    // Outwards; the outermost function of a chain may have found a 0 in the register.
+    // Must point outwards. In the outermost function of a chain, the register can be 0.
     if (*caller_fp != 0 && (*caller_fp % 4 != 0 || *caller_fp < add(layout.caller_sp))) return {};
     if (!follows_call(*return_to, read)) return {};
 
     std::uint64_t caller_sp = add(layout.caller_sp);
     if (layout.saved_fp == apcs.saved_fp) {
-        const auto saved_sp = read(frame - 8, 4);  // higher by the register arguments of a variadic function
+        const auto saved_sp = read(frame - 8, 4);  // higher by a variadic function's register arguments
         if (!saved_sp || *saved_sp < caller_sp || *saved_sp > caller_sp + 16 || *saved_sp % 4 != 0) return {};
         caller_sp = *saved_sp;
     }
@@ -125,8 +125,8 @@ std::uint32_t word_at(std::span<const std::byte> code, std::size_t at) {
     return half_at(code, at) | half_at(code, at + 2) << 16;
 }
 
-// The number of the system call that the code at pc makes at once: "mov r7, #N; svc 0" of libc, the kernel or the vDSO,
-// in ARM or Thumb code, or "svc" alone with the number in `r7` already, or the old "svc 0x900000 + N". 0: none.
+// The number of the system call that the code at pc makes: "mov r7, #N; svc 0" of libc, the kernel or the vDSO, in ARM
+// or Thumb code; a lone "svc" with the number already in `r7`; or the old "svc 0x900000 + N". 0: none.
 std::uint32_t system_call(std::span<const std::byte> code, std::uint32_t r7) {
     const auto svc_at = [&](std::size_t at, std::uint32_t number) -> std::uint32_t {
         const std::uint32_t word = word_at(code, at);
@@ -140,7 +140,7 @@ std::uint32_t system_call(std::span<const std::byte> code, std::uint32_t r7) {
     return svc_at(0, r7);
 }
 
-// One instruction of a linker's stub, which uses ip and nothing else. Its size; 0: something else. `leaves`: the last.
+// The size of one instruction of a linker's stub, which uses only ip. 0: something else. `leaves`: it is the last.
 std::size_t stub_instruction(std::span<const std::byte> code, std::size_t at, bool& leaves) {
     const std::uint32_t word = word_at(code, at), half = half_at(code, at);
     leaves = word == 0xe12fff1c || word == 0xe51ff004 ||  // bx ip; ldr pc, [pc, #-4]
@@ -154,7 +154,7 @@ std::size_t stub_instruction(std::span<const std::byte> code, std::size_t at, bo
 }
 
 bool is_stub(std::span<const std::byte>, std::span<const std::byte> code) {
-    constexpr std::uint32_t bx_pc = 0x4778;  // of a Thumb caller; the stub follows in ARM code
+    constexpr std::uint32_t bx_pc = 0x4778;  // from a Thumb caller; the stub continues in ARM code
     std::size_t at = half_at(code, 0) == bx_pc ? 4 : 0;
     while (at < code.size()) {
         bool leaves = false;
@@ -165,7 +165,7 @@ bool is_stub(std::span<const std::byte>, std::span<const std::byte> code) {
     return false;
 }
 
-// Of the thread, not of the process: exit is system call 1.
+// System call 1 is exit, which ends the thread, not the process.
 bool ends_thread(std::span<const std::byte> code) {
     constexpr std::uint32_t exit_thread = 1;
     return system_call(code, 0) == exit_thread;
@@ -175,17 +175,17 @@ bool returns_from_signal(std::uint32_t number) { return number == sigreturn || n
 
 bool is_signal_return(std::span<const std::byte> code) { return returns_from_signal(system_call(code, 0)); }
 
-// Where in the frame at sp the registers r0 to r15 are.
+// Address of the saved registers r0 to r15 in the signal frame at `frame`.
 std::optional<std::uint64_t> saved_registers(std::uint64_t frame, bool with_siginfo, const MemoryReader& read) {
     constexpr std::uint64_t siginfo = 128, context = 20, first_register = 12;  // siginfo, ucontext, sigcontext
     const auto first = read(frame, 4);
     if (!first) return {};
     if (with_siginfo) {
-        // Before Linux 2.6.18 two pointers came first: to the siginfo behind them and to the ucontext.
+        // Before Linux 2.6.18, two pointers come first: to the siginfo, which follows them, and to the ucontext.
         const std::uint64_t info = *first == frame + 8 ? frame + 8 : frame;
         return info + siginfo + context + first_register;
     }
-    // Before Linux 2.6.18 the bare sigcontext; since then a ucontext with this mark in its flags.
+    // Before Linux 2.6.18, a bare sigcontext. Since then, a ucontext with this mark in its flags.
     constexpr std::uint64_t mark = 0x5ac3c35a;
     return *first == mark ? frame + context + first_register : frame + first_register;
 }

@@ -45,7 +45,7 @@ bool is_signal_return(std::span<const std::byte> code) {
     return starts_with(code, plain_return) || starts_with(code, rt_return);
 }
 
-// Where struct sigcontext_32 has what.
+// Offsets of registers in struct sigcontext_32.
 struct Place {
     std::uint8_t number, offset;
 };
@@ -64,8 +64,8 @@ constexpr std::array<Place, 9> sigcontext_places{{
 std::optional<Registers> by_signal_frame(const Registers& registers, std::span<const std::byte> code,
                                          const MemoryReader& read) {
     if (!is_signal_return(code) || !registers.has(esp)) return std::nullopt;
-    // The handler returned through the frame's first word; its first argument, the signal's number, is at sp. Behind it
-    // is the sigcontext, or with rt_sigreturn pointers to siginfo and ucontext (whose mcontext follows 20 bytes).
+    // The handler's return popped the frame's first word. sp points to its first argument, the signal number. The
+    // sigcontext follows, or with rt_sigreturn pointers to siginfo and ucontext (whose mcontext follows 20 bytes).
     std::uint64_t context = registers.get(esp) + 4;
     if (starts_with(code, rt_return)) {
         const auto ucontext = read(registers.get(esp) + 8, 4);
@@ -81,7 +81,7 @@ std::optional<Registers> by_signal_frame(const Registers& registers, std::span<c
     return interrupted;
 }
 
-// jmp *ADDRESS or jmp *N(%ebx), maybe behind endbr32: a PLT entry.
+// A PLT entry: jmp *ADDRESS or jmp *N(%ebx), possibly after endbr32.
 bool is_stub(std::span<const std::byte>, std::span<const std::byte> code) {
     constexpr std::array<unsigned char, 4> endbr32{0xf3, 0x0f, 0x1e, 0xfb};
     constexpr std::array<unsigned char, 2> jump{0xff, 0x25}, jump_by_ebx{0xff, 0xa3};
@@ -89,7 +89,7 @@ bool is_stub(std::span<const std::byte>, std::span<const std::byte> code) {
     return starts_with(code, jump) || starts_with(code, jump_by_ebx);
 }
 
-// musl: mov %eax, %ebx; xor %eax, %eax; inc %eax; int $128. exit, of the thread, is system call 1.
+// musl: mov %eax, %ebx; xor %eax, %eax; inc %eax; int $128. System call 1 is exit, which ends the thread.
 bool ends_thread(std::span<const std::byte> code) {
     constexpr std::array<unsigned char, 7> exit_thread{0x89, 0xc3, 0x31, 0xc0, 0x40, 0xcd, 0x80};
     return starts_with(code, exit_thread);

@@ -47,8 +47,8 @@ bool is_signal_return(std::span<const std::byte> code) {
     return starts_with(code, return_by_rax) || starts_with(code, return_by_eax);
 }
 
-// The handler returned to the code through the first word of struct rt_sigframe, so sp is at its ucontext, whose
-// sigcontext (behind flags, link and stack_t: 40 bytes) holds the registers in this order.
+// The handler's return popped the first word of struct rt_sigframe, so sp points to its ucontext. The sigcontext there
+// (after flags, link and stack_t: 40 bytes) has the registers in this order.
 constexpr std::array<std::uint8_t, 17> sigcontext_order{8, 9,   10,  11, 12, 13, 14,  15, 5,
                                                         4, rbp, rbx, 1,  0,  2,  rsp, rip};
 
@@ -68,7 +68,7 @@ std::optional<Registers> by_signal_frame(const Registers& registers, std::span<c
 
 constexpr std::array<unsigned char, 4> endbr64{0xf3, 0x0f, 0x1e, 0xfa};
 
-// jmp *N(%rip), maybe behind endbr64 and with a bnd prefix: a PLT entry, or a tail call.
+// A PLT entry or a tail call: jmp *N(%rip), possibly after endbr64 and with a bnd prefix.
 bool is_stub(std::span<const std::byte>, std::span<const std::byte> code) {
     constexpr std::array<unsigned char, 2> jump{0xff, 0x25};
     constexpr std::array<unsigned char, 3> bound_jump{0xf2, 0xff, 0x25};
@@ -76,20 +76,20 @@ bool is_stub(std::span<const std::byte>, std::span<const std::byte> code) {
     return starts_with(code, jump) || starts_with(code, bound_jump);
 }
 
-// musl: mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall. exit, of the thread, is system call 60. (glibc's clone has
-// a table that says so.)
+// musl: mov %eax, %edi; xor %eax, %eax; mov $60, %al; syscall. System call 60 is exit, which ends the thread. (glibc's
+// clone has a table that marks it as outermost.)
 bool ends_thread(std::span<const std::byte> code) {
     constexpr std::array<unsigned char, 8> exit_thread{0x89, 0xc7, 0x31, 0xc0, 0xb0, 60, 0x0f, 0x05};
     return starts_with(code, exit_thread);
 }
 
-// CPython's perf trampolines without the endbr64 that some begin with. Between the first and the last instruction, sp is
-// 16 bytes below the CFA.
+// CPython's perf trampolines, without the endbr64 that some start with. Between the first and the last instruction, sp
+// is 16 bytes below the CFA.
 struct Trampoline {
     std::span<const unsigned char> code;
-    std::array<std::uint8_t, 5> instructions;  // offsets, unused ones repeat the last
+    std::array<std::uint8_t, 5> instructions;  // offsets; unused ones repeat the last
     std::uint8_t after_call, last;
-    std::uint8_t frame_pointer_set;  // from this offset on; 0: never
+    std::uint8_t frame_pointer_set;  // set from this offset on; 0: never
 };
 constexpr std::array<unsigned char, 11> by_sub{0x48, 0x83, 0xec, 8,         // sub $8, %rsp
                                                0xff, 0xd1,                  // call *%rcx

@@ -19,7 +19,7 @@ CodeEffect pop_of(std::uint32_t mask) {
     return {.kind = Kind::pop, .mask = mask, .bytes = 4 * std::popcount(mask)};
 }
 
-// vpush and vpop, whose halves are the same in both states.
+// vpush and vpop. Their halfwords are the same in ARM and Thumb code.
 std::optional<CodeEffect> vfp_effect(std::uint32_t first, std::uint32_t second) {
     if ((second & 0x0e00) != 0x0a00) return {};
     const std::int64_t bytes = std::int64_t{second & 0xff} * 4;
@@ -33,7 +33,7 @@ std::int64_t sign_extended(std::uint32_t value, unsigned bits) {
     return std::int64_t{value ^ sign} - std::int64_t{sign};
 }
 
-// Data processing with a constant: 8 bits, rotated. Those that have sp on either side.
+// add and sub of a constant (8 bits, rotated), except into pc.
 std::optional<CodeEffect> arm_constant_effect(std::uint32_t word) {
     const std::uint32_t operation = word >> 20;
     constexpr std::uint32_t add = 0xe28, subtract = 0xe24;
@@ -48,7 +48,7 @@ std::optional<CodeEffect> arm_constant_effect(std::uint32_t word) {
     return CodeEffect{.kind = from == to ? Kind::add_to : Kind::none, .reg = to, .bytes = bytes};
 }
 
-// The constant of a 32-bit Thumb instruction's modified form; -1 for forms that no stack size has.
+// The modified constant of a 32-bit Thumb instruction. -1 for forms that no stack size has.
 std::int64_t thumb_constant(std::uint32_t first, std::uint32_t second) {
     const std::uint32_t rotation = (first >> 10 & 1) << 4 | (second >> 12 & 7) << 1 | (second >> 7 & 1);
     if (rotation < 2) return second & 0xff;
@@ -56,7 +56,7 @@ std::int64_t thumb_constant(std::uint32_t first, std::uint32_t second) {
     return std::rotr(0x80 | (second & 0x7f), static_cast<int>(rotation));
 }
 
-// add, sub, addw and subw of a constant, with sp on either side.
+// add, sub, addw and subw of a constant.
 std::optional<CodeEffect> thumb_constant_effect(std::uint32_t first, std::uint32_t second) {
     const std::uint32_t operation = first & 0xfbf0;
     constexpr std::uint32_t add = 0xf100, add_plain = 0xf200, subtract = 0xf1a0, subtract_plain = 0xf2a0;
@@ -96,7 +96,7 @@ CodeEffect thumb_long_effect(std::uint32_t first, std::uint32_t second) {
             return {.kind = Kind::branch, .bytes = 4 + sign_extended(near, 21)};
         }
         if ((second & 0x4000) != 0) return {.kind = Kind::call};
-        // Hints and barriers, and what moves status registers.
+        // Hints, barriers, and moves of status registers.
         if (first == 0xf3af || first == 0xf3bf || first == 0xf3ef || (first & 0xffe0) == 0xf380)
             return {.kind = Kind::none};
         if ((second & 0x1000) == 0) return {};
@@ -105,15 +105,15 @@ CodeEffect thumb_long_effect(std::uint32_t first, std::uint32_t second) {
         return {.kind = Kind::jump, .bytes = 4 + sign_extended(offset, 25)};
     }
     if (const auto effect = thumb_constant_effect(first, second)) return *effect;
-    // Of the rest, whatever may write sp or pc: data processing and loads have their target in one of two places; loads
-    // and stores of several registers, and with write-back, have sp as their base.
+    // From here on, detect instructions that may write sp or pc. Data processing and loads have their target in one of
+    // two places. Loads and stores of several registers or with write-back may have sp as their base.
     const bool based_on_sp = (first & 0xf) == sp;
     const bool multiple = (first & 0xfe00) == 0xe800;
     const bool writes_back = (first & 0xfe00) == 0xf800 && (second & 0x0900) == 0x0900;
     const auto target = static_cast<std::uint8_t>(second >> 8 & 0xf);
     const bool processes = (first & 0xf800) == 0xf000 || (first & 0xfe00) == 0xea00 || (first & 0xff00) == 0xfa00;
     const bool table_branch = (first & 0xfff0) == 0xe8d0 && (second & 0xffe0) == 0xf000;
-    if (first == 0xf8dc && second == 0xf000) return {.kind = Kind::indirect};  // ldr pc, [ip], of a stub
+    if (first == 0xf8dc && second == 0xf000) return {.kind = Kind::indirect};  // ldr.w pc, [ip] of a stub
     const bool loads_pc = (first & 0xfe10) == 0xf810 && reg == pc && (first & 0x0060) == 0x0040;
     if (table_branch || loads_pc) return {};
     if (processes && target == sp) return {.kind = Kind::compute_sp};
@@ -175,7 +175,7 @@ CodeEffect arm_effect(std::uint32_t word) {
                 return {.kind = Kind::branch, .bytes = effect.bytes};
             case Kind::returns:
                 return {.kind = Kind::branch};
-            case Kind::pop:  // to return maybe
+            case Kind::pop:  // a conditional return
                 return (effect.mask >> pc & 1) != 0 ? effect : CodeEffect{};
             case Kind::none:
             case Kind::call:
@@ -202,7 +202,7 @@ CodeEffect arm_effect(std::uint32_t word) {
     if (word == 0xe12fff1e) return {.kind = Kind::returns};
     if ((word & 0xfffffff0) == 0xe12fff10) return {.kind = Kind::indirect};                        // bx
     if ((word & 0xfffffff0) == 0xe12fff30 || word >> 24 == 0xeb) return {.kind = Kind::call};      // blx, bl
-    if (word == 0xe51ff004 || (word & 0xffdff000) == 0xe59cf000) return {.kind = Kind::indirect};  // of a stub
+    if (word == 0xe51ff004 || (word & 0xffdff000) == 0xe59cf000) return {.kind = Kind::indirect};  // stubs
     if (word >> 24 == 0xef || (word & 0x0fffff00) == 0x0320f000) return {.kind = Kind::none};      // svc, nop
     if (word >> 24 == 0xea) return {.kind = Kind::jump, .bytes = 8 + 4 * sign_extended(word & 0xffffff, 24)};
     if (const auto effect = vfp_effect(word >> 16, word & 0xffff)) return *effect;
@@ -210,7 +210,7 @@ CodeEffect arm_effect(std::uint32_t word) {
     const std::uint32_t group = word >> 25 & 7;
     constexpr std::uint32_t several_registers = 4, branch = 5;
     const bool branches = group == branch;
-    const bool based_on_sp = (word >> 16 & 0xf) == sp && (word >> 21 & 1) != 0;  // with write-back, in loads and stores
+    const bool based_on_sp = (word >> 16 & 0xf) == sp && (word >> 21 & 1) != 0;  // with write-back, in loads, stores
     if (group < 2 && reg == sp) return {.kind = Kind::compute_sp};
     if (group == several_registers) {
         const bool loads = (word >> 20 & 1) != 0;

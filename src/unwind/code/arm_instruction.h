@@ -1,5 +1,5 @@
-// What ARM and Thumb instructions do to the stack pointer, and where they go: those that compilers use. Source:
-// Arm Architecture Reference Manual (ARMv7-A), chapters A5, A6 and A8.
+// Decodes the effect of ARM and Thumb instructions on the stack pointer and on control flow. Covers the instructions
+// that compilers emit. Source: Arm Architecture Reference Manual (ARMv7-A), chapters A5, A6 and A8.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace flamewire::unwind {
 
 CodeEffect arm_effect(std::uint32_t word);
-// By its halfwords; the second is of the next instruction when the first is a whole one.
+// Takes two halfwords. If the first is a 16-bit instruction, the second belongs to the next one.
 CodeEffect thumb_effect(std::uint32_t first, std::uint32_t second);
 
 }  // namespace flamewire::unwind

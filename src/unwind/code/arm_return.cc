@@ -17,12 +17,12 @@ constexpr CodeConvention arm_convention{
     .alignment = 2,
     .preserved = 0x0ff0,                      // r4 to r11
     .lost_by_call = 0x100f | 1u << 14,        // r0 to r3, r12, lr
-    .known_when_stopped = 0x0ff0 | 3u << 13,  // those that a function saves, sp and lr
+    .known_when_stopped = 0x0ff0 | 3u << 13,  // callee-saved registers, sp and lr
     .frame_pointers = 1u << 7 | 1u << 11,
     .most_instructions = 600,
 };
 
-// Of the code at hand.
+// Reads the code that is followed.
 class Code final : public CodeView {
 public:
     Code(const CodeReader& read, std::uint64_t address)
@@ -39,11 +39,10 @@ public:
     [[nodiscard]] std::uint8_t alignment() const { return thumb_ ? 2 : 4; }
 
 private:
-    // ARM instructions have a condition in their highest four bits: "always", nearly everywhere, and most are no branches
-    // and no transfers of several registers, which are told by the bit below. In Thumb code that is a short branch, but
-    // "always" with the bit is the half of many long instructions. What has other conditions has them in a row, and none
-    // of what calls, begins and ends functions in Thumb code. In front may be another function, in the other state;
-    // behind, constants.
+    // The top four bits of an ARM instruction are its condition, nearly always "always". The bit below is set only in
+    // branches and multi-register transfers. In Thumb code, "always" without that bit is a short branch, and with it
+    // half of many long instructions. Other conditions of ARM code come in runs, without Thumb's calls, prologues and
+    // epilogues. The code before may be a function in the other state, and constants may follow.
     [[nodiscard]] bool looks_like_arm(std::uint64_t address) const {
         constexpr unsigned sure_behind = 9, sure_before = 10, likely = 10;
         const Conditions behind = conditions(address), before = conditions(address - 4 * words);
@@ -54,7 +53,7 @@ private:
     static constexpr unsigned words = 16, near = 8;
     struct Conditions {
         unsigned always_near = 0;  // of the `near` words next to the address: 2 for each without the bit, 1 with it
-        unsigned repeat = 0;       // words with "always" and without the bit, or with the condition of the one before
+        unsigned repeat = 0;       // words with "always" and without the bit, or with the previous word's condition
         bool like_thumb = false;
     };
     [[nodiscard]] Conditions conditions(std::uint64_t from) const {
@@ -63,7 +62,7 @@ private:
         std::uint32_t last = ~std::uint32_t{0}, last_half = 0;
         for (unsigned i = 0; i < words; ++i) {
             const std::uint32_t code = word(from + 4 * i).value_or(0);
-            if (code == 0) continue;  // between functions, or not there
+            if (code == 0) continue;  // between functions, or not readable
             const bool is_near = from == middle_ ? i < near : i >= words - near;
             if (code >> 28 == always && is_near) found.always_near += code >> 27 == always_without ? 2 : 1;
             if (code >> 27 == always_without || code >> 28 == last) ++found.repeat;
@@ -78,8 +77,8 @@ private:
         return found;
     }
 
-    // At a multiple of 4. A look at the file costs much more than an instruction, so what lies around is read with it; next
-    // to the end of what is there, only the word itself.
+    // `at` is a multiple of 4. Reading the file costs much more than decoding, so a block is read around it. Near the
+    // end of the readable range, only the word itself is read.
     [[nodiscard]] std::optional<std::uint32_t> word(std::uint64_t at) const {
         if (at - block_start_ >= block_size_) {
             block_start_ = at & ~std::uint64_t{block_.size() - 1};
@@ -99,7 +98,7 @@ private:
 
     const CodeReader& read_;
     std::uint64_t middle_;
-    mutable std::array<std::byte, 256> block_;  // of it, `block_size_` bytes hold what is at `block_start_`
+    mutable std::array<std::byte, 256> block_;  // the first `block_size_` bytes are those at `block_start_`
     mutable std::uint64_t block_start_ = 0;
     mutable std::size_t block_size_ = 0;
     bool thumb_;

@@ -1,5 +1,5 @@
-// 32-bit ARM code without unwind tables (C code without -funwind-tables; four fifths of Debian's libc): its frames are
-// found by following the code (follow_code.h). Source of the encodings: arm_instruction.h.
+// Finds frames in 32-bit ARM code without unwind tables (C code without -funwind-tables; four fifths of Debian's libc)
+// by following the code (follow_code.h). Source of the encodings: arm_instruction.h.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace flamewire::unwind {
 
-// row_by_following() of the code that `read` reads, in blocks. ARM and Thumb code differ in their bit patterns.
+// row_by_following() on the code that `read` reads, in blocks. The bit patterns decide between ARM and Thumb code.
 std::optional<FrameRow> row_by_arm_code(const CodeReader& read, std::uint64_t pc, bool return_address);
 
 }  // namespace flamewire::unwind

@@ -1,4 +1,4 @@
-// What one instruction does to the stack pointer and to the registers that a function saves, and where it goes.
+// The effect of one instruction on the stack pointer, on callee-saved registers and on control flow.
 #pragma once
 
 #include <cstdint>
@@ -7,24 +7,24 @@ namespace flamewire::unwind {
 
 struct CodeEffect {
     enum class Kind : std::uint8_t {
-        none,        // nothing to the stack, and the next instruction follows
-        push,        // sp -= bytes; the registers in `mask` lie there, the lowest at sp
-        pop,         // the registers in `mask` lie at sp, the lowest first; sp += bytes; with pc among them it returns
+        none,        // does not touch the stack; the next instruction follows
+        push,        // sp -= bytes; the registers in `mask` are stored there, the lowest at sp
+        pop,         // loads the registers in `mask` from sp, lowest first; sp += bytes; returns if pc is in `mask`
         add,         // sp += bytes
         copy_to,     // reg = sp + bytes
         copy_from,   // sp = reg + bytes
         add_to,      // reg += bytes
-        compute_sp,  // sp = something that is known at run time
-        forget,      // reg = the same
+        compute_sp,  // sp = a value that is only known at run time
+        forget,      // reg = a value that is only known at run time
         load,        // reg = the word at base + bytes
         store,       // the word at base + bytes = reg
-        leave,       // sp = reg, then as pop
-        returns,     // through the link register
+        leave,       // sp = reg, then like pop
+        returns,     // returns through the link register
         jump,        // to this instruction's address + bytes
-        branch,      // there maybe; with 0 bytes: a conditional return, or what follows is conditional
-        call,        // which returns, as a rule
-        indirect,    // to the address in a register or in memory: tail calls, linkers' trampolines, switches
-        other,       // may change sp in another way, or go elsewhere
+        branch,      // may jump there; with 0 bytes: a conditional return, or the next instructions are conditional
+        call,        // assumed to return
+        indirect,    // jumps to the address in a register or in memory: tail calls, linker stubs, switches
+        other,       // may change sp in another way, or jump elsewhere
     };
     Kind kind = Kind::other;
     std::uint8_t reg = 0, base = 0;

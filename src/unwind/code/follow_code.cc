@@ -13,19 +13,19 @@ namespace {
 
 using Kind = CodeEffect::Kind;
 
-// Including pc, on any architecture.
+// Includes pc, on any architecture.
 constexpr std::uint8_t most_registers = 17;
-// Ways that wait to be followed, words pushed on the way, and how far code may lie.
+// Limits: paths that wait to be followed, words stored on one path, and the distance from the start in bytes.
 constexpr std::size_t most_ways = 24, most_stores = 32;
 constexpr std::uint64_t furthest = 32 * 1024;
 
 constexpr bool has(std::uint32_t mask, std::uint8_t number) { return (mask >> number & 1) != 0; }
 
-// What a register or a word holds.
+// The symbolic value of a register or a word of memory.
 struct Value {
     enum class Kind : std::uint8_t { unknown, address, stored };  // base + add; the word at base + add
     Kind kind = Kind::unknown;
-    std::uint8_t reg = 0;  // base: this register at the start; when `indirect`, the word at register + at
+    std::uint8_t reg = 0;  // base: this register at the start; if `indirect`, the word at register + at
     bool indirect = false;
     std::int64_t at = 0;
     std::int64_t add = 0;
@@ -34,7 +34,7 @@ struct Value {
     [[nodiscard]] bool same_base(const Value& other) const {
         return reg == other.reg && indirect == other.indirect && at == other.at;
     }
-    // The same as an address, where that can be said: words of the stack hold stack pointers.
+    // Converts to an address if possible: only words of the stack are taken for stack pointers.
     [[nodiscard]] Value as_address(const CodeConvention& convention) const {
         if (kind == Kind::address) return *this;
         const bool of_stack = reg == convention.sp || has(convention.frame_pointers, reg);
@@ -50,13 +50,13 @@ struct Store {
     Value what;
 };
 
-// The state on one way, before the instruction at `at`.
+// The state on one path, before the instruction at `at`.
 struct Way {
     std::uint64_t at = 0;
     std::array<Value, most_registers> registers{};
     std::vector<Store> stores{};
-    bool called = false;   // another function
-    bool guessed = false;  // that it comes here
+    bool called = false;   // a function was called on this path
+    bool guessed = false;  // it is a guess that this path is taken
 
     Way() = default;
     Way(const CodeConvention& convention, std::uint64_t start, bool return_address)
@@ -83,7 +83,7 @@ bool pushes_link(const CodeConvention& convention, const CodeEffect& effect) {
 
 enum class Fate : std::uint8_t { goes_on, returns, may_have_returned, ends };
 
-// The registers of the caller after a return, or a jump to a function that returns to the same caller.
+// Sets the caller's registers after a return, or after a jump to a function that returns to the same caller.
 void return_to_caller(const CodeConvention& convention, Way& way) {
     auto& registers = way.registers;
     if (convention.link != no_register) {
@@ -95,8 +95,8 @@ void return_to_caller(const CodeConvention& convention, Way& way) {
     registers[convention.sp].add += convention.word_size;
 }
 
-// Runs one instruction. `returns`: `way` has the caller's registers, pc among them. `may_have_returned`: the target is
-// unknown, as of a tail call, whose function returns to the same caller.
+// Executes one instruction. `returns`: `way` has the caller's registers, including pc. `may_have_returned`: the target
+// is unknown, for example a tail call to a function that returns to the same caller.
 Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
     auto& registers = way.registers;
     Value& stack = registers[convention.sp];
@@ -111,8 +111,8 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
             way.called = true;
             return Fate::goes_on;
         case Kind::push: {
-            // Only a prologue pushes the link register. Behind a call, the call did not return, and another function
-            // begins here.
+            // Only a prologue pushes the link register. If a call came before, that call does not return, and another
+            // function starts here.
             if (pushes_link(convention, effect) && registers[convention.link].kind == Value::Kind::unknown)
                 return Fate::ends;
             stack.add -= effect.bytes;
@@ -149,7 +149,7 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
                 registers[effect.reg] = {};
             return Fate::goes_on;
         case Kind::copy_to:
-            // The same without a link register: only a prologue sets the frame pointer.
+            // As above, without a link register: only a prologue sets the frame pointer.
             if (convention.link == no_register && way.called && has(convention.frame_pointers, effect.reg))
                 return Fate::ends;
             registers[effect.reg] = stack;
@@ -159,7 +159,7 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
             stack = registers[effect.reg].as_address(convention);
             stack.add += effect.bytes;
             return Fate::goes_on;
-        case Kind::compute_sp:  // until the frame pointer brings it back
+        case Kind::compute_sp:  // until it is restored from the frame pointer
             stack = {};
             return Fate::goes_on;
         case Kind::forget:
@@ -172,7 +172,7 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
             if (effect.kind == Kind::load)
                 registers[effect.reg] =
                     effect.reg == convention.sp ? way.load(where).as_address(convention) : way.load(where);
-            // Of many stores the first ones matter: a function saves registers before it spills others.
+            // Keep the first stores: a function saves registers before it spills others.
             else if (where.kind == Value::Kind::address && way.stores.size() < most_stores)
                 way.stores.push_back({where, registers[effect.reg]});
             return Fate::goes_on;
@@ -195,7 +195,7 @@ void set_cfa(const Value& cfa, FrameRow& row) {
         row.cfa_offset = cfa.add;
         return;
     }
-    constexpr std::uint8_t deref = 0x06, plus_uconst = 0x23, breg0 = 0x70;  // DW_OP_…
+    constexpr std::uint8_t deref = 0x06, plus_uconst = 0x23, breg0 = 0x70;  // DWARF operations DW_OP_*
     std::string& bytes = row.expressions;
     bytes = {static_cast<char>(breg0 + cfa.reg), 0, plus_uconst};
     append_varint(bytes, static_cast<std::uint64_t>(cfa.at));
@@ -215,7 +215,7 @@ std::optional<FrameRow> row_of(const CodeConvention& convention, const Way& way,
     set_cfa(cfa, row);
     row.return_column = convention.return_column;
     const auto rule_of = [&](const Value& value) -> RegisterRule {
-        // A load relative to another register than the CFA cannot be said in a row.
+        // A row cannot express a load relative to a register other than the CFA's.
         if (value.kind != Value::Kind::stored || !value.same_base(cfa)) return {.kind = RegisterRule::Kind::undefined};
         return {.kind = RegisterRule::Kind::at_cfa, .offset = value.add - cfa.add};
     };
@@ -223,10 +223,10 @@ std::optional<FrameRow> row_of(const CodeConvention& convention, const Way& way,
     if (!by_link) {
         RegisterRule& rule = row.registers[convention.return_column];
         rule = rule_of(registers[convention.pc]);
-        // Below the caller's frame, or it was no return.
+        // The return address must lie below the caller's frame. Otherwise this was not a return.
         if (rule.kind != RegisterRule::Kind::at_cfa || rule.offset >= 0) return {};
     }
-    // It would return with more on the stack than it came with.
+    // The function would return with more on the stack than at its entry.
     if (cfa.reg == convention.sp && !cfa.indirect && cfa.add < (by_link ? 0 : convention.word_size)) return {};
     for (std::uint8_t number = 0; number < most_registers; ++number)
         if (has(convention.preserved, number) && registers[number] != initial(number))
@@ -234,19 +234,19 @@ std::optional<FrameRow> row_of(const CodeConvention& convention, const Way& way,
     return row;
 }
 
-// All ways from one address on, the one that does not jump first.
+// All paths from one address. The one without the jump is followed first.
 class Ways {
 public:
-    // `goal`: an address where a way ends.
+    // `goal`: paths also end at this address.
     Ways(const CodeView& code, const CodeConvention& convention, Way start, std::optional<std::uint64_t> goal = {})
         : code_(code), convention_(convention), middle_(start.at), goal_(goal), left_(convention.most_instructions) {
         ways_.push_back(std::move(start));
     }
 
     enum class End : std::uint8_t { none, returns, returns_if_guessed, may_have_returned, goal };
-    // Whether the link register was pushed on any way, as it was at the start: the function's frame was still to be made there.
+    // Whether any path pushed the initial link register: the function had not set up its frame at the start.
     [[nodiscard]] bool pushed_link() const { return pushed_link_; }
-    // Follows ways until one ends in another way than `none`, and returns it in `way`.
+    // Follows paths until one ends with another result than `none`, and returns that path in `way`.
     End next(Way& way) {
         while (!ways_.empty()) {
             way = std::move(ways_.back());
@@ -258,7 +258,7 @@ public:
 
 private:
     [[nodiscard]] bool is_near(std::uint64_t at) const { return at - middle_ + furthest < 2 * furthest; }
-    // Whether the address was not on any way yet.
+    // Whether no path has visited this address yet.
     bool enter(std::uint64_t at) {
         const auto from = static_cast<std::size_t>(at - middle_ + furthest);
         const std::uint64_t bit = std::uint64_t{1} << (from % 64);
@@ -268,8 +268,8 @@ private:
         return first;
     }
 
-    // A jump to the address in a register is a tail call, a switch or the end of a loop. In each case the stack is as deep
-    // as the code behind it expects: another function, or another part of this one. Followed last.
+    // An indirect jump is a tail call, a switch or the end of a loop. In each case the code after it expects the same
+    // stack depth: it is another function, or another part of this one. Such guesses are followed last.
     void guess_behind(const Way& way, std::uint8_t size) {
         if (ways_.size() >= most_ways) return;
         ways_.insert(ways_.begin(), way);
@@ -315,7 +315,7 @@ private:
     std::array<std::uint64_t, 2 * furthest / 64> seen_{};
 };
 
-// Prefers the first way that returns for certain to one that may have returned.
+// Prefers the first path that certainly returns over one that may have returned.
 std::optional<FrameRow> row_to_return(const CodeView& code, const CodeConvention& convention, std::uint64_t address,
                                       bool return_address) {
     Ways ways(code, convention, Way(convention, address, return_address));
@@ -329,7 +329,7 @@ std::optional<FrameRow> row_to_return(const CodeView& code, const CodeConvention
         if (row && end != Ways::End::may_have_returned) return row;
         if (!likely) likely = row;
     }
-    // The function never returns, but its prologue lies ahead.
+    // The function never returns, but its prologue is still ahead.
     if (!likely && ways.pushed_link()) {
         likely.emplace();
         likely->start = address;
@@ -340,7 +340,7 @@ std::optional<FrameRow> row_to_return(const CodeView& code, const CodeConvention
     return likely;
 }
 
-// The row at `address`, where a way from the function's first push ended.
+// The row at `address`, where a path from the function's first push ended.
 std::optional<FrameRow> row_behind(const CodeConvention& convention, const Way& way, std::uint64_t address) {
     FrameRow row;
     row.start = address;
@@ -371,8 +371,8 @@ std::optional<FrameRow> row_behind(const CodeConvention& convention, const Way& 
     return row;
 }
 
-// Functions that do not return, loops for ever among them, still keep the link register as a rule: from the last push of
-// it in front.
+// Functions that do not return, for example endless loops, usually still save the link register. Starts from the last
+// push of it before `address`.
 std::optional<FrameRow> row_from_start(const CodeView& code, const CodeConvention& convention, std::uint64_t address) {
     constexpr std::uint64_t longest = 2048;
     for (std::uint64_t back = convention.alignment; back <= longest && back <= address; back += convention.alignment) {
@@ -395,7 +395,7 @@ std::optional<FrameRow> row_from_start(const CodeView& code, const CodeConventio
 std::optional<FrameRow> row_by_following(const CodeView& code, const CodeConvention& convention, std::uint64_t address,
                                          bool return_address) {
     if (auto row = row_to_return(code, convention, address, return_address)) return row;
-    if (convention.link == no_register) return std::nullopt;  // nothing marks where a function begins
+    if (convention.link == no_register) return std::nullopt;  // nothing marks the start of a function
     return row_from_start(code, convention, address);
 }
 

@@ -13,7 +13,7 @@ using Kind = CodeEffect::Kind;
 constexpr std::uint8_t rbp = 6, rsp = 7, rip = 16;
 constexpr std::int64_t word = 8;
 
-// By the number in an instruction.
+// DWARF number by instruction encoding.
 constexpr std::array<std::uint8_t, 16> dwarf_number{0, 2, 1, 3, rsp, rbp, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
 
 struct Range {
@@ -35,7 +35,7 @@ private:
     std::array<std::uint32_t, 8> words_{};
 };
 
-// Opcodes of one byte. Below 0x40, arithmetic has the same six forms in each row of eight.
+// One-byte opcodes. Below 0x40, arithmetic has the same six forms in each row of eight.
 constexpr std::uint8_t end_of_arithmetic = 0x40;
 constexpr Opcodes invalid{{0x06, 0x07}, {0x0e, 0x0e}, {0x16, 0x17}, {0x1e, 0x1f}, {0x27, 0x27},
                           {0x2f, 0x2f}, {0x37, 0x37}, {0x3f, 0x3f}, {0x60, 0x62}, {0x82, 0x82},
@@ -46,7 +46,7 @@ constexpr Opcodes with_imm8{{0x6a, 0x6b}, {0x70, 0x80}, {0x83, 0x83}, {0xa8, 0xa
                             {0xc0, 0xc1}, {0xc6, 0xc6}, {0xcd, 0xcd}, {0xe0, 0xe7}, {0xeb, 0xeb}};
 constexpr Opcodes with_imm32{{0x68, 0x69}, {0x81, 0x81}, {0xa9, 0xa9}, {0xc7, 0xc7}};  // 16 bits with prefix 66
 
-// Opcodes behind 0F.
+// Opcodes after 0F.
 constexpr Opcodes invalid_0f{{0x04, 0x04}, {0x0a, 0x0a}, {0x0c, 0x0c}, {0x24, 0x27},
                              {0x36, 0x36}, {0x39, 0x39}, {0x3b, 0x3f}, {0xa6, 0xa7}};
 constexpr Opcodes without_modrm_0f{{0x05, 0x09}, {0x0b, 0x0b}, {0x0e, 0x0e}, {0x30, 0x37}, {0x77, 0x77},
@@ -70,10 +70,10 @@ public:
     }
 
 private:
-    // What ModRM and SIB name: `reg`, and another register or memory.
+    // The operands in ModRM and SIB: `reg`, and another register or memory.
     struct Operands {
-        std::uint8_t reg = 0;      // as DWARF numbers it
-        std::uint8_t group = 0;    // the same bits where they belong to the opcode
+        std::uint8_t reg = 0;      // its DWARF number
+        std::uint8_t group = 0;    // the same bits as an opcode extension
         bool is_register = false;  // `base` itself, not memory
         bool is_plain = false;     // memory at `base` + `offset`
         std::uint8_t base = 0;
@@ -102,7 +102,7 @@ private:
     [[nodiscard]] static std::uint8_t number_of(unsigned low_bits, bool extended) {
         return dwarf_number[low_bits | (extended ? 8u : 0u)];
     }
-    // Of an opcode that names a register in its lowest three bits.
+    // The register in the lowest three bits of an opcode.
     [[nodiscard]] std::uint8_t register_of(std::uint8_t opcode) const {
         return number_of(opcode & 7u, (rex_ & 1) != 0);
     }
@@ -156,14 +156,14 @@ private:
             found.base = number_of(sib & 7u, (rex_ & 1) != 0);
             found.is_plain = has_base && !has_index && !address32_;
         } else {
-            has_base = low != 5 || mod != 0;  // else relative to the next instruction
+            has_base = low != 5 || mod != 0;  // otherwise relative to the next instruction
             found.is_plain = has_base && !address32_;
         }
         found.offset = signed_number(mod == 1 ? 1 : mod == 2 || !has_base ? 4 : 0);
         return found;
     }
 
-    // VEX, EVEX and XOP: instructions on vectors, and a few that leave the stack alone, too.
+    // VEX, EVEX and XOP prefixes: vector instructions, and a few others that do not touch the stack.
     bool is_vector(std::uint8_t opcode) const {
         if (opcode == 0xc4 || opcode == 0xc5 || opcode == 0x62) return true;
         return opcode == 0x8f && at_ < code_.size() && (std::to_integer<unsigned>(code_[at_]) & 0x1f) >= 8;
@@ -227,7 +227,7 @@ private:
         if (reg == rsp) return {.kind = Kind::compute_sp};
         return {.kind = Kind::forget, .reg = reg};
     }
-    // to = from + bytes, of 64 bits.
+    // to = from + bytes, 64-bit.
     [[nodiscard]] static CodeEffect moved(std::uint8_t to, std::uint8_t from, std::int64_t bytes) {
         if (to == rsp && from == rsp) return {.kind = Kind::add, .bytes = bytes};
         if (from == rsp) return {.kind = Kind::copy_to, .reg = to, .bytes = bytes};
@@ -236,7 +236,7 @@ private:
         return overwritten(to);
     }
 
-    // add, or, adc, sbb, and, sub, xor of a constant; cmp.
+    // add, or, adc, sbb, and, sub, xor, cmp with a constant.
     [[nodiscard]] CodeEffect constant_arithmetic(const Operands& on, std::int64_t constant) const {
         constexpr std::uint8_t add = 0, subtract = 5, compare = 7;
         if (!on.is_register || on.group == compare) return {.kind = Kind::none};
@@ -293,7 +293,7 @@ private:
             case 0x81:
             case 0x83:
                 return constant_arithmetic(on, constant);
-            case 0x87:  // xchg, where a lock or the like is in memory
+            case 0x87:  // xchg; with memory it is a lock or similar
                 if (on.is_register && on.base == rsp) return {};
                 return overwritten(on.reg);
             case 0x89:
@@ -383,8 +383,8 @@ private:
     std::span<const std::byte> code_;
     std::size_t at_ = 0;
     bool valid_ = true;
-    bool short_ = false;      // operands of 16 bits
-    bool address32_ = false;  // addresses of 32 bits
+    bool short_ = false;      // 16-bit operands
+    bool address32_ = false;  // 32-bit addresses
     bool f2_ = false;
     std::uint8_t rex_ = 0;
 };

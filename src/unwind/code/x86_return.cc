@@ -25,13 +25,13 @@ constexpr CodeConvention x86_64_convention{
     .most_instructions = 3000,  // loops of vector code are often unrolled
 };
 
-// Reads ahead, as a look at the file costs much more than an instruction.
+// Reads blocks, because reading the file costs much more than decoding an instruction.
 class Code final : public CodeView {
 public:
     explicit Code(const CodeReader& read) : read_(read) {}
 
     [[nodiscard]] std::optional<CodeEffect> effect_at(std::uint64_t at) const override {
-        // Addresses wrap: a jump from the begin of the address space leads to its end.
+        // Addresses wrap: a jump below the start of the address space leads to its end.
         const std::uint64_t skipped = at - start_;
         if (skipped > size_ || size_ - skipped < longest_x86_instruction) fill(at);
         return x86_64_effect(std::span(block_)
@@ -40,7 +40,7 @@ public:
     }
 
 private:
-    // From `at` on; next to the end of the code, as much as there is.
+    // Reads a block at `at`. Near the end of the code, reads as much as possible.
     void fill(std::uint64_t at) const {
         start_ = at;
         size_ = block_.size();
@@ -89,7 +89,7 @@ std::optional<FrameRow> row_by_x86_64_code(const CodeReader& read, std::uint64_t
 }
 
 bool follows_x86_64_call(std::uint64_t address, const MemoryReader& read) {
-    // call rel32; call *%reg; then those with longer operands.
+    // call rel32; call *%reg; then calls with longer operands.
     for (const unsigned size : {5u, 2u, 3u, 6u, 7u, 4u, 8u}) {
         std::array<std::byte, 8> code{};
         const auto value = read(address - size, 8);

@@ -1,5 +1,5 @@
-// x86-64 code without unwind tables, which is hand-written assembly as a rule (video codecs, big numbers, JPEG): its
-// frames are found by following the code (follow_code.h). Source of the encodings: x86_instruction.h.
+// Finds frames in x86-64 code without unwind tables by following the code (follow_code.h). Such code is usually
+// hand-written assembly (video codecs, big numbers, JPEG). Source of the encodings: x86_instruction.h.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace flamewire::unwind {
 
-// row_by_following() of the code that `read` reads, in blocks.
+// row_by_following() on the code that `read` reads, in blocks.
 std::optional<FrameRow> row_by_x86_64_code(const CodeReader& read, std::uint64_t pc, bool return_address);
 
 // Whether a call instruction ends at `address`.

@@ -1,4 +1,4 @@
-// A row's equations, one register after the other.
+// Evaluates a row register by register.
 #include "unwind/frame/caller_by_row.h"
 
 namespace flamewire::unwind {
@@ -23,7 +23,7 @@ public:
         Registers caller = registers_;
         for (std::uint8_t number = 0; number < names_.count; ++number)
             if (number != names_.pc) set(caller, number, value_of(number));
-        // A CFA is by definition the caller's sp.
+        // The CFA is by definition the caller's sp.
         if (row_.registers[names_.sp].kind == RegisterRule::Kind::same) caller.set(names_.sp, cfa_);
         const auto pc = row_.return_column < max_registers ? value_of(row_.return_column) : std::nullopt;
         if (!pc) return std::nullopt;
@@ -75,7 +75,7 @@ private:
         return std::nullopt;
     }
 
-    // Below the stack pointer nothing is kept: what was saved there was restored already.
+    // Data below the stack pointer is not preserved: a register saved there was already restored.
     [[nodiscard]] std::optional<std::uint64_t> saved(std::uint8_t number, std::uint64_t address) const {
         const auto value = read_(address, names_.word_size);
         return value || number == names_.pc || address >= registers_.get(names_.sp) ? value : held(number);

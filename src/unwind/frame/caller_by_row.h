@@ -1,4 +1,4 @@
-// What a whole row says of the caller: the long way, for rows that no compact rule can express.
+// Computes the caller's registers from a full row. The slow path, for rows that no compact rule can express.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace flamewire::unwind {
 
-// The caller's registers, all that the row says or leaves alone; pc is the return address. Nothing: the row's return
-// address is undefined, or a register that it needs is not known, or `read` failed where it must not. A register whose
-// own place cannot be read is not known in the caller. `bias` and `allowance` as in evaluate().
+// The caller's registers that the row defines or leaves unchanged; pc is the return address. nullopt if the return
+// address is undefined, a needed register is unknown, or a required read failed. If the place of a saved register
+// cannot be read, the register is unknown in the caller. For `bias` and `allowance` see evaluate().
 std::optional<Registers> caller_by_row(const FrameRow& row, const Registers& registers, const MemoryReader& read,
                                        std::uint64_t bias, bool big_endian, std::uint32_t& allowance);
 

@@ -83,7 +83,7 @@ public:
     }
 
 private:
-    // Of an address-sized value.
+    // Mask of an address-sized value.
     [[nodiscard]] std::uint64_t mask() const { return word_size_ == 8 ? ~std::uint64_t{0} : 0xffffffffu; }
     [[nodiscard]] std::int64_t as_signed(std::uint64_t value) const {
         return word_size_ == 8 ? static_cast<std::int64_t>(value) : static_cast<std::int32_t>(value);
@@ -102,7 +102,7 @@ private:
         }
         return stack_[--depth_];
     }
-    // The value `down` below the top.
+    // The value `down` entries below the top.
     std::uint64_t peek(std::size_t down) {
         if (down >= depth_) {
             fail();
@@ -111,7 +111,7 @@ private:
         return stack_[depth_ - 1 - down];
     }
 
-    // Operands, out of the expression.
+    // Operands, read from the expression.
     std::uint64_t fixed(std::size_t size) {
         if (size > code_.size() - position_) {
             fail();
@@ -289,9 +289,9 @@ void Machine::binary(std::uint8_t operation) {
             return push(left * right);
         case op_div:
             if (right == 0) return fail();
-            // The one quotient that does not fit wraps to itself.
+            // The only quotient that overflows wraps to itself.
             return signed_right == -1 ? push(0 - left) : push_signed(signed_left / signed_right);
-        case op_mod:  // of unsigned numbers, as the toolchains do it
+        case op_mod:  // unsigned, as in the toolchains
             return right == 0 ? fail() : push(left % right);
         case op_shl:
         case op_shr:

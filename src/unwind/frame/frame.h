@@ -5,13 +5,13 @@
 
 namespace flamewire::unwind {
 
-// How the frame was found, that is, what led from its callee to it.
+// How the walk got to this frame from its callee.
 enum class FoundBy : std::uint8_t {
-    registers,   // the innermost frame: where the thread was
-    rule,        // a rule of the module's tables
-    expression,  // a rule with a DWARF expression in it
-    code,        // its callee's code, which no table describes
-    signal,      // the kernel's signal frame, known by its trampoline's code
+    registers,   // the innermost frame: the sampled registers
+    rule,        // a rule from the module's tables
+    expression,  // a rule with a DWARF expression
+    code,        // the callee's code, which has no table
+    signal,      // the kernel's signal frame, recognized by its trampoline code
     libunwind,
     frame_pointer,
     link_register,
@@ -22,19 +22,20 @@ inline constexpr std::size_t ways_to_find = 10;
 
 struct Frame {
     std::uint64_t pc = 0;  // ARM: without the Thumb bit; aarch64: without pointer authentication bits
-    std::uint64_t sp = 0;  // the stack pointer in this frame; 0: not known (found by chain)
-    std::uint64_t fp = 0;  // the frame-pointer register in this frame; 0: not known
+    std::uint64_t sp = 0;  // the stack pointer in this frame; 0: unknown (found by chain)
+    std::uint64_t fp = 0;  // the frame-pointer register in this frame; 0: unknown
     FoundBy found_by = FoundBy::registers;
-    // pc is where the callee returns to: look up pc - 1. Otherwise it is the instruction that ran, or would run next.
+    // True: pc is the address that the callee returns to; look up pc - 1. False: the instruction that ran or would run
+    // next.
     bool return_address = false;
-    // The rule at pc is the frame-pointer convention's, so the kernel's own walk leaves this frame correctly. Set when
-    // the walk went on from this frame, or tried to.
+    // The rule at pc follows the frame-pointer convention, so the kernel's walk unwinds this frame correctly. Set when
+    // the walk leaves this frame or tries to.
     bool frame_pointer_safe = false;
-    std::uint64_t pc_at = 0;  // where on the stack pc was saved; 0: nowhere, or not known
-    // What follows is not its caller but that one's caller: only a frame pointer led on, and it skips a function that has
-    // not set it (yet).
+    std::uint64_t pc_at = 0;  // stack address of the saved pc; 0: none or unknown
+    // The next frame is the caller's caller. It was found by a frame pointer alone, which skips a function that has not
+    // set it (yet).
     bool caller_missing = false;
-    // The kernel's own walk would skip its caller, and be right from there on. Set as frame_pointer_safe is.
+    // The kernel's walk skips this frame's caller and is correct from there on. Set like frame_pointer_safe.
     bool skips_caller = false;
     bool operator==(const Frame&) const = default;
 };

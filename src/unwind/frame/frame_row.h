@@ -1,6 +1,6 @@
-// How to leave a frame at one address: one row of the table that call frame information or ARM's EXIDX describes. The
-// full form; most rows fit a compact Rule (rule.h). Source: DWARF 5, section 6.4.1; "Exception Handling ABI for the Arm
-// Architecture" (EHABI32), section 9.
+// How to unwind a frame at one address: one row of the table that call frame information or ARM's EXIDX describes. This
+// is the full form; most rows fit a compact Rule (rule.h). Source: DWARF 5, section 6.4.1; "Exception Handling ABI for
+// the Arm Architecture" (EHABI32), section 9.
 #pragma once
 
 #include <array>
@@ -19,13 +19,13 @@ struct ExpressionRange {
 
 struct RegisterRule {
     enum class Kind : std::uint8_t {
-        same,           // the caller's value is what the register holds now (also: no rule; the ABIs say so)
-        undefined,      // not recoverable; of the return address: this is the outermost frame
+        same,           // unchanged in the caller (the ABIs' default without a rule)
+        undefined,      // not recoverable; for the return address: this is the outermost frame
         at_cfa,         // stored at CFA + offset
         cfa_plus,       // is CFA + offset
         in_register,    // is in `reg`
-        at_expression,  // stored at the address that the expression gives
-        is_expression,  // is what the expression gives
+        at_expression,  // stored at the address that the expression computes
+        is_expression,  // is the value that the expression computes
     };
     Kind kind = Kind::same;
     std::uint8_t reg = 0;
@@ -35,7 +35,7 @@ struct RegisterRule {
 };
 
 struct FrameRow {
-    // ELF virtual addresses for which this row holds; contains the address that was asked for.
+    // ELF virtual addresses for which this row holds, including the address that was looked up.
     std::uint64_t start = 0, end = 0;
 
     bool cfa_is_expression = false;
@@ -43,15 +43,15 @@ struct FrameRow {
     std::int64_t cfa_offset = 0;
     ExpressionRange cfa_expression{};
 
-    // By DWARF number. sp's `same` means CFA (that is what a CFA is), pc's rule is not used: the return address is the
-    // value of return_column in the caller.
+    // By DWARF number. `same` for sp means the CFA, which is the caller's sp by definition. pc's rule is not used: the
+    // return address is the value of return_column in the caller.
     std::array<RegisterRule, max_registers> registers{};
     std::uint8_t return_column = 0;
-    bool signal_frame = false;   // the caller was interrupted at its pc, it did not call
-    bool return_signed = false;  // aarch64: pointer authentication bits are in the return address
-    bool other_stack = false;    // the caller is on another stack, to which the frame pointer leads
-    bool skips_caller = false;   // a step by the frame pointer comes to the caller's caller, and is right from there on
-    bool frame_pointer_set = false;  // the frame pointer leads to the caller's and to the return address, too
+    bool signal_frame = false;       // the caller was interrupted at its pc; it did not make a call
+    bool return_signed = false;      // aarch64: the return address has pointer authentication bits
+    bool other_stack = false;        // the caller is on another stack, to which the frame pointer leads
+    bool skips_caller = false;       // a frame-pointer step leads to the caller's caller; correct from there on
+    bool frame_pointer_set = false;  // the frame pointer also leads to the caller's one and to the return address
     std::string expressions;         // bytes of all expressions
 };
 

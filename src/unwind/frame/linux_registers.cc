@@ -1,4 +1,4 @@
-// uapi/asm/perf_regs.h of x86, arm64 and arm as tables.
+// uapi/asm/perf_regs.h of x86, arm64 and arm, as tables.
 #include "unwind/frame/linux_registers.h"
 
 #include <array>
@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::uint8_t none = no_register;
 
-// DWARF numbers by the kernel's: ax bx cx dx si di bp sp ip, flags and segments (not for us), then r8 to r15.
+// DWARF numbers in the kernel's order: ax bx cx dx si di bp sp ip, flags and segments (not used), then r8 to r15.
 constexpr std::array<std::uint8_t, 24> x86_64_order{0,    3,    2,    1,    4, 5, 6,  7,  16, none, none, none,
                                                     none, none, none, none, 8, 9, 10, 11, 12, 13,   14,   15};
 constexpr std::array<std::uint8_t, 9> x86_order{0, 3, 1, 2, 6, 7, 5, 4, 8};
 
-// Arm's orders are DWARF's: x0 to x30, sp, pc; r0 to r15.
+// The order on Arm is DWARF's: x0 to x30, sp, pc; r0 to r15.
 constexpr std::size_t aarch64_count = 33, arm_count = 16;
 
 std::uint8_t number_of(Arch arch, std::size_t bit) {
@@ -32,8 +32,8 @@ std::uint8_t number_of(Arch arch, std::size_t bit) {
     return none;
 }
 
-// What a task of `abi` is on a kernel of `machine`. 32-bit tasks come with the registers' places of 64-bit ones: on
-// x86 the order is the same, on arm64 the first 16 are the task's r0 to r15.
+// The architecture of a task with `abi` on a kernel of `machine`. 32-bit tasks use the layout of 64-bit ones: on x86
+// the order is the same, on arm64 the first 16 are the task's r0 to r15.
 std::optional<Arch> arch_of_task(Arch machine, RegisterAbi abi) {
     if (abi == RegisterAbi::bits_64 && (machine == Arch::x86_64 || machine == Arch::aarch64)) return machine;
     if (abi != RegisterAbi::bits_32) return std::nullopt;

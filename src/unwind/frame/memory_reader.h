@@ -1,4 +1,4 @@
-// How a walk reads the target's memory, and a module's code.
+// Readers of the target's memory and of a module's code.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace flamewire::unwind {
 
-// `size` bytes (1 to 8) of the target's memory as a number.
+// Reads `size` bytes (1 to 8) of the target's memory as a number.
 using MemoryReader = std::function<std::optional<std::uint64_t>(std::uint64_t address, std::uint8_t size)>;
 
-// Fills `out` with a module's bytes from `address` on; false when they are not all there.
+// Fills `out` with a module's bytes from `address`. Returns false if they are not all available.
 using CodeReader = std::function<bool(std::uint64_t address, std::span<std::byte> out)>;
 
 }  // namespace flamewire::unwind

@@ -1,4 +1,4 @@
-// The names by which stop reasons are told to people and written into files.
+// Names of stop reasons, for output and for files.
 #include "unwind/frame/stop_reason.h"
 
 #include <array>

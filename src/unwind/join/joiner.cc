@@ -9,23 +9,23 @@
 namespace flamewire::unwind {
 namespace {
 
-// Frames of a truncated stack that must be remembered, beginning with the outermost one.
+// Number of outermost frames of a truncated stack that must match stored frames.
 constexpr std::size_t wanted_matches = 2;
-// Callers are remembered in a table of this many places, one frame each; a newer frame takes an older one's place.
+// Size of the table of callers. Each place holds one frame; a newer frame replaces an older one.
 constexpr std::size_t caller_places = 8192;
-// A way is possible within a sample's period when the thread would take so many periods at the fastest it was seen: it
-// may be faster than that, samples show only where it was at both ends.
+// A way out and back is possible if it takes at most this many sample periods at the thread's fastest observed speed.
+// The thread may be faster than observed: samples show only its position at both ends.
 constexpr double possible_periods = 3.0;
-// A way is ordinary when it takes no more than this.
+// A way is ordinary if it takes at most this many periods.
 constexpr double ordinary_periods = 1.5;
-// Samples may fail to come for other reasons, on a busy machine. A thread that came back so often as remembered is
+// On a busy machine samples can be missing for other reasons. A thread that returned this often to the stored frames is
 // trusted again.
 constexpr std::uint32_t forgiving_returns = 8;
-// Looks at memory without a change, before a thread is believed of which no sample proves anything.
+// Memory reads without a change that are required before trusting a thread that no sample proves.
 constexpr std::uint32_t wanted_looks = 6;
-// Looks that may be wanted soon, of a thread; the others come with the samples.
+// Limit of memory reads per thread up to which wants_looks() requests early ones. Later reads come with the samples.
 constexpr std::uint32_t most_early_looks = 64;
-// Walks through memory for a thread that never came to anything.
+// Limit of walks through memory for a thread that still has no stored stack.
 constexpr std::uint32_t most_lessons = 16;
 
 struct Node {
@@ -37,15 +37,15 @@ struct Node {
     }
 };
 
-// How far a thread gets between two samples. Stack pointers in bytes, times in ns.
+// How far a thread moves between two samples. Stack pointers in bytes, times in ns.
 struct Movement {
-    double out = 0, in = 0;  // fastest, bytes a ns, towards the root and away from it
+    double out = 0, in = 0;  // fastest, in bytes per ns, towards the root and away from it
     double period_ns = 0;    // between samples while it runs
-    std::uint64_t leap = 0;  // furthest way that no sample saw
+    std::uint64_t leap = 0;  // longest way that no sample saw
     std::uint64_t last_sp = 0;
 
     void note(std::uint64_t sp, double gap_ns);
-    // The time it takes from last_sp out to `turn` and back in to `sp`, at the fastest.
+    // The shortest time for the way from last_sp out to `turn` and back in to `sp`.
     [[nodiscard]] double time_of_way(std::uint64_t turn, std::uint64_t sp) const;
     [[nodiscard]] bool possible(std::uint64_t turn, std::uint64_t sp) const;
 };
@@ -59,29 +59,29 @@ struct Thread {
     std::uint64_t space = 0;
     std::uint64_t last_used = 0;  // in calls of join()
     std::uint64_t last_ns = 0;
-    std::vector<Node> stack;  // outermost first, stack pointers falling; empty: nothing is known
+    std::vector<Node> stack;  // outermost first, descending stack pointers; empty: unknown
     Movement movement;
-    bool whole = false;         // the last stack was walked to its root …
-    bool cut = false;           // … or to the end of the copy
-    bool doubted = false;       // what is remembered beyond the copy, since a stack was whole
-    bool came_back = false;     // to a whole stack with the callers that were remembered, …
-    std::uint32_t returns = 0;  // … and how often since it was caught elsewhere
-    std::uint64_t deepest = 0;  // stack pointer, since a stack was walked to its root
-    std::size_t outside = 0;    // nodes beyond the copy of the last stack; 0 when it was whole, or nothing is known
-    std::uint32_t looks = 0;    // that found nothing changed, since one did
+    bool whole = false;         // the last stack was walked to its root
+    bool cut = false;           // the last stack was walked to the end of the copy
+    bool doubted = false;       // frames beyond the copy are uncertain; cleared by a whole stack or a read
+    bool came_back = false;     // a whole stack had the stored callers
+    std::uint32_t returns = 0;  // how often, since the thread was caught elsewhere
+    std::uint64_t deepest = 0;  // lowest stack pointer since a stack was walked to its root
+    std::size_t outside = 0;    // nodes beyond the copy of the last stack; 0 if it was whole or nothing is known
+    std::uint32_t looks = 0;    // memory reads without a change, since the last change
     std::uint32_t all_looks = 0, lessons = 0;
-    std::uint64_t looked_ns = 0;      // newest look, …
-    bool seen_since_look = false;     // … and whether a stack came after it
-    std::array<Look, 2> looks_ahead;  // newer than the last stack, the older one first
-    std::uint64_t refuted_at = 0;     // the last look found the callers at this stack pointer changed
+    std::uint64_t looked_ns = 0;      // time of the newest memory read
+    bool seen_since_look = false;     // whether a stack came after it
+    std::array<Look, 2> looks_ahead;  // reads newer than the last stack, the older one first
+    std::uint64_t refuted_at = 0;     // the last read found changed callers at this stack pointer
 };
 
-// In nodes; a place is half as large.
+// In units of nodes. A place is half as large.
 std::size_t room_of(const Thread& thread) {
     return thread.stack.capacity() + thread.looks_ahead[0].places.size() + thread.looks_ahead[1].places.size();
 }
 
-// Which caller a frame had; `several` once it had two.
+// The caller of a frame. `several`: it had more than one.
 struct Callers {
     std::uint64_t frame = 0, caller = 0;
     bool several = false;
@@ -94,7 +94,7 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 
 Node node_of(const Frame& frame) { return {frame.sp, frame.pc, frame.pc_at, frame.return_address}; }
 
-// A stack that hops between memory areas (a signal's alternate stack) has no order to search by.
+// A stack that switches between memory areas (a signal's alternate stack) has no order to search by.
 bool falls_inwards(const std::vector<Frame>& frames) {
     for (std::size_t i = 1; i < frames.size(); ++i)
         if (frames[i].sp <= frames[i - 1].sp && !(i == 1 && frames[1].sp == frames[0].sp)) return false;
@@ -108,7 +108,7 @@ std::size_t first_at(const std::vector<Node>& stack, std::uint64_t sp) {
     return static_cast<std::size_t>(found - stack.begin());
 }
 
-// Calls `each(index, same)` for those of the first `count` nodes whose place was looked at.
+// Calls `each(index, same)` for those of the first `count` nodes whose place was read.
 template <class Each>
 void compare_places(const std::vector<Node>& stack, std::size_t count, const std::vector<Joiner::Place>& places,
                     Each each) {
@@ -126,7 +126,7 @@ bool holds(const std::vector<Node>& stack, const Node& node) {
     return at < stack.size() && stack[at] == node;
 }
 
-// How many frames, counted from the root, are the remembered ones.
+// Number of frames, counted from the root, that match the stored ones.
 std::size_t same_from_root(const std::vector<Node>& stack, const std::vector<Frame>& frames) {
     std::size_t same = 0;
     while (same < stack.size() && same < frames.size() && stack[same] == node_of(frames[frames.size() - 1 - same]))
@@ -134,7 +134,7 @@ std::size_t same_from_root(const std::vector<Node>& stack, const std::vector<Fra
     return same;
 }
 
-// The first `count` nodes, as frames further out than those.
+// Appends the first `count` nodes as frames further out.
 void append(const std::vector<Node>& stack, std::size_t count, std::vector<Frame>& frames) {
     for (std::size_t i = count; i-- > 0;) {
         Frame frame;
@@ -154,13 +154,13 @@ std::uint64_t key_of(std::uint64_t thread_id, const Node& frame) {
 std::uint64_t distance(std::uint64_t from, std::uint64_t to) { return to > from ? to - from : 0; }
 
 void Movement::note(std::uint64_t sp, double gap_ns) {
-    // A thread that waits is not sampled, so a long pause is no long period: it follows the short ones.
+    // A waiting thread is not sampled, so a long pause is not a long period. The period follows the short gaps.
     if (period_ns == 0)
         period_ns = gap_ns;
     else
         period_ns += gap_ns < period_ns ? (gap_ns - period_ns) / 8 : std::min(gap_ns - period_ns, period_ns) / 64;
     const double time = std::max({gap_ns, period_ns / 2, 1.0});
-    // What it did long ago counts less and less: a program has phases.
+    // Older movement counts less and less: a program has phases.
     constexpr double keep = 0.9998;
     out = std::max(out * keep, static_cast<double>(distance(last_sp, sp)) / time);
     in = std::max(in * keep, static_cast<double>(distance(sp, last_sp)) / time);
@@ -242,8 +242,8 @@ bool Joiner::State::has_several_callers(std::uint64_t thread_id, const Node& fra
     return place.frame == key && place.several;
 }
 
-// What memory held before this stack: it agrees, or the callers from there inwards are others by now. Frames inside of
-// `sp`, where the thread is now, have ended, and their memory has been used for others.
+// Applies a memory read made before this stack. It confirms the stored callers, or discards them from the first changed
+// one inwards. Frames inside of `sp`, the current stack pointer, have ended, and their memory has been reused.
 void Joiner::State::apply_look(std::uint64_t thread_id, Thread& thread, std::uint64_t sp) {
     std::vector<Node>& stack = thread.stack;
     const Look look = std::exchange(thread.looks_ahead[0], std::exchange(thread.looks_ahead[1], {}));
@@ -269,7 +269,7 @@ void Joiner::State::apply_look(std::uint64_t thread_id, Thread& thread, std::uin
     stack.resize(changed);
 }
 
-// Does the look that was made after this stack agree with what it is to be completed with?
+// Whether the memory read made after this stack agrees with the frames that would complete it.
 bool Joiner::State::agrees_ahead(const Thread& thread) {
     std::size_t seen = 0;
     bool all_same = true;
@@ -280,8 +280,8 @@ bool Joiner::State::agrees_ahead(const Thread& thread) {
     return seen > 0 && all_same;
 }
 
-// The thread has gone out to `turn` and come back to `sp`, and no sample saw it. If that was not just now, at an
-// ordinary speed, it was some time since the last whole stack, from as deep as it was then.
+// Records that the thread went out to `turn` and came back to `sp` without a sample. If that was not just now, at an
+// ordinary speed, it was some time since the last whole stack, from the deepest stack pointer since then.
 void Joiner::State::note_unseen_way(Thread& thread, std::uint64_t turn, std::uint64_t sp, std::uint64_t gap) {
     Movement& movement = thread.movement;
     const bool just_now = thread.whole || movement.time_of_way(turn, sp) <= ordinary_periods * static_cast<double>(gap);
@@ -291,21 +291,21 @@ void Joiner::State::note_unseen_way(Thread& thread, std::uint64_t turn, std::uin
     thread.returns = 0;
 }
 
-// A whole stack against what is remembered.
+// Compares a whole stack with the stored one.
 void Joiner::State::compare(Thread& thread, const std::vector<Frame>& frames, std::uint64_t gap) {
     const std::size_t same = same_from_root(thread.stack, frames);
     if (thread.outside > 0 && same >= thread.outside) {
         thread.came_back = true;
         if (++thread.returns >= forgiving_returns) thread.movement.leap = 0;
     }
-    // A frame that was remembered, with other callers outside of it?
+    // Search for a stored frame that now has other callers.
     for (std::size_t i = same + 1; i < frames.size(); ++i) {
         const Node node = node_of(frames[frames.size() - 1 - i]);
         if (holds(thread.stack, node)) return note_unseen_way(thread, node.sp, frames.front().sp, gap);
     }
 }
 
-// The thread's stack is `frames` now. What did not change, the outer part, costs a comparison each.
+// Stores `frames` as the thread's stack. The unchanged outer part costs one comparison per frame.
 void Joiner::State::remember(std::uint64_t thread_id, Thread& thread, const std::vector<Frame>& frames) {
     std::vector<Node>& stack = thread.stack;
     const std::size_t same = same_from_root(stack, frames);
@@ -316,7 +316,7 @@ void Joiner::State::remember(std::uint64_t thread_id, Thread& thread, const std:
     }
 }
 
-// Has the thread perhaps come another way to what is beyond the copy? `sp` is its stack pointer now.
+// Whether the thread may have reached the frames beyond the copy by another path. `sp` is its stack pointer now.
 bool Joiner::State::may_be_another(std::uint64_t thread_id, const Thread& thread, bool continuous,
                                    std::uint64_t sp) const {
     for (std::size_t i = thread.outside; i > 0; --i)
@@ -325,14 +325,14 @@ bool Joiner::State::may_be_another(std::uint64_t thread_id, const Thread& thread
     return false;
 }
 
-// Is what is remembered of this thread believed for frames that its stacks do not show? When samples followed it there
-// and back; otherwise when memory agreed for a while, before this stack and after it.
+// Whether to trust the stored frames that the copy does not show: if samples followed the thread there and back, if
+// memory agreed for a while (before this stack and after it), or if memory cannot be read.
 bool Joiner::State::proven(const Thread& thread, std::uint64_t sp) const {
     if (!can_look || (thread.came_back && !thread.movement.possible(thread.stack.front().sp, sp))) return true;
     return thread.looks >= wanted_looks && agrees_ahead(thread);
 }
 
-// Appends what is remembered outside of the outermost frame.
+// Appends the stored frames outside of the outermost frame.
 bool Joiner::State::complete(Thread& thread, std::vector<Frame>& frames) {
     const std::vector<Node>& stack = thread.stack;
     const Frame& outermost = frames.back();
@@ -346,7 +346,7 @@ bool Joiner::State::complete(Thread& thread, std::vector<Frame>& frames) {
     return true;
 }
 
-// Threads that were not seen for longest go first.
+// Removes the threads that were not seen for longest.
 void Joiner::State::make_room(std::uint64_t keep) {
     while (nodes * sizeof(Node) > limit && threads.size() > 1) {
         auto oldest = threads.end();
@@ -379,7 +379,7 @@ StopReason Joiner::join(std::uint64_t thread_id, std::uint64_t space, std::uint6
     const std::uint64_t sp = frames.front().sp;
     const std::uint64_t gap = distance(thread.last_ns, time_ns);
     if (continuous) thread.movement.note(sp, static_cast<double>(gap));
-    // Deep before, deep after, and other callers meanwhile.
+    // Deep before and after, and other callers in between: the thread went out without a sample.
     if (continuous && thread.refuted_at != 0 && stop == StopReason::truncated_copy && !thread.whole)
         State::note_unseen_way(thread, thread.refuted_at, sp, gap);
     thread.refuted_at = 0;
@@ -391,12 +391,12 @@ StopReason Joiner::join(std::uint64_t thread_id, std::uint64_t space, std::uint6
         if (continuous) State::compare(thread, frames, gap);
         state.remember(thread_id, thread, frames);
     } else if (stop != StopReason::truncated_copy) {
-        // Its stack pointer still ends what lay below.
+        // The stack pointer still discards the stored frames below it.
         while (!thread.stack.empty() && thread.stack.back().sp < sp) thread.stack.pop_back();
     } else if (!State::complete(thread, frames)) {
         thread.stack.clear();
     } else {
-        // What is in doubt is remembered all the same: the next whole stack, or a look, shows whether it was right.
+        // Uncertain frames are stored too: the next whole stack or memory read shows whether they are right.
         thread.doubted = thread.doubted || state.may_be_another(thread_id, thread, continuous, sp);
         state.counts.ambiguous += thread.doubted ? 1 : 0;
         joined = !thread.doubted && state.proven(thread, sp);

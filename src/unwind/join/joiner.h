@@ -1,22 +1,22 @@
-// Completes stacks that are deeper than the copied bytes. Between two samples of a thread most of its stack stays as it
-// is: frames further out than both samples' stack pointers can only change when the thread returns to them, and samples
-// on the way show that. So the joiner remembers, for each thread, the whole stack as its last sample left it:
+// Completes stacks that are deeper than the copied bytes. Between two samples of a thread most of its stack stays the
+// same: frames further out than both samples' stack pointers change only if the thread returns to them, and samples
+// taken on the way show that. So the joiner stores, for each thread, the whole stack as of its last sample:
 //
 //     last sample       main  a  f f f f f f f f [f f f f f f f]      [ ]: within the bytes that were copied
 //     this sample                      [f f f f f f f f f g]
 //     completed         main  a  f f f f f f f f f f f f f g
 //
-// A truncated stack is completed when its outermost frames are remembered at the same stack pointers with the same pcs.
-// A sample ends all that is remembered below its own stack pointer, so a thread that returned and came down another
-// path is not mistaken, as long as one sample fell on the way. Whether one must have fallen is judged by what is known:
+// A truncated stack is completed if its outermost frames match stored frames with the same stack pointers and pcs. Each
+// sample discards the stored frames below its own stack pointer. So a thread that returned and came down another path
+// is detected, provided that one sample was taken on the way. The joiner decides whether one must have been taken:
 //
-//   - Frames that were seen with two different callers at the same place are where a mistake could happen. A thread is
-//     joined across them only when it cannot have gone out there and back in since its last sample, by the fastest that
-//     it was seen to move and the furthest that it was caught to have gone unseen, of late.
-//   - Where no such frame is known, a thread is joined when it was once seen to come back as it was remembered, or its
-//     memory has been looked at several times and nothing had changed. If it moves as fast as its whole stack is deep,
-//     only the looks count.
-//   - Memory that shows other callers than those remembered ends them.
+//   - A mistake is possible at frames that were seen with two different callers at the same place. A thread is joined
+//     across them only if it cannot have gone out there and back in since its last sample. The estimate uses its
+//     fastest movement and its longest way that no sample saw, both recent.
+//   - Where no such frame is known, a thread is joined if it was once seen to return to the stored stack, or if
+//     several reads of its memory showed no change. If it moves as fast as its whole stack is deep, only the reads
+//     count.
+//   - If memory shows other callers than the stored ones, the stored ones are discarded.
 //
 // Otherwise the stack stays truncated.
 #pragma once
@@ -34,58 +34,59 @@ namespace flamewire::unwind {
 
 class Joiner {
 public:
-    // Samples of a thread that are further apart than `gap_ns` do not follow each other: something may be missing.
+    // Samples of a thread that are more than `gap_ns` apart are not consecutive: others may be missing between them.
     explicit Joiner(std::uint64_t gap_ns, std::size_t memory_bytes = std::size_t{4} << 20);
     ~Joiner();
     Joiner(const Joiner&) = delete;
     Joiner& operator=(const Joiner&) = delete;
 
-    // One stack of a thread, as walked, innermost frame first; stacks of a thread come in time order. `space` names the
-    // content of the address space: what is remembered of another is void. Only stacks that stopped at `root` are
-    // remembered as whole. One that stopped at `truncated_copy` is completed when it can be: the missing frames are
-    // appended (FoundBy::joined) up to `max_depth`, and the answer is the reason of the completed stack. Every other
-    // stack is left alone.
+    // Adds a stack of a thread as walked, innermost frame first, in time order per thread. `space` identifies the
+    // contents of the address space; frames stored for another one are discarded. Stacks that stopped at `root` are
+    // stored as whole. A stack that stopped at `truncated_copy` is completed if possible: appends the missing frames
+    // (FoundBy::joined) up to `max_depth` and returns the stop reason of the completed stack. All other stacks are left
+    // unchanged.
     StopReason join(std::uint64_t thread, std::uint64_t space, std::uint64_t time_ns, std::size_t max_depth,
                     std::vector<Frame>& frames, StopReason stop);
-    // A signal's handler on a stack of its own: the walk came to what it interrupted, and no further, because the thread's
-    // own stack is not in the copy. `pc_at` is where the caller's pc is there. The frame that was remembered inside of that
-    // caller, when one is: what was interrupted should be the same function. Then with_callers() completes the stack.
+    // For a signal handler on its own stack, whose walk ended at the interrupted frame because the thread's own stack
+    // is not in the copy. `pc_at` is where that stack has the caller's pc. Returns the stored frame that this caller
+    // called, if any. If it is in the same function as the interrupted frame, with_callers() completes the stack.
     [[nodiscard]] std::optional<Frame> last_called(std::uint64_t thread, std::uint64_t space, std::uint64_t time_ns,
                                                    std::uint64_t pc_at) const;
     StopReason with_callers(std::uint64_t thread, std::uint64_t time_ns, std::uint64_t pc_at, std::size_t max_depth,
                             std::vector<Frame>& frames);
-    // Samples were lost: the next one of every thread does not follow its last.
+    // Call if samples were lost: the next sample of each thread is then not consecutive to its last.
     void samples_lost();
     void forget(std::uint64_t thread);
 
-    // Of a live process, memory can be looked at. A place holds the return address of a frame that is remembered
-    // outside of the bytes that the thread's last sample had.
+    // The memory of a live process can be read. A place is the address and value of the return address of a stored
+    // frame outside of the bytes that the thread's last sample copied.
     struct Place {
         std::uint64_t address = 0;
         std::uint64_t value = 0;
     };
-    // Threads of which a look would tell something, at most `limit`, first those not looked at for longest; and the places
-    // of one, at most `limit`, the outermost first.
+    // to_look_at: threads for which a memory read would help, at most `limit`, those not read for longest first.
+    // places_of: the places of one thread, at most `limit`, outermost first.
     [[nodiscard]] std::vector<std::uint64_t> to_look_at(std::size_t limit) const;
     void places_of(std::uint64_t thread, std::size_t limit, std::vector<Place>& places) const;
-    // What these places held at `time_ns`. It counts from the first stack after that time on.
+    // Reports what these places held at `time_ns`. Takes effect with the first stack at or after that time.
     void looked(std::uint64_t thread, std::uint64_t time_ns, std::vector<Place> places);
-    // Looks soon would let stacks be completed sooner.
+    // Whether early memory reads would let stacks be completed sooner.
     [[nodiscard]] bool wants_looks() const;
-    // Nothing is remembered that the thread's last stack, a truncated one, could be completed with; a walk through
-    // memory would tell.
+    // Whether no stored frames exist that could complete the thread's last, truncated stack. A walk through memory
+    // would provide them.
     [[nodiscard]] bool knows_nothing(std::uint64_t thread) const;
-    // What such a walk found: the last stack and the frames outside of it, innermost first, `own_frames` from the copy.
+    // Adds the result of such a walk: the last stack and the frames outside of it, innermost first. The first
+    // `own_frames` are from the copy.
     void learn(std::uint64_t thread, const std::vector<Frame>& frames, std::size_t own_frames);
-    // Memory cannot be looked at, or not any more: nothing waits for it.
+    // Call if memory cannot be read, or no longer. Then nothing waits for reads.
     void cannot_look();
 
     struct Counts {
         std::uint64_t joined = 0;     // stacks completed
         std::uint64_t truncated = 0;  // stacks that stayed truncated
-        std::uint64_t ambiguous = 0;  // of these, because other callers are as likely
-        std::uint64_t looks = 0;      // at memory
-        std::uint64_t refuted = 0;    // of these, that found other callers
+        std::uint64_t ambiguous = 0;  // of these: other callers are equally likely
+        std::uint64_t looks = 0;      // memory reads
+        std::uint64_t refuted = 0;    // of these: other callers were found
     };
     [[nodiscard]] const Counts& counts() const;
     [[nodiscard]] std::size_t memory_bytes() const;

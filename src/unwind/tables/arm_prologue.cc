@@ -12,11 +12,11 @@ namespace {
 using Kind = CodeEffect::Kind;
 
 constexpr std::uint8_t sp = 13, lr = 14, pc = 15;
-constexpr std::uint32_t preserved = 0x0ff0 | 1u << lr;  // r4 to r11, and the return address
-// Compilers put a few other instructions between those that save and restore.
+constexpr std::uint32_t preserved = 0x0ff0 | 1u << lr;  // r4 to r11 and the return address
+// Compilers mix a few other instructions with those that save and restore.
 constexpr int longest_prologue = 40, longest_epilogue = 12;
 
-// Registers that lie in the frame, at these distances from one of its addresses.
+// Saved registers and their distances from an address in the frame.
 struct Saved {
     std::uint32_t mask = 0;
     std::array<std::int64_t, 16> at{};
@@ -41,7 +41,7 @@ CodeEffect effect_at(const WordReader& read, std::uint64_t address, bool thumb) 
     return thumb_effect(*word >> 16, next.value_or(0) & 0xffff);
 }
 
-// The rules of a frame whose CFA is `base` + `cfa` and where `saved` lies at these distances from the CFA.
+// The row of a frame whose CFA is `base` + `cfa`. `saved` has distances from the CFA.
 FrameRow row_of(std::uint8_t base, std::int64_t cfa, const Saved& saved) {
     FrameRow row;
     row.cfa_register = base;
@@ -53,7 +53,7 @@ FrameRow row_of(std::uint8_t base, std::int64_t cfa, const Saved& saved) {
     return row;
 }
 
-// The instructions from `start` on, as one of the two states has them.
+// Follows the instructions from `start`, decoded as ARM or Thumb code.
 class Prologue {
 public:
     Prologue(const WordReader& read, std::uint64_t start, std::uint64_t address, const FrameRow& body, bool thumb,
@@ -67,9 +67,9 @@ public:
             at += effect.size;
         }
     }
-    // All that the body's row says has been done.
+    // Whether the instructions explain everything in the body's row.
     [[nodiscard]] bool explains() const { return explains_; }
-    // The row at the address, if that was on the way.
+    // The row at the address, if it was reached.
     [[nodiscard]] const std::optional<FrameRow>& inside() const { return inside_; }
 
 private:
@@ -92,7 +92,7 @@ private:
             case Kind::jump:
             case Kind::branch:
             case Kind::returns:
-                return depth_ == 0 && with_branches_;  // what needs no frame is done before there is one
+                return depth_ == 0 && with_branches_;  // early exits come before the frame is set up
             default:
                 return false;
         }
@@ -112,13 +112,13 @@ private:
 
     const FrameRow& body_;
     bool with_branches_;
-    std::int64_t depth_ = 0;  // of sp below the CFA
+    std::int64_t depth_ = 0;  // distance of sp below the CFA
     Saved saved_;
     bool explains_ = false;
     std::optional<FrameRow> inside_;
 };
 
-// What is left to be popped, when nothing but that is between the address and the function's end.
+// What remains to be popped, if only pops are between the address and the function's end.
 class Epilogue {
 public:
     std::optional<FrameRow> row(const WordReader& read, std::uint64_t function, std::uint64_t address,
@@ -135,7 +135,7 @@ public:
             at += effect.size;
         }
         if (!returned_) return {};
-        if (saved_.has(pc)) {  // the pushed lr
+        if (saved_.has(pc)) {  // holds the pushed lr
             saved_.mask |= 1u << lr;
             saved_.at[lr] = saved_.at[pc];
         }
@@ -173,7 +173,7 @@ private:
         }
     }
 
-    // sp is what `base_` was at the address + `offset_`.
+    // sp = the value of `base_` at the address, plus `offset_`.
     std::uint8_t base_ = sp;
     std::int64_t offset_ = 0;
     std::array<std::int64_t, 16> added_{};
@@ -181,8 +181,8 @@ private:
     bool returned_ = false;
 };
 
-// The linker joins the entries of neighbours that say the same, so the function may start later than its entry: near the
-// address, or behind it.
+// The linker merges neighboring entries with the same contents, so the function can start later than its entry. Tries
+// the starts up to 32 bytes before the address.
 std::optional<FrameRow> in_joined_prologue(const WordReader& read, std::uint64_t function, std::uint64_t address,
                                            const FrameRow& body, bool thumb) {
     constexpr std::uint64_t furthest = 32;

@@ -9,7 +9,7 @@
 namespace flamewire::unwind {
 namespace {
 
-// DW_CFA_*: DWARF 5, section 7.24; the vendors' from the ABIs of their architectures and the LSB.
+// DW_CFA_*: DWARF 5, section 7.24. Vendor extensions: the ABIs of their architectures and the LSB.
 enum Instruction : std::uint8_t {
     nop = 0x00,
     set_loc = 0x01,
@@ -40,11 +40,11 @@ enum Instruction : std::uint8_t {
     gnu_args_size = 0x2e,
     gnu_negative_offset_extended = 0x2f,
 };
-// The upper two bits, if not zero, are the instruction, and the lower six its first operand.
+// If the upper two bits are not zero, they are the instruction, and the lower six its first operand.
 constexpr std::uint8_t advance_loc = 0x40, offset = 0x80, restore = 0xc0, operand_mask = 0x3f;
 
 constexpr std::size_t max_remembered = 64;
-// Copying a row takes as long as so many other instructions.
+// Copying a row costs as much as this many other instructions.
 constexpr std::uint64_t work_of_copy = 32;
 using Kind = RegisterRule::Kind;
 
@@ -72,7 +72,7 @@ public:
     }
 
 private:
-    // True at the end of the bytes and when the next row is behind the address.
+    // Returns true at the end of the bytes, or when the next row starts after the address.
     bool run_instructions(Bytes instructions) {
         ByteReader in(instructions, byte_order(big_endian_));
         while (!in.at_end() && !done_) {
@@ -122,7 +122,7 @@ private:
                 return recall();
             case gnu_args_size:
                 in.uleb();
-                return true;  // matters to landing pads only
+                return true;  // only matters for landing pads
             case aarch64_negate_ra_state:
             case aarch64_negate_ra_state_with_pc:
                 row_.return_signed = !row_.return_signed;
@@ -202,7 +202,7 @@ private:
         }
     }
 
-    // Floating-point and vector registers have numbers beyond those that a walk tracks.
+    // Floating-point and vector registers have higher numbers than those that a walk tracks.
     void set(std::uint64_t number, const RegisterRule& rule) {
         if (number < max_registers) row_.registers[static_cast<std::size_t>(number)] = rule;
     }
@@ -228,7 +228,7 @@ private:
         return true;
     }
 
-    // The bytes of expressions only ever grow, so a remembered row needs no copy of them.
+    // Expression bytes are only ever appended, so a remembered row needs no copy of them.
     bool remember() {
         if (remembered_.size() == max_remembered) return false;
         work_.add(work_of_copy);
@@ -255,7 +255,7 @@ private:
                !__builtin_add_overflow(row_.start, bytes, &location) && move_to(location);
     }
     bool set_location(ByteReader& in) {
-        // Only at a position in the description's own instructions is `instructions_address` right.
+        // `instructions_address` is only valid for a position in the FDE's own instructions.
         PointerBases bases = common_.bases;
         bases.function = description_.start;
         const auto location = read_encoded_pointer(
@@ -263,7 +263,7 @@ private:
         return location && *location >= row_.start && move_to(*location);
     }
     bool move_to(std::uint64_t location) {
-        if (!initial_) return false;  // the rows of a common entry start where the function does
+        if (!initial_) return false;  // a CIE must not change the location
         if (location > address_) {
             row_.end = std::min(location, description_.end);
             done_ = true;
@@ -279,8 +279,8 @@ private:
     Arch arch_;
     bool big_endian_;
     TableWork& work_;
-    FrameRow& row_;                                                   // start is the current location
-    std::optional<std::array<RegisterRule, max_registers>> initial_;  // after the common entry's instructions
+    FrameRow& row_;                                                   // row_.start is the current location
+    std::optional<std::array<RegisterRule, max_registers>> initial_;  // state after the CIE's instructions
     std::vector<FrameRow> remembered_;
     bool cfa_defined_ = false, done_ = false;
 };

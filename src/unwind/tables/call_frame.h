@@ -1,5 +1,5 @@
-// Call frame information: CIEs, FDEs and the instructions in them, run up to one address. Pure: bytes in, rows out.
-// Source: DWARF 5, section 6.4; Linux Standard Base 5.0 Core, section 10.6 (.eh_frame: augmentation, pointer encodings).
+// Call frame information: runs the instructions of CIEs and FDEs up to an address. Pure: bytes in, rows out. Source:
+// DWARF 5, section 6.4; Linux Standard Base 5.0 Core, section 10.6 (.eh_frame: augmentation, pointer encodings).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace flamewire::unwind {
 
-// A common information entry, ready for its FDEs.
+// A CIE, parsed and ready for its FDEs.
 struct CommonEntry {
     std::uint64_t code_alignment = 1;
     std::int64_t data_alignment = 1;
@@ -25,15 +25,15 @@ struct CommonEntry {
     PointerBases bases{};  // of pointers in the section
 };
 
-// One function (or part of one).
+// An FDE: one function, or part of one.
 struct FrameDescription {
     std::uint64_t start = 0, end = 0;  // ELF virtual addresses
     Bytes instructions{};
-    std::uint64_t instructions_address = 0;  // where they stand, for DW_CFA_set_loc
+    std::uint64_t instructions_address = 0;  // address of `instructions`, for DW_CFA_set_loc
 };
 
-// Runs the instructions of `common` and then those of `description` up to `address`. Nothing: damaged, or an
-// instruction that nobody knows, or `work` is spent. Bounded in memory by 64 remembered states.
+// Runs the instructions of `common`, then those of `description`, up to `address`. nullopt if they are damaged or
+// unknown, or if `work` is spent. Memory is bounded by 64 remembered states.
 std::optional<FrameRow> run_call_frame(const CommonEntry& common, const FrameDescription& description,
                                        std::uint64_t address, Arch arch, bool big_endian, TableWork& work);
 

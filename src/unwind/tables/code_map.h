@@ -1,5 +1,5 @@
-// What a walk must know of the address space it walks in, and of the files behind it. The walker asks; an agent answers
-// from its process table, an importer from map records, a test from a list.
+// What a walk needs from the address space and the files mapped into it. The agent implements this with its process
+// table, importers with map records, tests with lists.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@
 
 namespace flamewire::unwind {
 
-// Names one ELF file (or image) for the life of an Unwinder; never reused. 0: code without a file (JIT, trampolines).
+// Identifies one ELF file (or image) for the life of an Unwinder; never reused. 0: code without a file (JIT,
+// trampolines).
 using ModuleId = std::uint32_t;
 
-// A piece of executable memory in which every address has the same module and bias.
+// A range of executable memory in which every address has the same module and bias.
 struct CodePiece {
     std::uint64_t start = 0, end = 0;  // [start, end)
     ModuleId module = 0;
@@ -24,11 +25,11 @@ struct CodePiece {
 // One address space.
 class CodeMap {
 public:
-    // The piece that contains `address`. May read /proc, so it is asked once for each frame at most.
+    // The piece that contains `address`. May read /proc, so it is called at most once per frame.
     virtual std::optional<CodePiece> find(std::uint64_t address) = 0;
 
     // The rule for a frame in code without a file; `piece` contains it. `pc` is a return address or the interrupted
-    // instruction. A compact rule; nothing if the code is unknown.
+    // instruction. Only compact rules. nullopt if the code is unknown.
     virtual std::optional<Rule> rule_at(const CodePiece& /*piece*/, Arch /*arch*/, std::uint64_t /*pc*/,
                                         bool /*return_address*/) {
         return std::nullopt;
@@ -41,9 +42,9 @@ protected:
 // The files of modules.
 class ModuleFiles {
 public:
-    // Bytes of the module's ELF file (offset 0 is the ELF header). Asked once, and again only after the module was
-    // evicted. Reads happen later, through the source, which the Unwinder keeps until it evicts the module; a file that
-    // was changed in place answers reads with an error. An error means that the module has no tables.
+    // Opens the module's ELF file (offset 0 is the ELF header). Called once, and again only after an eviction. The
+    // Unwinder keeps the source, and reads through it, until it evicts the module. Reads fail if the file was changed
+    // in place. On error the module has no tables.
     virtual Result<elf::ByteSource> open(ModuleId module) = 0;
 
 protected:

@@ -14,8 +14,8 @@ namespace flamewire::unwind {
 
 namespace {
 
-// One frame of today's format: the agent leaves zstd's readers of older ones out. A linker that compresses in one stream
-// does not state its size in the frame.
+// Accepts one frame of the current format: the agent omits zstd's decoders for legacy formats. A linker that compresses
+// as a stream does not store the size in the frame.
 std::optional<std::string> decompress_zstd(Bytes frame, std::size_t size) {
     if (ByteReader(frame, std::endian::little).number(4) != ZSTD_MAGICNUMBER ||
         ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size())
@@ -23,7 +23,7 @@ std::optional<std::string> decompress_zstd(Bytes frame, std::size_t size) {
     std::string out;
     out.resize_and_overwrite(size, [&](char* data, std::size_t) {
         const std::size_t got = ZSTD_decompress(data, size, frame.data(), frame.size());
-        return got == size ? got : std::size_t{0};  // an error is a larger number than any size
+        return got == size ? got : std::size_t{0};  // error codes are larger than any size
     });
     return out;
 }

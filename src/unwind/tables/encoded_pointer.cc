@@ -13,7 +13,7 @@ std::uint64_t sign_extended(std::uint64_t value, unsigned size) {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
 }
 
-// Nothing for a format that nobody knows.
+// nullopt for an unknown format.
 std::optional<std::uint64_t> read_value(ByteReader& cursor, std::uint8_t format, std::uint8_t address_size) {
     switch (format) {
         case 0x00:  // DW_EH_PE_absptr

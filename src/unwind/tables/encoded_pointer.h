@@ -1,4 +1,4 @@
-// Pointers as .eh_frame and .eh_frame_hdr store them. Source: Linux Standard Base 5.0 Core, section 10.5.1 (DWARF
+// Encoded pointers of .eh_frame and .eh_frame_hdr. Source: Linux Standard Base 5.0 Core, section 10.5.1 (DWARF
 // exception header encoding).
 #pragma once
 
@@ -12,14 +12,14 @@ namespace flamewire::unwind {
 inline constexpr std::uint8_t pointer_absolute = 0x00;  // DW_EH_PE_absptr
 inline constexpr std::uint8_t pointer_omitted = 0xff;   // DW_EH_PE_omit
 
-// What the relative encodings are relative to; nothing: unknown, and a pointer that needs it is refused.
+// Bases of the relative encodings. If a base is nullopt, pointers that need it are refused.
 struct PointerBases {
     std::optional<std::uint64_t> text{}, data{}, function{};
 };
 
-// The pointer at the cursor, whose next byte has the virtual address `here`. Nothing: the bytes end, an encoding nobody
-// knows, an unknown base, or an indirect pointer (its target is relocated when the program starts, the file does not
-// have it); the cursor stands behind the pointer then too, where its size is known.
+// Reads the pointer at the cursor, whose next byte has the virtual address `here`. nullopt if the bytes end, the
+// encoding or the base is unknown, or the pointer is indirect (its target is only relocated at startup). If the size is
+// known, the cursor still moves past the pointer.
 std::optional<std::uint64_t> read_encoded_pointer(ByteReader& cursor, std::uint8_t encoding, std::uint64_t here,
                                                   const PointerBases& bases, std::uint8_t address_size);
 

@@ -1,4 +1,4 @@
-// Decodes .ARM.exidx and .ARM.extab: finds the entry, collects its instructions, runs them on a symbolic stack pointer.
+// Decodes .ARM.exidx and .ARM.extab: finds the entry, reads its instructions, runs them on a symbolic stack pointer.
 #include "unwind/tables/exidx.h"
 
 #include <array>
@@ -16,13 +16,13 @@ constexpr std::uint64_t entry_size = 8;
 constexpr std::uint64_t address_space = std::uint64_t{1} << 32;
 constexpr std::uint8_t op_deref = 0x06, op_consts = 0x11, op_plus = 0x22, op_breg0 = 0x70;
 
-// A place-relative offset of 31 bits: bit 30 is the sign, bit 31 says something else.
+// A place-relative offset of 31 bits. Bit 30 is the sign; bit 31 has another meaning.
 std::uint64_t prel31(std::uint64_t place, std::uint32_t word) {
     const std::uint32_t offset = (word & 0x7fffffffu) | (word & 0x40000000u) << 1;
     return static_cast<std::uint32_t>(static_cast<std::uint32_t>(place) + offset);
 }
 
-// A value of the frame's registers: `reg` + inner, or the word stored there + outer.
+// A symbolic value: `reg` + inner, or, if indirect, the word stored there + outer.
 struct Place {
     std::uint8_t reg = sp;
     bool indirect = false;
@@ -30,7 +30,7 @@ struct Place {
 
     void add(std::int64_t bytes) { (indirect ? outer : inner) += bytes; }
     [[nodiscard]] std::int64_t offset() const { return indirect ? outer : inner; }
-    // Differ by a constant only.
+    // Whether the two differ only by a constant.
     [[nodiscard]] bool same_base(const Place& other) const {
         return reg == other.reg && indirect == other.indirect && (!indirect || inner == other.inner);
     }
@@ -61,14 +61,14 @@ ExpressionRange append_expression(std::string& out, const Place& place) {
     return range;
 }
 
-// The instruction bytes of one function, in the order in which they run: from the highest byte of a word down.
+// The instruction bytes of one function in execution order: from the highest byte of each word down.
 class Instructions {
 public:
-    // `more` further words follow at `next`; `left` bytes of `word` are instructions, in its highest bytes.
+    // `left` bytes of `word` are instructions, in its highest bytes. `more` further words follow at `next`.
     Instructions(const WordReader& read, std::uint32_t word, std::uint32_t left, std::uint64_t next, std::uint32_t more)
         : read_(read), next_(next), word_(word), left_(left), more_(more) {}
 
-    // Nothing at the end, or when a word is not in the file (damaged() then).
+    // nullopt at the end, or if a word is not in the file (then damaged()).
     std::optional<std::uint8_t> take() {
         if (left_ == 0) {
             if (more_ == 0) return {};
@@ -96,10 +96,10 @@ private:
     bool damaged_ = false;
 };
 
-// The virtual stack pointer and where the registers that were popped so far lie.
+// The virtual stack pointer, and the places of the registers popped so far.
 class Machine {
 public:
-    enum class Step : std::uint8_t { go_on, finished, stopped };  // stopped: refused to unwind, or damaged
+    enum class Step : std::uint8_t { go_on, finished, stopped };  // stopped: refuses to unwind, or damaged
 
     Step run(Instructions& code) {
         for (;;) {
@@ -109,7 +109,7 @@ public:
         }
     }
 
-    // The row's rules; what was popped from another stack than the final one becomes an expression.
+    // Fills in the row's rules. A register popped from another stack than the final one becomes an expression.
     void fill(FrameRow& row) const {
         if (vsp_.indirect) {
             row.cfa_is_expression = true;
@@ -144,8 +144,8 @@ private:
             popped_ |= std::uint32_t{1} << number;
             vsp_.add(4);
         }
-        // The caller's stack pointer is the popped one; the row says so by sp's own rule, and its CFA is the end of what
-        // was popped. Nobody pops from the caller's stack after that.
+        // The caller's stack pointer is the popped one. The row has a rule for sp, and its CFA is the end of the popped
+        // words. Popping from the caller's stack after that is an error.
         sp_is_loaded_ = (mask >> sp & 1) != 0;
         return Step::go_on;
     }
@@ -162,7 +162,7 @@ private:
             vsp_ = Place{.reg = number};
             return Step::go_on;
         }
-        // A register that has been popped: the stack pointer is in memory. Twice in a row says no compiler.
+        // The register has been popped, so the new stack pointer is in memory. Compilers never do this twice.
         const Place& stored = places_[number];
         if (stored.indirect) return Step::stopped;
         vsp_ = Place{.reg = stored.reg, .indirect = true, .inner = stored.inner};
@@ -189,11 +189,11 @@ private:
             case 0xb1:  // r0 to r3 by mask
                 return *second == 0 || *second > 0x0f ? Step::stopped : pop(*second);
             case 0xb3:
-                return add(8 * doubles + 4);  // D registers as FSTMFDX saves them
+                return add(8 * doubles + 4);  // D registers as saved by FSTMFDX
             case 0xc6:                        // WMMX data registers
-            case 0xc8:                        // D16 and up, as VPUSH saves them
+            case 0xc8:                        // D16 and up, as saved by VPUSH
             case 0xc9:
-                return add(8 * doubles);  // D0 and up, as VPUSH saves them
+                return add(8 * doubles);  // D0 and up, as saved by VPUSH
             case 0xc7:                    // WMMX control registers by mask
                 return *second == 0 || *second > 0x0f ? Step::stopped : add(4 * std::popcount(*second));
             default:
@@ -216,7 +216,7 @@ private:
         if (opcode == 0xb0) return Step::finished;
         if (opcode == 0xb2) return add_large(code);
         if (opcode == 0xb4) return add(4);                                    // return address authentication code
-        if (opcode == 0xb5) return Step::go_on;                               // vsp is the modifier of that code
+        if (opcode == 0xb5) return Step::go_on;                               // vsp is the modifier for that code
         if (opcode >= 0xb8 && opcode < 0xc0) return add(8 * (low3 + 1) + 4);  // D8 to D8+n, FSTMFDX
         if (opcode >= 0xc0 && opcode < 0xc6) return add(8 * (low3 + 1));      // WMMX WR10 to WR10+n
         if (opcode >= 0xd0 && opcode < 0xd8) return add(8 * (low3 + 1));      // D8 to D8+n, VPUSH
@@ -230,9 +230,9 @@ private:
     bool sp_is_loaded_ = false;
 };
 
-// Where the instructions of an entry are; nothing: damaged.
+// The instructions of an entry. nullopt if it is damaged.
 std::optional<Instructions> instructions_at(const WordReader& read, std::uint64_t place, std::uint32_t content) {
-    std::uint64_t address = 0;  // of the word behind `word`
+    std::uint64_t address = 0;  // of the word after `word`
     std::uint32_t word = content;
     const bool is_inline = (content & 0x80000000u) != 0;
     if (!is_inline) {
@@ -243,8 +243,8 @@ std::optional<Instructions> instructions_at(const WordReader& read, std::uint64_
         address += 4;
     }
     if ((word & 0x80000000u) == 0) {
-        // A personality routine of the language's own, which alone knows the format. All that exist share GNU's: a byte
-        // with the number of words that follow, then instructions.
+        // A language-specific personality routine, which defines the format. All existing ones use GNU's: a byte with
+        // the number of words that follow, then instructions.
         const auto data = read(address);
         if (!data) return {};
         return Instructions(read, *data << 8, 3, address + 4, *data >> 24);
@@ -256,9 +256,9 @@ std::optional<Instructions> instructions_at(const WordReader& read, std::uint64_
     return Instructions(read, word << 16, 2, address, more);
 }
 
-// The table's last entry whose function starts at or before `address`; nothing when there is none.
+// The table's last entry whose function starts at or before `address`. nullopt if there is none.
 struct Entry {
-    std::uint64_t place = 0, start = 0, end = 0;  // `place`: of the entry itself
+    std::uint64_t place = 0, start = 0, end = 0;  // `place`: address of the entry
 };
 std::optional<Entry> find_entry(const WordReader& read, std::uint64_t table, std::uint64_t size,
                                 std::uint64_t address) {
@@ -312,7 +312,7 @@ std::optional<FrameRow> exidx_row(const WordReader& read, std::uint64_t table, s
     Machine machine;
     if (machine.run(*code) != Machine::Step::finished) return {};
     machine.fill(row);
-    // A call's return address - 1 is odd in both states; an instruction that was interrupted may be at the edges.
+    // A return address - 1 is odd in both states. An interrupted instruction can be in the prologue or the epilogue.
     if ((address & 1) == 0) refine_at_edges(read, entry->start, address, row);
     return row;
 }

@@ -6,14 +6,14 @@
 namespace flamewire::unwind {
 namespace {
 
-// 32 MiB of index. The largest programs have about a million functions.
+// 32 MiB for the index. The largest programs have about a million functions.
 constexpr std::size_t max_functions = std::size_t{4} << 20;
 constexpr std::size_t max_windows = 64;
 constexpr std::uint64_t lower_half = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
-// False when the index is full.
+// Returns false if the index is full.
 bool FrameIndex::add(const FrameSection::Start& start) {
     if (start.offset > lower_half || count_ == max_functions) return false;
     const std::uint64_t number = start.address >> 32;
@@ -35,7 +35,7 @@ void FrameIndex::sort() {
 }
 
 std::optional<std::uint64_t> FrameIndex::find(std::uint64_t address) const {
-    // A function may start at the end of one window and reach into the next.
+    // A function can start at the end of one window and extend into the next.
     for (auto window = windows_.rbegin(); window != windows_.rend(); ++window) {
         if (window->number > address >> 32) continue;
         const std::uint64_t key = window->number == address >> 32 ? address << 32 | lower_half : ~std::uint64_t{0};

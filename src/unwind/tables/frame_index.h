@@ -1,6 +1,6 @@
-// Where the entry of a function is, for a section of call frame information that has no search table: all starts,
-// sorted. Eight bytes a function: addresses and offsets of 4 GiB fit two halves, so there is an array for each 4 GiB of
-// addresses; almost all modules have one.
+// Index for a section of call frame information without a search table: all function starts, sorted, with the offsets
+// of their entries. Takes eight bytes per function: the low halves of address and offset, in one array per 4 GiB of
+// addresses. Almost all modules have one array.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace flamewire::unwind {
 
 class FrameIndex {
 public:
-    // Of the functions in `section` for which `is_code` (of their start) holds.
+    // Adds the functions in `section` whose start satisfies `is_code`.
     template <class IsCode>
     void build(FrameSection& section, const IsCode& is_code, TableWork& work) {
         FrameSection::Pass pass(section, work);
@@ -26,14 +26,14 @@ public:
     // The offset of the last entry whose function starts at or below `address`.
     [[nodiscard]] std::optional<std::uint64_t> find(std::uint64_t address) const;
     [[nodiscard]] std::size_t size() const { return count_; }
-    // Of the entry with number `position`, by address.
+    // Offset of the entry with index `position`, in address order.
     [[nodiscard]] std::uint64_t offset_at(std::size_t position) const;
     [[nodiscard]] std::size_t memory_bytes() const;
 
 private:
     struct Window {
-        std::uint64_t number = 0;              // of the 4 GiB
-        std::vector<std::uint64_t> functions;  // the address's lower half, then the offset
+        std::uint64_t number = 0;              // index of the 4 GiB window
+        std::vector<std::uint64_t> functions;  // the address's low half, then the offset
     };
     bool add(const FrameSection::Start& start);
     void sort();

@@ -10,22 +10,22 @@ namespace {
 
 constexpr std::uint32_t long_length = 0xffffffff, first_reserved_length = 0xfffffff0;
 constexpr std::size_t longest_head = 20;  // 4 + 8 bytes of length, 8 bytes of id
-// Enough for a function's head, its id, two pointers and a segment selector; what a pass looks at.
+// The bytes that a pass reads per entry. Enough for the head with its id, two pointers and a segment selector.
 constexpr std::size_t pass_bytes = longest_head + 8 + 2 * 10;
 constexpr std::size_t chunk_size = std::size_t{64} << 10;
-// Far above what compilers write.
+// Far above what compilers emit.
 constexpr std::uint64_t max_entry_size = std::uint64_t{1} << 20, max_common_size = std::uint64_t{1} << 10;
 constexpr std::size_t max_pass_entries = std::size_t{16} << 20;
-// Less than it takes: an index is made once, and must not end the stack that is the first to need it.
+// Less than the real cost: an index is built once, and must not exhaust the work of the stack that first needs it.
 constexpr std::uint64_t work_of_pass = 2;
 
 }  // namespace
 
-// An entry without its length and id.
+// An entry's header, decoded.
 struct FrameSection::Head {
     std::uint64_t content = 0, end = 0;  // offsets
     bool is_common = false;
-    std::uint64_t common = 0;  // offset of a function's common entry
+    std::uint64_t common = 0;  // offset of an FDE's CIE
     bool terminator = false;
 };
 
@@ -41,7 +41,7 @@ Bytes FrameSection::bytes(std::uint64_t offset, std::size_t size) {
     return file_->all(range_.offset + offset, size);
 }
 
-// `bytes` are at `offset`, at least longest_head of them or up to the end of the section.
+// `bytes` starts at `offset`. It has at least longest_head bytes, or extends to the end of the section.
 std::optional<FrameSection::Head> FrameSection::read_head(Bytes bytes, std::uint64_t offset) const {
     ByteReader in(bytes, byte_order(format_.big_endian));
     std::uint64_t length = in.number(4);
@@ -67,7 +67,7 @@ std::optional<FrameSection::Head> FrameSection::read_head(Bytes bytes, std::uint
         head.common = id;
     } else {
         head.is_common = id == 0;
-        head.common = id_offset - id;  // may wrap: then no offset of the section
+        head.common = id_offset - id;  // may wrap: then it is outside the section
     }
     return head;
 }
@@ -129,7 +129,7 @@ bool FrameSection::parse_common(Bytes content, std::uint64_t offset, Common& com
     if (version != 1 && version != 3 && version != 4) return false;
     std::string letters;
     while (const std::uint8_t letter = in.u8()) letters.push_back(static_cast<char>(letter));
-    if (letters == "eh") {  // of the first releases of g++ 3: a pointer to its exception table
+    if (letters == "eh") {  // first releases of g++ 3: a pointer to its exception table
         in.skip(entry.address_size);
         letters.clear();
     }
@@ -151,10 +151,10 @@ bool FrameSection::parse_common(Bytes content, std::uint64_t offset, Common& com
 
 bool FrameSection::parse_augmentation(ByteReader& in, std::uint64_t offset, std::string_view letters,
                                       CommonEntry& entry) const {
-    if (letters == "armcc+") return true;  // Arm's own compiler says so that it follows DWARF
+    if (letters == "armcc+") return true;  // set by Arm's own compiler if it follows DWARF
     entry.has_augmentation_data = letters.starts_with('z');
     if (!entry.has_augmentation_data) {
-        // Without a length, only letters that stand for themselves can be passed.
+        // Without a length, only letters without data can be skipped.
         entry.signal_frame = letters.find('S') != std::string_view::npos;
         return letters.find_first_not_of("SBG") == std::string_view::npos;
     }
@@ -181,11 +181,12 @@ bool FrameSection::parse_augmentation(ByteReader& in, std::uint64_t offset, std:
             case 'S':
                 entry.signal_frame = true;
                 break;
-            case 'B':  // aarch64: return addresses are signed with key B; masking them is the same
+            case 'B':  // aarch64: return addresses are signed with key B; masking is the same
             case 'G':
-                break;  // aarch64: the function tags its stack
+                break;  // aarch64: the function tags its stack memory
             default:
-                // Nobody knows how much data the letter has. What came before stands; pointers must not come after.
+                // The size of an unknown letter's data is unknown. Keep the previous letters; fail if a pointer
+                // encoding follows.
                 return letters.find('R') == std::string_view::npos;
         }
     }

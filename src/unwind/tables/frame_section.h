@@ -15,20 +15,20 @@
 
 namespace flamewire::unwind {
 
-// What a section's entries are read with.
+// How to read a section's entries.
 struct FrameFormat {
-    bool debug = false;  // .debug_frame, whose entries name their common entry differently
+    bool debug = false;  // .debug_frame, where FDEs refer to their CIE differently
     std::uint8_t address_size = 8;
     bool big_endian = false;
-    bool ends_at_zero = false;  // a length of 0 ends the section, whose size nobody knows; otherwise it is padding
+    bool ends_at_zero = false;  // a length of 0 ends the section, whose size is unknown; otherwise it is padding
     PointerBases bases{};
 };
 
 class FrameSection {
 public:
-    // `file` outlives it.
+    // `file` must outlive this object.
     FrameSection(ModuleFile& file, FileRange range, const FrameFormat& format);
-    // A section that is in no file as it is: a compressed one, decompressed, or one that a JIT compiler wrote.
+    // A section that is not stored as is in a file: a compressed one, decompressed, or one that a JIT compiler wrote.
     FrameSection(std::string bytes, std::uint64_t address, const FrameFormat& format);
     FrameSection(const FrameSection&) = delete;
     FrameSection& operator=(const FrameSection&) = delete;
@@ -41,12 +41,11 @@ public:
         const CommonEntry* common = nullptr;
         FrameDescription function;
     };
-    // The function's entry at an offset of the section; nothing when there is none, or it is damaged. Valid until the
-    // next call.
+    // The FDE at an offset of the section. nullopt if there is none or it is damaged. Valid until the next call.
     std::optional<Description> description_at(std::uint64_t offset);
 
-    // One pass over all functions: their starts, in the section's order. Damaged entries are left out; one whose length
-    // cannot be right ends the pass, and so do 16 million entries.
+    // One pass over the starts of all functions, in the section's order. Skips damaged entries. An entry with an
+    // invalid length ends the pass, and so do 16 million entries.
     struct Start {
         std::uint64_t address = 0, offset = 0;
     };
@@ -86,7 +85,7 @@ private:
     FileRange range_;
     FrameFormat format_;
     std::string memory_;
-    // Linkers leave a file a handful of common entries in .eh_frame, and one for each unit in .debug_frame.
+    // A file usually has a handful of CIEs in .eh_frame, and one per compilation unit in .debug_frame.
     std::array<Common, 16> commons_;
 };
 

@@ -1,4 +1,4 @@
-// All rules of one function in code without a file, from the .eh_frame that its program wrote for it.
+// All rules of one function in code without a file, from the .eh_frame that the program generated for it.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,12 @@ namespace flamewire::unwind {
 class FunctionRules {
 public:
     FunctionRules() = default;
-    // `eh_frame` as it would stand at `address`, in this machine's byte order. The function is in [start, end); entries
-    // of other code are ignored. Keeps compact rules only, at most 256, and what the work of one stack finds.
+    // `eh_frame` is the section as loaded at `address`, in this machine's byte order. The function is in [start, end);
+    // entries of other code are ignored. Keeps only compact rules, at most 256, and stops when the work of one stack is
+    // spent.
     FunctionRules(Bytes eh_frame, std::uint64_t address, std::uint64_t start, std::uint64_t end, Arch arch);
 
-    // For code at `offset` from the start; of a caller: the return address - 1.
+    // The rule at `offset` from the start. For a caller, pass the offset of the return address - 1.
     [[nodiscard]] std::optional<Rule> find(std::uint64_t offset, Arch arch) const;
     [[nodiscard]] std::size_t memory_bytes() const { return ranges_.capacity() * sizeof(Range); }
 

@@ -15,7 +15,7 @@ constexpr std::uint16_t machine_x86_64 = 62;
 constexpr std::uint8_t rbp = 6, rsp = 7, rip = 16;
 constexpr std::int64_t word = 8;
 
-// Go's linker leaves its build-id in a note of its own, in every program.
+// Go's linker puts its build-id into a note of its own in every program.
 bool is_go_program(const elf::ByteSource& source, const elf::Header& header) {
     constexpr std::uint32_t segment_note = 4;
     constexpr std::size_t most_bytes = 4096;
@@ -28,7 +28,7 @@ bool is_go_program(const elf::ByteSource& source, const elf::Header& header) {
     });
 }
 
-// An instruction with the stack pointer and a displacement or a number: `short_form` has one byte of it, `long_form` four.
+// An instruction with the stack pointer and a number: `short_form` has one byte of it, `long_form` four.
 struct StackInstruction {
     std::array<unsigned char, 4> short_form, long_form;
     std::size_t opcode_size;
@@ -39,7 +39,7 @@ constexpr StackInstruction set_frame_pointer{{0x48, 0x8d, 0x6c, 0x24}, {0x48, 0x
 constexpr StackInstruction free_frame{{0x48, 0x83, 0xc4}, {0x48, 0x81, 0xc4}, 3};
 constexpr std::uint64_t longest_instruction = 8;
 
-// Its size when `code` begins with it and its number is `number`; else 0.
+// The size of the instruction if `code` starts with it and its number is `number`. Otherwise 0.
 std::size_t size_of(const StackInstruction& wanted, std::span<const std::byte> code, std::int64_t number) {
     const auto begins_with = [&](const std::array<unsigned char, 4>& form) {
         return std::ranges::equal(code.first(std::min(code.size(), wanted.opcode_size)),
@@ -74,7 +74,7 @@ FrameRow row_by_frame_pointer() {
     return row;
 }
 
-// The register leads to the caller's value, which stands below the return address.
+// The frame pointer leads to the caller's value, which is stored below the return address.
 FrameRow with_frame_pointer(FrameRow row) {
     row.registers[rbp] = {.kind = RegisterRule::Kind::at_cfa, .offset = -2 * word};
     row.frame_pointer_set = true;
@@ -82,7 +82,7 @@ FrameRow with_frame_pointer(FrameRow row) {
     return row;
 }
 
-// runtime.sigtramp is marked as if nobody had called it, but a signal did.
+// runtime.sigtramp is marked as outermost, but the signal frame is its caller.
 bool is_root(const elf::GoPclntab& table, const elf::GoPclntab::Function& function) {
     return function.is_outermost && !table.name_of(function).starts_with("runtime.sigtramp");
 }
@@ -119,8 +119,8 @@ std::optional<FrameRow> GoTable::row_at(std::uint64_t address) {
         return row;
     }
     const auto depth = table_.value_at(function->stack_depth, *function, address);
-    // The frame pointer leads from one stack to the other. cgocallback alone prepares the goroutine's stack as if it had
-    // been interrupted there, before the call of C, and the frame pointer would lead into C.
+    // The frame pointer leads from one stack to the other. Exception: cgocallback prepares the goroutine's stack as if
+    // it had been interrupted there before the call to C, so the frame pointer would lead into C.
     const bool calls_back = function->switches_stacks && table_.name_of(*function) == "runtime.cgocallback";
     if (function->switches_stacks && !calls_back) {
         row = row_by_frame_pointer();
@@ -140,12 +140,12 @@ std::optional<FrameRow> GoTable::row_at(std::uint64_t address) {
         row.signal_frame = true;
         return row;
     }
-    // The code that calls duffzero and duffcopy has set up a frame for them.
+    // The callers of duffzero and duffcopy set up a frame for them.
     if (depth->value == 0 && table_.name_of(*function).starts_with("runtime.duff")) return with_frame_pointer(row);
     const auto body = depth->value == 0 ? std::nullopt : body_of(*function);
     if (!body) return row;
 
-    // Until its body begins, and from where it frees its frame, the register holds the caller's value.
+    // Before the body starts and after the frame is freed, the register holds the caller's value.
     if (address < *body) {
         row.end = std::min(row.end, *body);
         return row;
@@ -168,7 +168,7 @@ std::span<const std::byte> GoTable::code_at(std::uint64_t address, std::uint64_t
 std::optional<std::uint64_t> GoTable::body_of(const elf::GoPclntab::Function& function) {
     const auto before = table_.value_at(function.stack_depth, function, function.start);
     if (!before || before->value != 0) return std::nullopt;
-    const std::uint64_t room = before->end;  // is made
+    const std::uint64_t room = before->end;  // the first address with the frame allocated
     const auto after = table_.value_at(function.stack_depth, function, room);
     if (!after || after->value < word) return std::nullopt;
     if (after->value == word && room > function.start) {  // since Go 1.21: push %rbp; mov %rsp, %rbp

@@ -1,7 +1,7 @@
-// How frames of Go code are left, by the table of Go's linker (elf/gopclntab.h), which stripped programs have too. x86-64
-// only; elsewhere .debug_frame has to do. It says more than Go's .debug_frame does: which functions nobody called, and
-// which set the stack pointer to another stack. Where the frame pointer is kept is read from a function's first
-// instructions. Source: src/cmd/internal/obj/x86/obj6.go and src/runtime/asm_amd64.s of Go.
+// Unwind rows for Go code from the Go linker's table (elf/gopclntab.h), which stripped programs have too. x86-64 only;
+// other architectures use .debug_frame. The table has more than Go's .debug_frame: which functions have no caller, and
+// which switch to another stack. The first instructions of a function show where it keeps the frame pointer. Source:
+// Go's src/cmd/internal/obj/x86/obj6.go and src/runtime/asm_amd64.s.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ namespace flamewire::unwind {
 
 class GoTable {
 public:
-    // `file` outlives it. Nothing: not a Go program, for another machine than x86-64, or its table is damaged. A file
-    // that is not of Go costs the read of its notes.
+    // `file` must outlive the table. nullopt if this is not a Go program, not for x86-64, or its table is damaged. For
+    // other programs this costs only a read of their notes.
     static std::optional<GoTable> open(ModuleFile& file, const elf::Header& header);
 
-    // Nothing where the code is not Go's (that of C in the same program).
+    // nullopt if the code is not Go code (C code in the same program).
     std::optional<FrameRow> row_at(std::uint64_t address);
 
     [[nodiscard]] std::size_t size() const { return table_.size(); }  // in functions
@@ -33,9 +33,9 @@ public:
 private:
     GoTable(ModuleFile& file, elf::GoPclntab table) : file_(&file), table_(std::move(table)) {}
 
-    // Where the function has saved its caller's frame pointer and set its own; nothing when it does neither.
+    // Where the function has saved the caller's frame pointer and set its own. nullopt if it does not.
     std::optional<std::uint64_t> body_of(const elf::GoPclntab::Function& function);
-    // A few bytes from `address` on, none behind `end`. Valid until the file is read again.
+    // A few bytes from `address`, not beyond `end`. Valid until the file is read again.
     std::span<const std::byte> code_at(std::uint64_t address, std::uint64_t end);
 
     ModuleFile* file_;

@@ -21,7 +21,7 @@ Bytes ModuleFile::some(std::uint64_t offset, std::size_t size) {
 Bytes ModuleFile::all(std::uint64_t offset, std::size_t size) {
     const Bytes part = some(offset, size);
     if (part.size() == size) return part;
-    // Grows as bytes turn up: a size that lies costs no more than the file has.
+    // Grows only as bytes are read, so a wrong size costs no more memory than the file has bytes.
     crossing_.assign(as_text(part));
     while (crossing_.size() < size) {
         const Bytes next = some(offset + crossing_.size(), size - crossing_.size());

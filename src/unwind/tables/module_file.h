@@ -1,4 +1,4 @@
-// The bytes of one module's file, by offset and by ELF virtual address, through the page cache.
+// Reads one module's file by offset and by ELF virtual address, through the page cache.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace flamewire::unwind {
 
-// A run of bytes that stands at one place of the file and of the address space.
+// A range of bytes that is contiguous in the file and in the address space.
 struct FileRange {
     std::uint64_t address = 0, offset = 0, size = 0;
     [[nodiscard]] bool contains(std::uint64_t wanted) const { return wanted - address < size; }
@@ -26,14 +26,14 @@ public:
     ModuleFile(ModuleId id, elf::ByteSource source, PageCache& pages)
         : id_(id), source_(std::move(source)), pages_(pages) {}
 
-    // What stands at `offset`, as far as it is in one page: at most `size` bytes, none at the end of the file. Valid
-    // until the next call of any function here, or of the page cache.
+    // The bytes at `offset` up to the end of the page: at most `size` bytes, none at the end of the file. Valid until
+    // the next call of any function of this class or of the page cache.
     Bytes some(std::uint64_t offset, std::size_t size);
-    // All `size` bytes, or none. As valid.
+    // All `size` bytes, or none. Valid as long as those of some().
     Bytes all(std::uint64_t offset, std::size_t size);
     bool read(std::uint64_t offset, std::span<std::byte> out);
     [[nodiscard]] const elf::ByteSource& source() const { return source_; }
-    // Not through the cache, for one pass over much.
+    // Bypasses the cache, for one pass over large data.
     std::string read_once(std::uint64_t offset, std::size_t size) const;
 
     void set_segments(const std::vector<elf::Segment>& segments);
@@ -41,9 +41,9 @@ public:
         FileRange range;
         bool writable = false;
     };
-    // The PT_LOADs, as far as they stand in the file. Files of linkers have a handful.
+    // The PT_LOAD segments, as far as they are in the file. Usually a handful.
     [[nodiscard]] const std::vector<Load>& loads() const { return loads_; }
-    // From `address` to the end of its PT_LOAD.
+    // The range from `address` to the end of its PT_LOAD.
     [[nodiscard]] std::optional<FileRange> range_from(std::uint64_t address) const;
 
 private:

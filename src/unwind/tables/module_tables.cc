@@ -22,9 +22,9 @@ namespace {
 
 constexpr std::uint16_t type_relocatable = 1;
 
-// A decompressed .debug_frame stays in memory while its module does.
+// A decompressed .debug_frame stays in memory as long as its module is open.
 constexpr std::size_t max_decompressed = std::size_t{16} << 20;
-// Of instructions that are read, and of what is decompressed.
+// Applies to instructions that are read and to decompressed bytes.
 constexpr std::uint64_t bytes_per_work = 8;
 
 class Tables final : public ModuleTables {
@@ -83,7 +83,7 @@ private:
         return {.debug = debug, .address_size = word_size(), .big_endian = header_.big_endian, .bases = layout_.bases};
     }
 
-    // True the first time, when `layout_` has become what the section headers say. Most files are never asked.
+    // Returns true on the first call, which updates `layout_` from the section headers. Most files never need it.
     bool read_sections();
     void open_eh_frame();
 
@@ -117,9 +117,9 @@ private:
     bool go_opened_ = false;
 
     std::optional<FrameSection> eh_frame_;
-    std::optional<SearchTable> search_table_;  // when it can be searched
+    std::optional<SearchTable> search_table_;  // only if it can be searched
     bool table_checked_ = false, table_broken_ = false;
-    FrameIndex eh_index_;  // without a usable search table
+    FrameIndex eh_index_;  // used without a usable search table
     bool eh_indexed_ = false;
 
     std::optional<FrameSection> debug_frame_;
@@ -129,7 +129,7 @@ private:
 
 bool Tables::read_sections() {
     if (std::exchange(sections_read_, true)) return false;
-    // Damaged section headers are as good as none.
+    // Damaged section headers count as none.
     const auto sections = elf::read_sections(file_.source(), header_);
     if (!sections || sections->empty()) return true;
     layout_ = table_layout(header_, *sections);
@@ -167,10 +167,10 @@ std::optional<FrameRow> Tables::row_by(const FrameIndex& index, FrameSection& se
     return run(*description, address);
 }
 
-// `broken`: the table does not say what the entries say, or is not sorted.
+// `broken`: the table contradicts the entries, or is not sorted.
 std::optional<FrameRow> Tables::search_table_row(std::uint64_t address, bool& broken) {
     const auto found = search_table_->find(address);
-    // Functions without a byte share their start with the one that follows them.
+    // Empty functions share their start with the next one.
     constexpr std::uint64_t max_empty = 8;
     std::uint64_t start = 0;
     for (std::uint64_t back = 0; found && back < std::min(max_empty, *found + 1); ++back) {
@@ -183,7 +183,7 @@ std::optional<FrameRow> Tables::search_table_row(std::uint64_t address, bool& br
         if (broken) return std::nullopt;
         if (address < description->function.end) return run(*description, address);
     }
-    // Between two functions, or in one that a table out of order hides.
+    // The address is between two functions, or an unsorted table hides its function.
     broken = !std::exchange(table_checked_, true) && !search_table_->is_sorted();
     return std::nullopt;
 }
@@ -220,7 +220,7 @@ void Tables::open_debug_frame() {
     if (layout_.debug_frame && !layout_.debug_compressed) {
         debug_frame_.emplace(file_, *range, format(true));
     } else {
-        // Compression never doubles what it is given.
+        // Compressed data is never twice as large as its contents.
         if (range->size > 2 * max_decompressed) return;
         const std::string packed = file_.read_once(range->offset, static_cast<std::size_t>(range->size));
         auto plain = layout_.debug_frame ? decompress_section(as_bytes_view(packed), header_.is_64, header_.big_endian,
@@ -257,7 +257,7 @@ std::vector<CodeRange> Tables::some_functions(std::size_t count) {
             // The middle of each of `wanted` equal parts.
             if (const auto function = function_at((2 * i + 1) * size / (2 * wanted))) functions.push_back(*function);
     };
-    // Of a Go program with C code in it, most is Go's.
+    // In a Go program with C code, most code is Go's.
     if (GoTable* const table = go_table())
         spread(table->size(),
                [&](std::uint64_t position) { return table->function(static_cast<std::size_t>(position)); });
@@ -283,7 +283,7 @@ std::vector<CodeRange> Tables::some_functions(std::size_t count) {
     if (!functions.empty()) return functions;
 
     constexpr std::uint64_t index_entry = 8;
-    // Where the last function ends, the index does not say.
+    // The index does not contain the end of the last function.
     const std::uint64_t entries = (layout_.exidx ? layout_.exidx->size : 0) / index_entry;
     spread(entries == 0 ? 0 : entries - 1, [&](std::uint64_t position) -> std::optional<CodeRange> {
         const auto start_of = [&](std::uint64_t number) -> std::optional<std::uint64_t> {

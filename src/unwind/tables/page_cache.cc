@@ -12,17 +12,17 @@ constexpr std::uint32_t none = 0xffffffff;
 
 }  // namespace
 
-// Entries stand in a vector and are linked twice: in the order of their last use, and with the others of their bucket.
-// A freed entry keeps its place for the next page.
+// Entries are stored in a vector and are in two linked lists: by last use, and within their bucket. Freed entries are
+// reused for later pages.
 struct PageCache::State {
     struct Entry {
         std::uint64_t number = 0;
         std::string bytes;
         ModuleId module = 0;
-        std::uint32_t newer = none, older = none;  // `older` also links the free ones
+        std::uint32_t newer = none, older = none;  // `older` also links the free entries
         std::uint32_t next = none;                 // of the same bucket
     };
-    // What an allocator adds to a page, about.
+    // Approximate overhead of the allocator per page.
     static constexpr std::size_t allocation_overhead = 16;
 
     std::vector<Entry> entries;
@@ -81,7 +81,7 @@ struct PageCache::State {
         return page_bytes + entries.capacity() * sizeof(Entry) + buckets.capacity() * sizeof(std::uint32_t);
     }
 
-    // The newest page always stays: a caller is about to look at it.
+    // The newest page is never removed: the caller is about to use it.
     void shrink() {
         while (used > 1 && page_bytes + used * (sizeof(Entry) + 2 * sizeof(std::uint32_t)) > limit) remove(oldest);
     }
@@ -113,7 +113,7 @@ PageCache::~PageCache() = default;
 
 Bytes PageCache::page(ModuleId module, const elf::ByteSource& source, std::uint64_t number) {
     State& state = *state_;
-    std::uint32_t at = state.newest;  // what is read together stands together
+    std::uint32_t at = state.newest;  // consecutive reads often need the same page
     if (at == none || state.entries[at].number != number || state.entries[at].module != module)
         at = state.find(module, number);
     if (at == none) {

@@ -1,4 +1,4 @@
-// Pages of files that unwinding reads, bounded in memory: the page used longest ago makes room.
+// Cache of file pages for unwinding, bounded in memory. Evicts the least recently used page.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ public:
     PageCache(const PageCache&) = delete;
     PageCache& operator=(const PageCache&) = delete;
 
-    // The page with number offset / page_size of a module's file; shorter at the end of the file; empty behind it or
-    // when it cannot be read (which is remembered as any page is). Valid until the next call.
+    // The page with number offset / page_size of a module's file. Shorter at the end of the file. Empty after the end
+    // or on a read error, which is cached like a page. Valid until the next call.
     Bytes page(ModuleId module, const elf::ByteSource& source, std::uint64_t number);
 
     void forget(ModuleId module);

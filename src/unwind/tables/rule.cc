@@ -1,4 +1,4 @@
-// From a row of a table to the compact rule that says the same, if one does.
+// Converts table rows to equivalent compact rules, where possible.
 #include "unwind/tables/rule.h"
 
 #include <limits>
@@ -16,7 +16,7 @@ std::optional<Integer> fit(std::int64_t value) {
     return static_cast<Integer>(value);
 }
 
-// `offset` in words; nothing when it is between two or too far.
+// `offset` in words. nullopt if it is not a multiple of the word size or too large.
 std::optional<std::int16_t> in_words(std::int64_t offset, std::uint8_t word_size) {
     if (offset % word_size != 0) return std::nullopt;
     return fit<std::int16_t>(offset / word_size);
@@ -60,11 +60,11 @@ Rule compile_rule(const FrameRow& row, const ArchInfo& arch) {
         rule.kind = Rule::Kind::root;
         return rule;
     }
-    // "The caller's pc is this frame's": no table means that.
+    // This would mean that the caller's pc is this frame's pc. No table means that.
     if (return_rule.kind == Kind::same && row.return_column == arch.names.pc) return rule;
 
     rule.kind = Rule::Kind::row;
-    // After a signal frame every register is known, so there nothing may be left out.
+    // A signal frame restores every register, so a compact rule would lose some.
     if (row.signal_frame || row.cfa_is_expression || row.cfa_register >= arch.names.count) return rule;
     if (row.registers[arch.names.sp].kind != Kind::same) return rule;
     const auto cfa_offset = fit<std::int32_t>(row.cfa_offset);

@@ -1,4 +1,4 @@
-// The memory of rules: one zeroed block, touched only where rules are.
+// Memory of the rule cache: one zeroed block. Only pages that hold rules are touched.
 #include "unwind/tables/rule_cache.h"
 
 #include <algorithm>
@@ -14,9 +14,9 @@ void RuleCache::Free::operator()(void* memory) const { std::free(memory); }
 RuleCache::RuleCache(std::size_t memory_bytes)
     : count_(std::bit_floor(std::max<std::size_t>(memory_bytes / sizeof(Entry), 64))),
       shift_(65 - static_cast<unsigned>(std::countr_zero(count_))),
-      // Zero bytes are entries without a key; calloc takes large blocks from the kernel, which zeroes them on first use.
+      // Zero bytes are empty entries. calloc takes large blocks from the kernel, which zeroes them on first use.
       memory_(std::calloc(count_ + 1, sizeof(Entry))) {
-    if (!memory_) std::terminate();  // as where new finds none in a program without exceptions
+    if (!memory_) std::terminate();  // as operator new does in a program without exceptions
     void* aligned = memory_.get();
     std::size_t space = (count_ + 1) * sizeof(Entry);
     entries_ = static_cast<Entry*>(std::align(alignof(Entry), count_ * sizeof(Entry), aligned, space));

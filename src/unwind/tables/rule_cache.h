@@ -1,6 +1,6 @@
-// Compiled rules by where in a module the pc is: shared by all processes that run the module, wherever it is mapped. Two
-// places for each rule, because a lookup stands in front of every frame, and with a single one two hot rules that meet
-// there would be compiled again and again. What does not fit a compact rule is in a RowTable.
+// Cache of compiled rules by module and address. All processes that run a module share its rules, wherever it is
+// mapped. Each rule has two possible places: every frame needs a lookup, and with one place, two hot rules that collide
+// would be compiled again and again. Rows that do not fit a compact rule are in a RowTable.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace flamewire::unwind {
 
-// What a rule depends on. `address` (ELF virtual) is what was looked up: a return address - 1, or the pc itself. Both may
-// be the same number and mean another function or another place, so the key tells them apart.
+// Key of a rule. `address` (ELF virtual) is what was looked up: a return address - 1, or the pc itself. Both can be the
+// same number but mean different functions or places, so the key distinguishes them.
 struct RuleKey {
     std::uint64_t address = 0;
     std::uint64_t module_and_kind = 0;  // 0: no key (module 0 has no rules)
@@ -30,12 +30,12 @@ struct RuleKey {
 
 class RuleCache {
 public:
-    // Uses at most `memory_bytes` (but has 64 entries at least); pages that were never written cost nothing.
+    // Uses at most `memory_bytes` (but at least 64 entries). Pages that were never written cost no memory.
     explicit RuleCache(std::size_t memory_bytes);
     RuleCache(const RuleCache&) = delete;
     RuleCache& operator=(const RuleCache&) = delete;
 
-    // Nothing when the key is not there. Valid until the next put().
+    // nullptr if the key is not cached. Valid until the next put().
     [[nodiscard]] const Rule* find(const RuleKey& key) const {
         const Entry* entry = &entries_[place_of(key)];
         if (entry[0].key == key) return &entry[0].rule;
@@ -61,9 +61,9 @@ private:
         void operator()(void* memory) const;
     };
 
-    // Of the first of two entries.
+    // Index of the first of the two entries.
     [[nodiscard]] std::size_t place_of(const RuleKey& key) const {
-        // Fibonacci hashing: the high bits of a product with 2^64 / golden ratio are spread best.
+        // Fibonacci hashing: the high bits of a product with 2^64 / golden ratio are distributed best.
         return static_cast<std::size_t>(((key.module_and_kind << 40) ^ key.address) * 0x9e3779b97f4a7c15u >> shift_) *
                2;
     }
@@ -74,14 +74,14 @@ private:
     Entry* entries_;
 };
 
-// Whole rows, for the few addresses that need them: at most 256; the one used longest ago makes room.
+// Whole rows, for the few addresses that need them. At most 256; the least recently used one is replaced.
 class RowTable {
 public:
     explicit RowTable(std::size_t rows);
 
-    // The row that put() left in `slot`, if it is still there.
+    // The row that put() stored in `slot`, or nullptr if it was replaced.
     const FrameRow* find(std::uint16_t slot, const RuleKey& key);
-    // Its slot.
+    // Returns the slot.
     std::uint16_t put(const RuleKey& key, FrameRow row);
     void forget(ModuleId module);
     [[nodiscard]] std::size_t memory_bytes() const;

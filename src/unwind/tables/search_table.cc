@@ -32,7 +32,7 @@ SearchTable::SearchTable(ModuleFile& file, FileRange range, std::uint8_t address
     frames_ = read_encoded_pointer(in, frames_encoding, range.address + in.position(), bases, address_size);
     if (!frames_) return;
     const auto count = read_encoded_pointer(in, count_encoding, range.address + in.position(), bases, address_size);
-    // Another encoding, or a count that does not fit, is nothing to search in.
+    // A table with another encoding, or with a count that exceeds it, cannot be searched.
     if (!count || table_encoding != datarel_sdata4 || *count > (range.size - in.position()) / entry_size) return;
     table_ = range.offset + in.position();
     count_ = *count;
@@ -57,10 +57,10 @@ std::optional<SearchTable::Entry> SearchTable::entry_at(std::uint64_t position) 
 
 std::optional<std::uint64_t> SearchTable::find(std::uint64_t address) {
     const std::int64_t distance = static_cast<std::int64_t>(address - range_.address);
-    // Starts are compared as the table has them, relative to the header.
+    // Starts are compared as stored in the table, relative to the header.
     if (count_ == 0 || distance < std::numeric_limits<std::int32_t>::min()) return std::nullopt;
-    // The first entry that starts above `address` is in [low, high]. From page to page through the cache, and then
-    // in a few entries that mostly stand in one page.
+    // The first entry that starts above `address` is in [low, high]. First search page by page through the cache, then
+    // in the last few entries, which mostly are in one page.
     constexpr std::uint64_t few = 64;
     std::uint64_t low = 0, high = count_;
     while (high - low > few) {
@@ -86,7 +86,7 @@ std::optional<std::uint64_t> SearchTable::find(std::uint64_t address) {
 
 bool SearchTable::is_sorted() const {
     constexpr std::size_t step = (std::size_t{64} << 10) / entry_size;
-    // More than any linker writes: the entries themselves are asked then.
+    // More than any linker writes. The entries themselves are indexed instead.
     if (count_ > most_checked) return false;
     std::int32_t last = std::numeric_limits<std::int32_t>::min();
     for (std::uint64_t position = 0; position < count_; position += step) {

@@ -1,5 +1,5 @@
-// .eh_frame_hdr: the linker's sorted table of where functions start and where their .eh_frame entries are; searched where
-// it stands in the file. Source: Linux Standard Base 5.0 Core, section 10.6.2.
+// .eh_frame_hdr: the linker's sorted table of function starts and their .eh_frame entries. It is searched in place in
+// the file. Source: Linux Standard Base 5.0 Core, section 10.6.2.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace flamewire::unwind {
 
 class SearchTable {
 public:
-    // `range` is PT_GNU_EH_FRAME. Without a readable header nothing is known.
+    // `range` is PT_GNU_EH_FRAME. If the header is unreadable, frames() is nullopt and size() is 0.
     SearchTable(ModuleFile& file, FileRange range, std::uint8_t address_size, bool big_endian);
 
-    // Address of .eh_frame, if the header says it.
+    // Address of .eh_frame, if the header has it.
     [[nodiscard]] std::optional<std::uint64_t> frames() const { return frames_; }
-    // Entries of a table that can be searched in place (that is, all that linkers write); 0 without.
+    // Number of entries, if the table can be searched in place (linkers write no other kind). Otherwise 0.
     [[nodiscard]] std::uint64_t size() const { return count_; }
 
     struct Entry {
@@ -29,7 +29,7 @@ public:
     [[nodiscard]] bool is_sorted() const;
 
 private:
-    // Of the entry with number `position`, relative to the header; nothing when it cannot be read.
+    // Start of the entry with index `position`, relative to the header. nullopt if it cannot be read.
     std::optional<std::int32_t> relative_start(std::uint64_t position);
 
     ModuleFile& file_;

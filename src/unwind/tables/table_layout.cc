@@ -10,7 +10,7 @@ constexpr std::uint16_t type_relocatable = 1, machine_arm = 40;
 constexpr std::uint32_t segment_eh_frame = 0x6474e550, segment_exidx = 0x70000001;
 constexpr std::uint32_t section_nobits = 8;
 constexpr std::uint64_t section_allocated = 2, section_executable = 4, section_tls = 0x400, section_compressed = 0x800;
-// A file with more was linked in a way in which sections say nothing.
+// In a file with more ranges, sections are not useful; its segments are used instead.
 constexpr std::size_t max_code_ranges = 64;
 
 FileRange range_of(const elf::Section& section) { return {section.address, section.offset, section.size}; }
@@ -22,10 +22,10 @@ const elf::Section* find_section(const std::vector<elf::Section>& sections, std:
     return found == sections.end() ? nullptr : &*found;
 }
 
-// A file of separate debug information keeps the program headers, but not what they tell of.
+// A file of separate debug information keeps the program headers, but not the contents that they describe.
 bool is_left_out(const std::vector<elf::Section>& sections, std::uint64_t address) {
     return std::any_of(sections.begin(), sections.end(), [&](const elf::Section& section) {
-        // Thread-local storage has addresses that others have too.
+        // Addresses of thread-local storage overlap with other sections.
         return section.type == section_nobits &&
                (section.flags & (section_allocated | section_tls)) == section_allocated &&
                address - section.address < section.size;
@@ -42,7 +42,7 @@ std::optional<FileRange> find_segment(const elf::Header& header, const std::vect
 
 void add_code(std::vector<TableLayout::CodeRange>& code, std::uint64_t address, std::uint64_t size) {
     const std::uint64_t end = size > ~address ? ~std::uint64_t{0} : address + size;
-    // Neighbours with the little padding that alignment needs between them are one.
+    // Merge neighbors that are separated only by a little alignment padding.
     if (!code.empty() && address >= code.back().end && address - code.back().end < 64)
         code.back().end = end;
     else if (code.size() <= max_code_ranges)
@@ -51,7 +51,7 @@ void add_code(std::vector<TableLayout::CodeRange>& code, std::uint64_t address, 
 
 std::vector<TableLayout::CodeRange> find_code(const elf::Header& header, const std::vector<elf::Section>& sections) {
     std::vector<TableLayout::CodeRange> code;
-    if (header.type == type_relocatable) return code;  // all its sections stand at 0
+    if (header.type == type_relocatable) return code;  // all its sections have address 0
     constexpr std::uint64_t both = section_allocated | section_executable;
     for (const elf::Section& section : sections)
         if ((section.flags & both) == both && section.size != 0) add_code(code, section.address, section.size);
@@ -86,7 +86,7 @@ TableLayout table_layout(const elf::Header& header, const std::vector<elf::Secti
     if (got != nullptr) layout.bases.data = got->address;
     if (const elf::Section* frames = find_section(sections, ".eh_frame")) layout.eh_frame = range_of(*frames);
     if (const elf::Section* debug = find_section(sections, ".debug_frame")) {
-        layout.debug_frame = FileRange{0, debug->offset, debug->size};  // it is not loaded
+        layout.debug_frame = FileRange{0, debug->offset, debug->size};  // not loaded, so it has no address
         layout.debug_compressed = (debug->flags & section_compressed) != 0;
     } else if (const elf::Section* packed = find_section(sections, ".zdebug_frame")) {
         layout.debug_frame = FileRange{0, packed->offset, packed->size};

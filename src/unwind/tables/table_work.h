@@ -1,5 +1,5 @@
-// What reading and running unwind tables has cost. A file can describe one frame so that it takes minutes; with these
-// limits a stack ends early instead, as StopReason::too_much_work, and a round of the sampler stays short.
+// Measures the cost of reading and running unwind tables. A file can describe a frame so that it takes minutes. With
+// these limits the stack ends early as StopReason::too_much_work, and a round of the sampler stays short.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@ namespace flamewire::unwind {
 
 class TableWork {
 public:
-    // In units of one instruction of a table, about 2 ns on a desktop CPU. The longest stacks of the largest programs
-    // cost a tenth of `most_in_stack` when nothing is cached.
+    // In units of one table instruction, about 2 ns on a desktop CPU. The longest stacks of the largest programs cost a
+    // tenth of `most_in_stack` with cold caches.
     static constexpr std::uint64_t most_in_stack = std::uint64_t{8} << 20, most_in_round = std::uint64_t{32} << 20;
 
     void begin_stack() { stack_end_ = done_ + most_in_stack; }
-    // Without rounds only stacks are limited.
+    // If this is never called, only stacks are limited.
     void begin_round() { round_end_ = done_ + most_in_round; }
     void add(std::uint64_t units) { done_ += units; }
     [[nodiscard]] bool stack_spent() const { return done_ >= stack_end_; }
-    // What tables say now may be wrong: they were not read to the end.
+    // If true, results from tables may be wrong, because they were not read to the end.
     [[nodiscard]] bool spent() const { return stack_spent() || done_ >= round_end_; }
 
 private:

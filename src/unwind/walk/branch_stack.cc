@@ -1,4 +1,4 @@
-// Call chains out of branch records, and the kernel's chain behind them.
+// Builds call chains from branch records and continues them with the kernel's chain.
 #include "unwind/walk/branch_stack.h"
 
 #include <algorithm>
@@ -7,15 +7,14 @@ namespace flamewire::unwind {
 
 namespace {
 
-// x86's longest instruction. Every CPU with call-stack records is an x86 one.
+// The longest x86 instruction. Only x86 CPUs have call-stack records.
 constexpr std::uint64_t longest_call = 15;
 
 bool returns_behind(std::uint64_t return_address, std::uint64_t call) {
     return return_address > call && return_address - call <= longest_call;
 }
 
-// How many of the chain's entries, from `entry` inwards, are the return addresses of the records from the outermost
-// inwards.
+// Number of chain entries, from `entry` inwards, that are return addresses of the records from the outermost inwards.
 std::size_t run_length(std::span<const Branch> branches, std::span<const std::uint64_t> chain, std::size_t entry) {
     std::size_t run = 0;
     while (run < branches.size() && run < entry &&
@@ -24,9 +23,9 @@ std::size_t run_length(std::span<const Branch> branches, std::span<const std::ui
     return run;
 }
 
-// Where in the chain the outermost record's return address is; 0 (the interrupted pc's place): nowhere. The same call
-// may be there more than once; the right one has most in common further in. A chain may lack frames that keep no frame
-// pointer, but has none too many, so the entry is not behind the record's own number.
+// Index of the outermost record's return address in the chain; 0 (the interrupted pc's index) if absent. The same call
+// can occur more than once; the entry with the longest common run further in is chosen. The chain can lack frames
+// without a frame pointer, but has none too many, so the index is at most the record's own.
 std::size_t meeting_entry(std::span<const Branch> branches, std::span<const std::uint64_t> chain) {
     std::size_t best = 0, best_run = 0;
     for (std::size_t entry = std::min(branches.size(), chain.size() - 1); entry > 0; --entry) {

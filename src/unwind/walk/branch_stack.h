@@ -1,4 +1,4 @@
-// User call chains out of the CPU's last branch records in call-stack mode (Intel LBR: branch_sample_type CALL_STACK).
+// User call chains from the CPU's last branch records in call-stack mode (Intel LBR: branch_sample_type CALL_STACK).
 // Source: linux/perf_event.h, struct perf_branch_entry; Intel SDM volume 3, "Last Branch Records".
 #pragma once
 
@@ -18,10 +18,10 @@ struct BranchFrame {
     bool operator==(const BranchFrame&) const = default;
 };
 
-// The interrupted pc, then the call sites, innermost first. `depth` is how many records the CPU has (0: not known):
-// as many of them mean that the outer frames were pushed out, and `cut` is set. `chain` (may be empty: without frame
-// pointers it is nothing) is the kernel's user chain; where one of its return addresses lies just behind the outermost
-// call site known from the records, the chain continues the stack.
+// The interrupted pc, then the call sites, innermost first. `depth` is the CPU's number of records (0: unknown); if all
+// are in use, outer frames were lost and `cut` is set. `chain` is the kernel's user chain (may be empty; useless
+// without frame pointers). It continues the stack if one of its return addresses follows the outermost recorded call
+// site.
 std::vector<BranchFrame> frames_of_branches(std::uint64_t pc, std::span<const Branch> branches,
                                             std::span<const std::uint64_t> chain, std::size_t depth, bool& cut);
 

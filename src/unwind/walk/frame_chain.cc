@@ -1,4 +1,4 @@
-// Judges a frame-pointer chain by the tables, and joins it with a walk.
+// Checks a frame-pointer chain with the tables, and joins it with a walk.
 #include "unwind/walk/frame_chain.h"
 
 #include <algorithm>
@@ -34,12 +34,12 @@ std::optional<Record> record_at(const StackCopy& stack, std::uint64_t address, s
     return record;
 }
 
-// Where the walk and the chain meet: the caller of frames[frame] is chain[entry].
+// Where walk and chain meet: the caller of frames[frame] is chain[entry].
 struct Meeting {
     std::size_t frame = 0, entry = 0;
 };
 
-// Follows the kernel's walk through the copy, record by record, until it comes to a frame that was walked too.
+// Follows the kernel's walk through the copy, record by record, until it reaches a frame that was also walked.
 std::optional<Meeting> meet(Arch arch, std::span<const std::uint64_t> chain, const StackCopy& stack,
                             std::span<const Frame> frames) {
     const std::uint8_t word_size = arch_info(arch).names.word_size;
@@ -51,17 +51,17 @@ std::optional<Meeting> meet(Arch arch, std::span<const std::uint64_t> chain, con
         if (walked == frames.size()) return std::nullopt;
         if (frames[walked].fp == frame_pointer) return Meeting{.frame = walked, .entry = entry};
         const std::optional<Record> record = record_at(stack, frame_pointer, word_size);
-        // Not what the kernel saw, or not outwards: then nobody knows which entry is whose.
+        // Not what the kernel read, or not outwards: the entries can no longer be matched.
         if (!record || record->outer <= frame_pointer) return std::nullopt;
         frame_pointer = record->outer;
     }
     return std::nullopt;
 }
 
-// How far the chain is right, if chain[begin] is.
+// How far the chain is correct, assuming that chain[begin] is.
 struct RightPart {
     std::size_t end = 0;
-    bool at_root = false;  // its last entry is
+    bool at_root = false;  // whether its last entry is the root
 };
 RightPart right_part(Unwinder& unwinder, Arch arch, std::span<const std::uint64_t> chain, std::size_t begin,
                      CodeMap& map) {
@@ -73,9 +73,9 @@ RightPart right_part(Unwinder& unwinder, Arch arch, std::span<const std::uint64_
     return {.end = chain.size(), .at_root = false};
 }
 
-// The innermost function has no frame of the convention (yet): does the frame pointer still lead to a right one? Yes
-// while it is the caller's, and between saving it and setting it, which the next row shows. Else the function uses the
-// register for something else.
+// The innermost function has no frame of the convention (yet). Whether the frame pointer still leads to a correct one:
+// true while it is the caller's, and between saving and setting it, which the next row shows. Otherwise the function
+// uses the register for something else.
 bool first_step_lands(Unwinder& unwinder, Arch arch, const Unwinder::PcFacts& leaf, CodeMap& map) {
     if (leaf.frame_pointer_same) return true;
     return leaf.known && leaf.row_end != 0 && unwinder.facts(arch, leaf.row_end, false, map).frame_pointer_safe;
@@ -109,13 +109,13 @@ ChainCheck check_chain(Unwinder& unwinder, Arch arch, std::span<const std::uint6
 bool splice(Unwinder& unwinder, Arch arch, std::span<const std::uint64_t> chain, const StackCopy& stack, CodeMap& map,
             std::size_t max_depth, std::vector<Frame>& frames, bool& at_root) {
     at_root = false;
-    // The kernel of 32-bit ARM follows frames of another shape, which no compiler makes any more.
+    // The kernel of 32-bit ARM follows a frame layout that compilers no longer generate.
     if (frames.empty() || chain.size() < 2 || arch == Arch::arm) return false;
     const std::optional<Meeting> meeting = meet(arch, chain, stack, frames);
     if (!meeting) return false;
     const RightPart part = right_part(unwinder, arch, chain, meeting->entry, map);
 
-    // Both are right where both are, so they must agree there.
+    // Where both are correct, they must agree.
     std::size_t entry = meeting->entry;
     std::size_t frame = meeting->frame + 1;
     for (; frame < frames.size() && entry < part.end; ++frame, ++entry) {

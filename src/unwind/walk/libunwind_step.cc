@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-// Exported by every libunwind for tools like this one, but declared in no header of it.
+// Every libunwind exports this for external tools, but no libunwind header declares it.
 extern "C" int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t, unw_word_t, unw_dyn_info_t*, unw_proc_info_t*, int,
                                                   void*);
 
@@ -23,14 +23,14 @@ constexpr Arch own_arch = Arch::aarch64;
 #else
 #error "libunwind is used on x86-64 and aarch64 only: configure with -DFLAMEWIRE_LIBUNWIND=OFF"
 #endif
-// On both architectures libunwind numbers registers as DWARF does, and its pc as we do.
+// On both architectures libunwind uses DWARF's register numbers, and the same number for pc as this library.
 constexpr std::size_t own_registers = static_cast<std::size_t>(UNW_TDEP_IP) + 1;
 
-// Modules as libunwind sees them: above all user addresses, 2^40 bytes for each id.
+// Addresses of modules in libunwind: above all user addresses, 2^40 bytes per id.
 constexpr std::uint64_t modules_begin = std::uint64_t{1} << 63;
 constexpr unsigned module_bits = 40;
 constexpr std::uint64_t module_size = std::uint64_t{1} << module_bits;
-// Each byte of a table is a call of access_mem().
+// Each byte of a table costs a call of access_mem().
 constexpr std::uint64_t work_of_read = 16;
 
 // One call of step().
@@ -39,7 +39,7 @@ struct Call {
     ModuleTables& module;
     const MemoryReader& read;
     TableWork& work;
-    std::uint64_t base;  // the module's, as libunwind sees it
+    std::uint64_t base;  // the module's address in libunwind
     std::uint64_t pc;    // likewise
     bool in_table = false;
     bool no_table = false;
@@ -51,7 +51,7 @@ bool in_module(const Call& call, std::uint64_t address) {
     return address >= call.base && address - call.base < module_size;
 }
 
-// The table as the linker writes it: sdata4 relative to the section, count as udata4.
+// The table in the format that linkers write: sdata4 relative to the section, count as udata4.
 std::optional<unw_dyn_info_t> table_of(const Call& call) {
     const std::uint64_t header = call.module.eh_frame_hdr();
     std::array<std::byte, 12> bytes{};
@@ -81,7 +81,7 @@ int find_proc_info(unw_addr_space_t space, unw_word_t pc, unw_proc_info_t* found
             call.in_table = false;
         }
     }
-    // libunwind goes on without a table, by guessing.
+    // Without a table, libunwind continues by guessing.
     if (outcome < 0) call.no_table = true;
     return outcome;
 }
@@ -90,7 +90,7 @@ void put_unwind_info(unw_addr_space_t, unw_proc_info_t*, void*) {}
 
 int get_dyn_info_list_addr(unw_addr_space_t, unw_word_t*, void*) { return -UNW_ENOINFO; }
 
-// libunwind reads whole aligned words, also where a segment ends in one: bytes that are not there are zero.
+// libunwind reads whole aligned words, even if a segment ends within one. Missing bytes are zero.
 int access_mem(unw_addr_space_t, unw_word_t address, unw_word_t* value, int write, void* argument) {
     const Call& call = call_of(argument);
     call.work.add(work_of_read);
@@ -106,7 +106,7 @@ int access_mem(unw_addr_space_t, unw_word_t address, unw_word_t* value, int writ
     if (!call.module.read(start, bytes)) {
         std::size_t there = 0;
         while (there < bytes.size() && call.module.read(start + there, std::span(bytes).subspan(there, 1))) ++there;
-        // The one thing of a table that lies in writable memory is where the personality routine is. Nobody calls it.
+        // The only part of a table in writable memory is the personality routine's address, which is never called.
         if (there == 0 && !call.in_table) return -UNW_EINVAL;
     }
     std::memcpy(value, bytes.data(), sizeof *value);
@@ -158,7 +158,7 @@ std::optional<Registers> LibunwindStep::step(const Registers& registers, bool re
     if (!available(registers.arch()) || module.arch() != own_arch || address >= module_size ||
         piece.module >= (modules_begin >> module_bits))
         return std::nullopt;
-    // Made when it is needed for the first time, which is usually never.
+    // Created on first use, which usually never happens.
     if (!state_) state_ = std::make_unique<State>();
     if (state_->space == nullptr) return std::nullopt;
 

@@ -1,6 +1,6 @@
-// One step by libunwind, for a frame that our own rules cannot leave. libunwind sees the module at an address that is
-// made of its id, not where the process has it: what libunwind caches then holds for every process, and for as long as
-// the id does. It is never asked for names and never reads a live process.
+// One step by libunwind, for a frame that our own rules cannot unwind. libunwind gets the module at an address derived
+// from its id, not at its address in the process. So libunwind's caches are valid for all processes, as long as the id
+// is. It is never called for names and never reads a live process.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace flamewire::unwind {
 
 class LibunwindStep {
 public:
-    // Whether it is built in (FLAMEWIRE_LIBUNWIND) and knows frames of `arch`: those of the architecture that this
-    // program was compiled for.
+    // Whether libunwind is built in (FLAMEWIRE_LIBUNWIND) and supports `arch`, which must be the architecture of this
+    // build.
     static bool available(Arch arch);
 
     LibunwindStep();
@@ -25,10 +25,9 @@ public:
     LibunwindStep(const LibunwindStep&) = delete;
     LibunwindStep& operator=(const LibunwindStep&) = delete;
 
-    // The caller's registers, by the .eh_frame_hdr of `module`, which `piece` maps. `registers` and `return_address` are
-    // the frame's own; `read` sees memory at its runtime addresses. Without a pc: this frame is the outermost. Nothing:
-    // libunwind cannot leave it either; what libunwind would only guess counts as nothing. Reads fail when
-    // `work` is spent.
+    // The caller's registers from the .eh_frame_hdr of `module`, which `piece` maps. `registers` and `return_address`
+    // are the frame's own; `read` takes runtime addresses. A result without a pc means that this frame is the
+    // outermost. nullopt if libunwind fails too or would only guess. Reads fail once `work` is spent.
     std::optional<Registers> step(const Registers& registers, bool return_address, const CodePiece& piece,
                                   ModuleTables& module, const MemoryReader& read, TableWork& work);
 

@@ -1,4 +1,4 @@
-// Which modules are open, and which is closed next.
+// Which modules are open, and which one to close next.
 #include "unwind/walk/open_modules.h"
 
 #include <algorithm>
@@ -8,11 +8,11 @@ namespace flamewire::unwind {
 
 namespace {
 
-// An open module holds a file descriptor (agents may have 1,024 in all) and a few hundred bytes.
+// An open module takes a file descriptor (an agent often has a limit of 1,024) and a few hundred bytes.
 constexpr std::size_t max_open = 256;
-// With those that could not be opened.
+// Includes modules that could not be opened.
 constexpr std::size_t max_slots = 4096;
-// Pages may always have this much, whatever the indexes take.
+// Minimum for pages, regardless of the size of the indexes.
 constexpr std::size_t min_page_bytes = 16 * PageCache::page_size;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The modules whose tables are open: opened when a rule is first wanted, closed again when others need the memory or the
-// file descriptors. What was used longest ago goes first.
+// The modules with open tables. A module is opened when a rule is first needed, and closed when others need the memory
+// or the file descriptors. The least recently used one is closed first.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ namespace flamewire::unwind {
 
 class OpenModules {
 public:
-    // Pages and indexes together stay below `memory_bytes`, but for the index of a single module that is larger.
+    // Pages and indexes together stay below `memory_bytes`, except that the index of a single module can be larger.
     OpenModules(ModuleFiles& files, OpenTables open_tables, std::size_t memory_bytes, TableWork& work);
 
-    // Null: the module has no tables. That it could not be opened is remembered. Valid until the next call of open().
+    // nullptr if the module has no tables; failures to open are cached. Valid until the next call of open().
     ModuleTables* open(ModuleId module);
-    // Null also when it is not open now.
+    // nullptr also if it is not open now.
     ModuleTables* find(ModuleId module);
-    // To be called when `module` may have built an index: makes room for it.
+    // Call after `module` may have built an index. Makes room for it.
     void account(ModuleId module);
     void forget(ModuleId module);
     [[nodiscard]] std::size_t memory_bytes() const;
@@ -39,7 +39,7 @@ private:
 
     Slots::iterator place_of(ModuleId module);
     Slot* slot_of(ModuleId module);
-    // Closes what was used longest ago, but not `except`; false when there is nothing else.
+    // Closes the least recently used module other than `except`. Returns false if there is none.
     bool evict(ModuleId except, bool open_ones_only);
     void close(Slots::iterator slot);
 

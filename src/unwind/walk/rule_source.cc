@@ -1,4 +1,4 @@
-// From a table's row to a cached rule.
+// Compiles table rows to cached rules.
 #include "unwind/walk/rule_source.h"
 
 #include <algorithm>
@@ -11,15 +11,15 @@ namespace flamewire::unwind {
 
 namespace {
 
-// Of all memory, one part in 16 for the rules (32,768 of them in 32 MiB).
+// The share of memory for rules: 1/16 (32,768 rules in 32 MiB).
 constexpr std::size_t rule_share = 16;
-// A row is most of a KiB.
+// A row takes almost 1 KiB.
 constexpr std::size_t row_share = 64, row_bytes = 1024;
-// Compilers write expressions of a few bytes.
+// Compilers emit expressions of a few bytes.
 constexpr std::size_t max_expression_bytes = 1024;
-// Opening, searching and reading pages, on average.
+// The average cost of opening, searching and reading pages.
 constexpr std::uint64_t work_of_rule = 1000;
-// _start of every libc is shorter.
+// _start is shorter in every libc.
 constexpr std::uint64_t entry_size = 64;
 
 std::size_t rest_of(std::size_t memory_bytes) {
@@ -30,7 +30,7 @@ std::uint32_t clamped(std::uint64_t distance) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(distance, std::numeric_limits<std::uint32_t>::max()));
 }
 
-// The bytes at a pc and in front of it: up to 16 each, fewer next to the end of a segment.
+// The bytes before and at a pc: up to 16 each, fewer near the end of a segment.
 class Code {
 public:
     Code(ModuleTables& tables, std::uint64_t pc) : tables_(tables), pc_(pc) {
@@ -50,7 +50,7 @@ private:
     std::size_t size_ = reach;
 };
 
-// As at a function's first instruction: the return address is where the call left it.
+// The rule at a function's first instruction: the return address is where the call stored it.
 Rule untouched_frame(const ArchInfo& arch) {
     const RegisterNames& names = arch.names;
     FrameRow row;
@@ -63,7 +63,7 @@ Rule untouched_frame(const ArchInfo& arch) {
     return compile_rule(row, arch);
 }
 
-// What the code itself says where no table does.
+// The rule inferred from the code where no table covers it.
 Rule rule_of_code(Code& code, bool return_address, const ArchInfo& arch) {
     Rule rule;
     if (!return_address && arch.is_stub(code.before(), code.at())) return untouched_frame(arch);
@@ -71,7 +71,7 @@ Rule rule_of_code(Code& code, bool return_address, const ArchInfo& arch) {
     return rule;
 }
 
-// The rule that following the code leads to. If a rule cannot hold it, `row` does.
+// The rule that results from following the code. If it is not compact, `row` holds it.
 Rule rule_by_following(ModuleTables& tables, std::uint64_t pc, bool return_address, const ArchInfo& arch,
                        std::optional<FrameRow>& row) {
     const CodeReader read = [&tables](std::uint64_t address, std::span<std::byte> out) {
@@ -105,7 +105,7 @@ const Rule& RuleSource::compile(const RuleKey& key, Arch arch) {
     work_.add(work_of_rule);
     if (work_.spent()) return no_rule_;
     const Rule made = make(key, arch_info(arch));
-    // What was not read to its end says nothing about the address.
+    // Tables that were not read to the end give no result for the address.
     return work_.spent() ? no_rule_ : cache_.put(key, made);
 }
 
@@ -143,8 +143,8 @@ Rule RuleSource::make(const RuleKey& key, const ArchInfo& arch) {
     modules_.account(key.module());
     if (row && row->expressions.size() <= max_expression_bytes) rule = compile_rule(*row, arch);
 
-    // Signal trampolines: no table of libc or the kernel describes all of them, and arm64's describes another frame. A
-    // handler returns to the first byte, where the row of the byte before may be that of another function.
+    // Signal trampolines: no table of libc or the kernel covers all of them, and arm64's describes another frame. A
+    // handler returns to the first byte, so the row of the byte before may belong to another function.
     const std::uint64_t pc = key.address + (key.is_return_address() ? 1 : 0);
     const bool may_be_signal_return =
         rule.kind == Rule::Kind::none || rule.kind == Rule::Kind::root || row->signal_frame || row->end <= pc;

@@ -17,18 +17,19 @@ class RuleSource {
 public:
     RuleSource(ModuleFiles& files, OpenTables open_tables, std::size_t memory_bytes);
 
-    // The rule for code of `arch`; none, and not kept, when the work is spent. Valid until the next call.
+    // The rule for code of `arch`. If the work is spent: none, which is not cached. Valid until the next call.
     const Rule& rule(const RuleKey& key, Arch arch) {
         const Rule* cached = cache_.find(key);
         return cached != nullptr ? *cached : compile(key, arch);
     }
-    // Whether a call or a signal handler can return to `pc`, which is as it was found (ARM: with the Thumb bit). `key` is
-    // of that return address. Reads the code once for each key.
+    // Whether a call or a signal handler can return to `pc`, as stored in memory (ARM: with the Thumb bit). `key` is
+    // for that return address. Reads the code once per key.
     bool may_return_to(const RuleKey& key, Arch arch, std::uint64_t pc);
-    // The row behind a rule of kind `row`; null when it is not to be had any more. Valid until the next call.
+    // The row of a rule of kind `row` or `inferred_row`. nullptr if it is no longer available. Valid until the next
+    // call.
     const FrameRow* row(const Rule& rule, const RuleKey& key, Arch arch);
 
-    // Whether the pc is in the program's entry function, which is the outermost frame even where no table says so.
+    // Whether the pc is in the program's entry function, which is the outermost frame even if no table marks it.
     bool is_entry(ModuleId module, std::uint64_t pc);
 
     OpenModules& modules() { return modules_; }

@@ -5,13 +5,14 @@
 namespace flamewire::unwind {
 namespace {
 
-// libc's start of a program or a thread.
+// libc's startup frames of a program or a thread.
 constexpr std::size_t most_root_frames = 4;
-// Rows between a function's first instruction and its body: before the frame pointer is pushed, before it is set.
+// Rows between a function's first instruction and its body: before it pushes and before it sets the frame pointer.
 constexpr int prologue_rows = 3;
 
-// A function that keeps the frame pointer, interrupted where it does not have it yet or no longer. The kernel skips its
-// caller then; that is a matter of a few instructions, which a copy of the stack for every sample is not worth.
+// Whether a function that keeps the frame pointer was interrupted where it has not set it yet or has restored it. The
+// kernel skips its caller then. That affects only a few instructions, which does not justify copying the stack every
+// time.
 bool between_body_and_call(Unwinder& unwinder, Arch arch, std::uint64_t pc, CodeMap& map) {
     Unwinder::PcFacts facts = unwinder.facts(arch, pc, false, map);
     if (!facts.known) return false;
@@ -28,7 +29,7 @@ bool between_body_and_call(Unwinder& unwinder, Arch arch, std::uint64_t pc, Code
 
 StackNeed need_of_walk(Unwinder& unwinder, Arch arch, std::span<const Frame> frames, CodeMap& map,
                        std::uint64_t short_bytes) {
-    std::size_t end = frames.size();  // the frames that count are before it
+    std::size_t end = frames.size();  // the frames before it count
     std::size_t at_root = 0;
     while (end > 0 && !frames[end - 1].frame_pointer_safe && at_root < most_root_frames) {
         --end;
@@ -44,7 +45,7 @@ StackNeed need_of_walk(Unwinder& unwinder, Arch arch, std::span<const Frame> fra
     if (first_safe == counted.begin()) return StackNeed::chain;
     const auto lead = first_safe - counted.begin();
     if (lead == 1 && between_body_and_call(unwinder, arch, frames[0].pc, map)) return StackNeed::chain;
-    // The kernel's walk begins at the frame pointer as it is: the innermost frames must have left it alone.
+    // The kernel's walk starts at the current frame pointer, so the innermost frames must not have changed it.
     const bool reachable = first_safe->fp != 0 && first_safe->fp == frames[0].fp;
     const bool near = first_safe->fp - frames[0].sp + 16 <= short_bytes;
     return reachable && near ? StackNeed::short_copy : StackNeed::long_copy;

@@ -1,4 +1,4 @@
-// The library's door: keeps what outlives a walk, and counts.
+// The library's public interface: owns the state that outlives a walk, and counts.
 #include "unwind/walk/unwinder.h"
 
 #include "unwind/walk/libunwind_step.h"
@@ -66,7 +66,7 @@ Unwinder::PcFacts Unwinder::facts(Arch arch, std::uint64_t pc, bool return_addre
                   .frame_pointer_same = leaves_frame_pointer(rule, arch_info(arch)),
                   .skips_caller = rule.skips_caller,
                   .root = rule.kind == Rule::Kind::root};
-    // During its call the register still holds the caller's frame pointer.
+    // During the code's call the register still holds the caller's frame pointer.
     if (!has_file && return_address && facts.frame_pointer_same && !rule.return_in_link)
         facts.skips_caller = facts.skips_caller_of_jit = true;
     if (!facts.known) facts.root = state_->rules.is_entry(piece->module, pc - piece->bias);

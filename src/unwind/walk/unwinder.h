@@ -1,11 +1,11 @@
-// Walks a stack: registers and a copy of the stack's top in, frames out. No perf, no sockets, any host walks any
-// architecture. For each frame, in this order: the rule cache; a rule compiled on demand from .eh_frame, .debug_frame
-// or, on ARM, .ARM.exidx; the code itself; libunwind where it is built in and the process is of our own architecture;
-// the frame pointer; the link register.
+// Walks a stack: takes registers and a copy of the top of the stack, returns frames. No perf, no sockets; any host
+// walks any architecture. For each frame, in this order: the rule cache; a rule compiled on demand from .eh_frame,
+// .debug_frame or, on ARM, .ARM.exidx; the code itself; libunwind if it is built in and the process has our own
+// architecture; the frame pointer; the link register.
 //
-// Memory is a view: the copied stack first, then read-only bytes of the module's file; never the live process. All
-// memory that grows (rule cache, pages of files, indexes) is bounded by UnwinderOptions::memory_bytes together; what
-// was used longest ago goes first. One thread.
+// Memory is the copied stack first, then read-only bytes of the module's file; never the live process. All memory that
+// grows (rule cache, file pages, indexes) is bounded together by UnwinderOptions::memory_bytes. Eviction is by least
+// recent use. Not thread-safe: use from one thread.
 #pragma once
 
 #include <array>
@@ -32,19 +32,19 @@ using OpenTables = Result<std::unique_ptr<ModuleTables>> (*)(ModuleId id, elf::B
 
 struct UnwinderOptions {
     std::size_t memory_bytes = std::size_t{32} << 20;
-    // Significant bits of a user address on aarch64; those above carry pointer authentication and tags.
+    // Significant bits of a user address on aarch64. Those above carry pointer authentication and tags.
     std::uint8_t aarch64_address_bits = 48;
-    bool use_libunwind = true;  // where it is built in
+    bool use_libunwind = true;  // if it is built in
     bool big_endian = false;    // of the target
-    // Makes the tables of a module; tests have tables of their own.
+    // Opens the tables of a module. Tests replace it.
     OpenTables open_tables = &ModuleTables::open;
 };
 
-// The top of a stack as it was copied when the registers were taken.
+// The top of a stack, copied when the registers were sampled.
 struct StackCopy {
     std::uint64_t address = 0;  // of bytes[0]: the stack pointer
     Bytes bytes;
-    bool cut = false;  // the stack goes on beyond: as many bytes were copied as had been asked for
+    bool cut = false;  // the stack is deeper: the copy has all the bytes that were requested
 };
 
 class Unwinder {
@@ -54,57 +54,58 @@ public:
     Unwinder(const Unwinder&) = delete;
     Unwinder& operator=(const Unwinder&) = delete;
 
-    // Limits the work on tables (TableWork) until the next call; without any call, only that of each stack is limited.
+    // Limits the work on tables (TableWork) until the next call. If never called, only the work of each stack is
+    // limited.
     void begin_round();
-    // Limits that of the next calls of facts(); walk() and survey() begin by themselves.
+    // Limits the work of the next calls of facts(). walk() and survey() call this themselves.
     void begin_stack();
-    // Tables were not read to their end: another time there may be more to find. stack_spent(): as those of this stack
-    // took too much by themselves.
+    // Whether tables were not read to the end, so a later attempt may find more. stack_spent(): this stack alone
+    // exceeded its limit.
     [[nodiscard]] bool work_spent() const;
     [[nodiscard]] bool stack_spent() const;
 
-    // Clears `frames` and fills it, innermost first, with at most `max_depth`. Never fails: at worst there is the one
-    // frame that the registers are, and the reason.
+    // Clears `frames` and fills it with at most `max_depth` frames, innermost first. Returns why the walk stopped.
+    // Never fails: at worst there is only the frame of the registers.
     StopReason walk(const Registers& start, const StackCopy& stack, CodeMap& map, std::size_t max_depth,
                     std::vector<Frame>& frames);
 
-    // Where the last walk needed memory that it did not have: with more of the stack it goes on from there.
+    // Where the last walk ended for lack of memory. With more of the stack it could continue there.
     struct Cut {
         Registers registers;      // of the outermost frame
-        std::uint64_t pc_at = 0;  // where its caller's pc is; 0: not known
+        std::uint64_t pc_at = 0;  // where its caller's pc is stored; 0: unknown
     };
     [[nodiscard]] const Cut& cut() const;
 
-    // A saved pc as frames have it.
+    // Converts a saved pc to the form in Frame::pc.
     [[nodiscard]] std::uint64_t address_of(Arch arch, std::uint64_t saved_pc) const;
 
-    // What the tables say about one address, without any stack: may a frame-pointer walk leave this frame?
+    // What the tables contain for one address, without a stack: can a frame-pointer walk leave this frame?
     struct PcFacts {
-        bool mapped = false;              // code is there
+        bool mapped = false;              // there is code at the address
         bool known = false;               // a table covers the address
-        bool frame_pointer_safe = false;  // its row is the frame-pointer convention's
-        bool frame_pointer_same = false;  // the function has not touched the frame-pointer register: it is the caller's
-        bool skips_caller = false;        // a frame-pointer walk goes on from it to its caller's caller
+        bool frame_pointer_safe = false;  // its row follows the frame-pointer convention
+        bool frame_pointer_same = false;  // the function has not changed the frame-pointer register: it is the caller's
+        bool skips_caller = false;        // a frame-pointer walk goes from it to its caller's caller
         bool skips_caller_of_jit = false;          // as skips_caller, but a copy of the stack contains the caller
-        bool root = false;                         // the outermost frame, if a walk comes here
-        std::uint64_t row_start = 0, row_end = 0;  // runtime addresses for which the row holds; 0 without one
+        bool root = false;                         // a walk ends here, at the outermost frame
+        std::uint64_t row_start = 0, row_end = 0;  // runtime addresses for which the row holds; 0 without a row
     };
     PcFacts facts(Arch arch, std::uint64_t pc, bool return_address, CodeMap& map);
 
-    // Share of a module's code, by bytes of its functions, that keeps the frame-pointer convention in the middle of the
-    // function: looks at 64 functions spread over its table. What no compiler made (the start of the program, PLT
-    // entries) says nothing. Nothing when it has no table.
+    // Share of a module's code, weighted by function size, that keeps the frame-pointer convention in the middle of the
+    // function. Samples 64 functions spread over its table. Code not from a compiler (program start, PLT entries) does
+    // not count. All zero if the module has no table.
     struct Survey {
-        std::uint32_t functions = 0;       // looked at
+        std::uint32_t functions = 0;       // sampled
         double frame_pointer_share = 0.0;  // 0 to 1
         bool switches_stacks = false;      // ModuleTables::switches_stacks
     };
     Survey survey(ModuleId module, Arch arch);
 
-    // The file changed or its address space is gone for good.
+    // Call if the file changed or its address space is permanently gone.
     void forget(ModuleId module);
 
-    // All since construction.
+    // Totals since construction.
     struct Counts {
         std::uint64_t walks = 0, frames = 0;
         std::array<std::uint64_t, stop_reasons> stopped{};

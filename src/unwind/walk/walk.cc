@@ -1,5 +1,5 @@
-// From frame to frame. What runs for nearly every frame is leave_frame(), by_compact_rule() and push(): they allocate
-// nothing, call through no pointer and copy no registers.
+// Steps from frame to frame. leave_frame(), by_compact_rule() and push() run for nearly every frame: they do not
+// allocate, call through pointers, or copy registers.
 #include "unwind/walk/walk.h"
 
 #include <bit>
@@ -11,11 +11,11 @@ namespace flamewire::unwind {
 
 namespace {
 
-// A stack that was cut may go on this far behind the copy. Addresses beyond are damage, not depth.
+// A cut stack may extend this far beyond the copy. Addresses further away are damage, not depth.
 constexpr std::uint64_t furthest_stack = std::uint64_t{64} << 20;
 
-// Stacks grow one way, but a thread may change stacks (alternate signal stacks, coroutines). More changes than this are
-// damage that leads in circles.
+// Stacks grow in one direction, but a thread can switch stacks (alternate signal stacks, coroutines). More switches
+// than this are damage that leads in circles.
 constexpr unsigned most_steps_inwards = 16;
 
 }  // namespace
@@ -30,7 +30,7 @@ std::uint64_t code_mask_of(Arch arch, const UnwinderOptions& options) {
             return options.aarch64_address_bits >= 64 ? ~std::uint64_t{0}
                                                       : (std::uint64_t{1} << options.aarch64_address_bits) - 1;
         case Arch::arm:
-            return 0xfffffffeu;  // bit 0 says Thumb
+            return 0xfffffffeu;  // bit 0 is the Thumb bit
     }
     return ~std::uint64_t{0};
 }
@@ -119,7 +119,7 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule, FoundBy how) {
         return (cfa + static_cast<std::uint64_t>(std::int64_t{words} * names.word_size)) & address_mask_;
     };
     if (!registers_.has(rule.cfa_register)) {
-        // Where the frame pointer was all there was to find this frame, sp is not known, but the record's place is.
+        // If this frame was found by the frame pointer alone, sp is unknown, but the record's place is known.
         if (!rule.frame_pointer_safe || !registers_.has(names.frame_pointer))
             return lost_by_cut_ ? StopReason::truncated_copy : StopReason::no_info;
         cfa = 0 - static_cast<std::uint64_t>(std::int64_t{rule.saved_at[fp_position_]} * names.word_size);
@@ -134,7 +134,7 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule, FoundBy how) {
 
     std::uint64_t pc = 0, pc_at = 0;
     if (rule.return_in_link) {
-        // A caller's link register was overwritten by its own call: only an interrupted frame may still return by it.
+        // A caller's own call has overwritten its link register. Only an interrupted frame may still return through it.
         if (!registers_.has(names.link)) return StopReason::no_info;
         pc = registers_.get(names.link);
     } else {
@@ -169,14 +169,14 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule, FoundBy how) {
 }
 
 Walk::Stop Walk::by_inferred_rule(const Rule& rule) {
-    const Rule copy = rule;  // looking at the caller may compile others
+    const Rule copy = rule;  // checking the caller may compile other rules
     failed_read_.reset();
     const std::optional<std::uint64_t> pc = return_address_by(rule);
     const bool cut = lost_by_cut_ || (failed_read_ && reason_for(*failed_read_) == StopReason::truncated_copy);
     if (pc && !can_return_to(*pc)) return without_rule();
     if (!pc && !cut) {
         const Stop stop = without_rule();
-        if (stop != StopReason::no_info) return stop;  // else by_compact_rule() says what could not be read
+        if (stop != StopReason::no_info) return stop;  // otherwise by_compact_rule() reports what could not be read
     }
     return by_compact_rule(copy, FoundBy::code);
 }
@@ -192,7 +192,7 @@ std::optional<std::uint64_t> Walk::return_address_by(const Rule& rule) {
     return read_stack(pc_at, arch_.names.word_size);
 }
 
-// Whether a call ends there, or a signal handler returns there; `pc` as it was found (ARM: with the Thumb bit).
+// Whether a call ends there, or a signal handler returns there. `pc` is as stored in memory (ARM: with the Thumb bit).
 bool Walk::can_return_to(std::uint64_t pc) {
     const std::uint64_t address = (pc & code_mask_) - 1;
     const CodePiece* piece = piece_at(address);
@@ -200,10 +200,10 @@ bool Walk::can_return_to(std::uint64_t pc) {
     return means_.rules.may_return_to(RuleKey(piece->module, address - piece->bias, true), registers_.arch(), pc);
 }
 
-// Makes what `registers_` say the next frame.
+// Adds the frame in `registers_`.
 Walk::Stop Walk::push(FoundBy how, std::uint64_t cfa) {
     const std::uint64_t pc = registers_.get(arch_.names.pc) & code_mask_;
-    // The end of a chain that nobody described. Who was interrupted at address 0 had jumped there.
+    // The end of a chain without tables. An interrupted pc of 0, in contrast, was a jump there.
     if (pc == 0 && return_address_) return StopReason::no_map;
     if (!frames_.empty() && cfa <= sp_) {
         if ((cfa == sp_ && pc == pc_) || ++steps_inwards_ > most_steps_inwards) return StopReason::not_advancing;
@@ -224,7 +224,7 @@ Walk::Stop Walk::push(FoundBy how, std::uint64_t cfa) {
 Walk::Stop Walk::go_on(const Registers& caller, FoundBy how, bool return_address) {
     registers_ = caller;
     return_address_ = return_address;
-    // By frame pointer alone, sp may not be known: then the frame is not further in than its callee.
+    // With the frame pointer alone, sp may be unknown. The frame is then assumed to be further out than its callee.
     const bool has_sp = caller.has(arch_.names.sp);
     const std::uint64_t before = sp_;
     Stop stop = push(how, has_sp ? caller.sp() : sp_ + 1);
@@ -263,7 +263,7 @@ Walk::Stop Walk::by_row(const Rule& rule, const RuleKey& key) {
 Walk::Stop Walk::in_code_without_file(const CodePiece& piece) {
     const std::optional<Rule> found = map_.rule_at(piece, registers_.arch(), pc_, return_address_);
     if (!found) return without_rule();
-    // The bytes can match by chance: the return address must be in known code.
+    // The bytes can match by chance, so the return address must be in known code.
     const std::optional<std::uint64_t> pc = return_address_by(*found);
     if (pc && piece_at((*pc & code_mask_) - 1) == nullptr) return without_rule();
     return by_compact_rule(*found, FoundBy::code);
@@ -292,7 +292,7 @@ Walk::Stop Walk::without_rule() {
     failed_read_.reset();
     if (by_frame_pointer()) return go_on(registers_, FoundBy::frame_pointer, true);
     const bool cut = failed_read_ && reason_for(*failed_read_) == StopReason::truncated_copy;
-    // Code that can be read says whom the call in front of that address called; one that returned long ago is no caller.
+    // If the code is readable, the call before that address shows its target. Reject calls that returned earlier.
     const CodePiece* piece = piece_at(pc_);
     const bool can_tell = arch_.calls != nullptr && piece != nullptr && piece->module != 0;
     const bool may_return_by_link =
@@ -302,10 +302,10 @@ Walk::Stop Walk::without_rule() {
     return cut ? StopReason::truncated_copy : StopReason::no_info;
 }
 
-// Who called an address where no code is (a null function pointer) is where the call left the return address.
+// For a call to an address without code (a null function pointer), the return address is where the call stored it.
 Walk::Stop Walk::without_map() {
     if (return_address_) {
-        frames_.pop_back();  // no call returns to where no code is
+        frames_.pop_back();  // no call returns to an address without code
         return StopReason::no_map;
     }
     if (frames_.size() >= max_depth_) return StopReason::max_depth;
@@ -326,7 +326,7 @@ bool Walk::by_libunwind(Stop& stop) {
     ModuleTables* tables = piece != nullptr ? means_.rules.modules().open(piece->module) : nullptr;
     if (tables == nullptr) return false;
     const CodePiece frame_piece = *piece;
-    may_open_ = false;  // `tables` must stay
+    may_open_ = false;  // `tables` must stay open
     const auto caller =
         means_.libunwind->step(registers_, return_address_, frame_piece, *tables, memory_reader_, means_.rules.work());
     may_open_ = true;
@@ -337,8 +337,8 @@ bool Walk::by_libunwind(Stop& stop) {
 
 bool Walk::by_frame_pointer() {
     const std::optional<Registers> caller = arch_.by_frame_pointer(registers_, memory_reader_);
-    // Code without tables often has no frame pointer either, and the register holds anything: what it leads to must be
-    // code, behind a call as far as one can see.
+    // Code without tables often has no frame pointer either, and the register can hold anything. The result must be an
+    // address in code, and follow a call if that can be checked.
     if (!caller) return false;
     const std::uint64_t address = (caller->pc() & code_mask_) - 1;
     const CodePiece* piece = piece_at(address);

@@ -1,4 +1,4 @@
-// One walk of one stack: the state between two frames and the ways from one to the next.
+// One walk of one stack: the state between two frames, and the ways to get from one to the next.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@
 
 namespace flamewire::unwind {
 
-// The bits of a saved pc that are its address: without pointer authentication, without the Thumb bit.
+// The address bits of a saved pc: without pointer authentication, without the Thumb bit.
 std::uint64_t code_mask_of(Arch arch, const UnwinderOptions& options);
 
 class Walk {
 public:
-    // What outlives a walk. `libunwind` is null when it is not to be used.
+    // State that outlives a walk. `libunwind` is null if it is not to be used.
     struct Means {
         RuleSource& rules;
         LibunwindStep* libunwind;
@@ -33,13 +33,13 @@ public:
     Walk& operator=(const Walk&) = delete;
 
     StopReason run();
-    // In the outermost frame that was found.
+    // The registers in the outermost frame that was found.
     [[nodiscard]] const Registers& registers() const { return registers_; }
-    // Where the pc of its caller could not be read; 0: that is not why the walk ended.
+    // The address of its caller's pc that could not be read. 0: the walk ended for another reason.
     [[nodiscard]] std::uint64_t unread_pc_at() const { return unread_pc_at_; }
 
 private:
-    // Nothing: the walk went on, and the registers are the caller's.
+    // nullopt: the walk continues, and the registers are the caller's.
     using Stop = std::optional<StopReason>;
 
     Stop leave_frame();
@@ -73,26 +73,26 @@ private:
     std::size_t max_depth_;
     std::vector<Frame>& frames_;
 
-    // The copy, and how many addresses in it have a whole word behind them.
+    // The copy, and the number of addresses in it that start a complete word.
     StackCopy stack_;
     std::uint64_t words_ = 0;
     std::uint64_t address_mask_, code_mask_, preserved_mask_ = 0;
-    std::size_t fp_position_ = 0;  // of the frame pointer in ArchInfo::preserved
-    bool swap_;                    // the target's byte order is not ours
+    std::size_t fp_position_ = 0;  // position of the frame pointer in ArchInfo::preserved
+    bool swap_;                    // the target's byte order differs from ours
 
-    // The frame to leave.
+    // The frame to unwind.
     Registers registers_;
     std::uint64_t pc_ = 0, sp_ = 0;
     bool return_address_ = false;
     unsigned steps_inwards_ = 0;
-    // A register is not known because the copy was cut where it is saved.
+    // A register is unknown because the place where it is saved was cut off.
     bool lost_by_cut_ = false;
     std::optional<std::uint64_t> failed_read_;
     std::uint64_t unread_pc_at_ = 0;
     std::uint32_t operations_left_ = 100'000;  // of expressions, in this walk
-    bool may_open_ = true;                     // reading memory may open, and so close, modules
+    bool may_open_ = true;                     // reads may open modules, which may close others
 
-    // The pieces that this walk came through last, so that the map is asked once for each, not for each frame.
+    // The pieces that this walk used last, so that the map is queried once per piece, not once per frame.
     std::array<CodePiece, 4> pieces_{};
     std::size_t last_piece_ = 0, next_piece_ = 0;
 
