@@ -10,10 +10,10 @@
 namespace flamewire::symbol {
 namespace {
 
-// libiberty is bounded in depth, not in time and size: names longer than any compiler writes are left alone, mangled or
-// not. 300 bytes that repeat parts of themselves can stand for gigabytes.
+// libiberty limits depth, but not time and size. Names longer than any compiler writes stay as they are, mangled or
+// not. 300 bytes that repeat parts of themselves can expand to gigabytes.
 constexpr std::size_t longest_name = 64u << 10;
-constexpr std::ptrdiff_t most_references_in_d = 32;  // each doubles the name at most every second time
+constexpr std::ptrdiff_t most_references_in_d = 32;  // each can double the name at most every second time
 
 bool looks_like_d(std::string_view name) {
     return name == "_Dmain" ||
@@ -33,7 +33,8 @@ void append(const char* piece, std::size_t size, void* to) {
 
 using Demangler = int(const char* mangled, int options, demangle_callbackref, void*);
 
-// Empty: it is not mangled so, or too long. What libiberty holds when it is left early is on its stack.
+// Empty if the name is not mangled in this way, or is too long. longjmp() leaks nothing, because libiberty keeps its
+// data on the stack.
 std::string readable_name(Demangler* demangler, const char* mangled) {
     Readable readable;
     if (setjmp(readable.too_long) != 0 ||
@@ -52,7 +53,7 @@ std::string readable_d_name(const std::string& mangled) {
 std::string demangled(const std::string& mangled) {
     if (mangled.size() > longest_name || mangled.size() < 3 || (mangled[0] != '_' && mangled[0] != '.')) return {};
     if (looks_like_d(mangled)) return readable_d_name(mangled);
-    // Rust's older names are C++ names, too.
+    // Rust's legacy names are valid C++ names too.
     std::string readable = readable_name(rust_demangle_callback, mangled.c_str());
     return readable.empty() ? readable_name(cplus_demangle_v3_callback, mangled.c_str()) : readable;
 }

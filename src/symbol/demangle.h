@@ -1,4 +1,4 @@
-// Linker names to the names that people wrote: C++ (Itanium ABI), Rust (v0, and legacy without its hash), D.
+// Converts linker names to source names: C++ (Itanium ABI), Rust (v0, and legacy without its hash), D.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace flamewire::symbol {
 
-// The readable name, or `name` itself when it is not mangled or is malformed. The @plt of a call stub stays.
+// The readable name, or `name` itself if it is not mangled or is malformed. Keeps the @plt suffix of a call stub.
 std::string demangle(std::string_view name);
 
 }  // namespace flamewire::symbol

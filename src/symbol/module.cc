@@ -25,7 +25,7 @@ Module::Module(const ModuleIdentity& identity, const Config& config)
             open_vdso(identity);
             break;
         case ModuleKind::jit:
-            break;  // such code has names of its own in the recording, and no file
+            break;  // the recording has names for JIT code, and there is no file
     }
     symbol_names_.resize(symbols_.size());
 }
@@ -37,7 +37,7 @@ void Module::open_files(const ModuleIdentity& identity, const Config& config) {
     if (files_.report.quality <= Quality::dynamic_symbols) open_map(identity, config);
 }
 
-// A stripped file may still have dynamic symbols: they stay in front of the map's names.
+// A stripped file may still have dynamic symbols. They take precedence over names from the map.
 void Module::open_map(const ModuleIdentity& identity, const Config& config) {
     std::optional<FoundMap> found = map_of(identity, files_.main ? files_.report.file : std::string(), config.maps);
     if (!found) return;
@@ -62,7 +62,7 @@ void Module::open_map(const ModuleIdentity& identity, const Config& config) {
                      ": no lines, no inlined functions, and local functions only where each has a section" + before;
 }
 
-// A vmlinux of the same build has lines; without one, this machine's kernel names itself.
+// A vmlinux of the same build has lines. Without it, use the running kernel's names if it is this machine's.
 void Module::open_kernel(const ModuleIdentity& identity, const Config& config) {
     files_ = locate(identity, config);
     if (files_.main || files_.debug) {
@@ -107,7 +107,7 @@ void Module::open_vdso(const ModuleIdentity& identity) {
 }
 
 void Module::index(const Config& config) {
-    // The debug file has the full symbol table, which the module itself was stripped of.
+    // The debug file has the full symbol table, which was stripped from the module.
     ObjectFile* symbols = files_.debug ? &*files_.debug : files_.main ? &*files_.main : nullptr;
     if (symbols == nullptr) return;
     if (symbols->header().machine == EM_ARM) address_mask_ = ~std::uint64_t{1};
@@ -130,7 +130,7 @@ void Module::index(const Config& config) {
     report.remedy = "build it with -g, DWARF 4 or 5, and give the unstripped file with --binary FILE";
 }
 
-// Opened with debug info, too: a program may have it for its C code alone.
+// Also opened if there is debug info, because that may cover only the program's C code.
 void Module::index_go() {
     const ObjectFile* const file = files_.main ? &*files_.main : files_.debug ? &*files_.debug : nullptr;
     if (file == nullptr) return;
@@ -146,7 +146,7 @@ void Module::index_go() {
     report.remedy = "build it without -ldflags=\"-s -w\" and without strip, and give that file with --binary FILE";
 }
 
-// Lines are in the program all the same.
+// The program still has its lines.
 void Module::explain_split() {
     const DwarfIndex::Split split = dwarf_->split();
     if (split.missing == 0) return;
@@ -160,7 +160,7 @@ void Module::explain_split() {
         "put {}.dwp beside it (llvm-dwp -e {}), or say where the .dwo files are with --path-map FROM=TO", file, file);
 }
 
-// Once, as it stays so: what came before keeps its lines.
+// Reported only once, because it does not change. Units that were indexed before keep their lines.
 void Module::explain_budget() {
     if (!dwarf_->budget().exceeded() || budget_explained_) return;
     budget_explained_ = true;
@@ -182,7 +182,7 @@ std::uint32_t Module::name_of(const SymbolTable& table, std::uint32_t symbol) {
     return strings_.intern(demangle_ ? demangle(table.name(symbol)) : std::string(table.name(symbol)));
 }
 
-// A symbol without size reaches over what follows; Go's table says where another function begins.
+// A symbol without size extends over whatever follows. Go's table shows where another function begins.
 std::uint32_t Module::symbol_at(std::uint64_t vaddr) const {
     const std::uint32_t symbol = symbols_.find(vaddr);
     if (symbol == SymbolTable::none || !go_) return symbol;
@@ -190,9 +190,9 @@ std::uint32_t Module::symbol_at(std::uint64_t vaddr) const {
     return function && symbols_.range(symbol).address < function->start ? SymbolTable::none : symbol;
 }
 
-// What the symbol table knows about the outermost of the frames from `first` on: the linker's name of the function that
-// was really called, which tells clones and parts (.cold, .isra.0) apart; and the bare file name of a local one without
-// debug info.
+// Adds what the symbol table has for the outermost of the frames from `first` on. The linkage name is that of the
+// function that was really called, and it distinguishes clones and parts (.cold, .isra.0). For a local symbol without
+// debug info it also adds the bare file name.
 void Module::add_symbol(std::uint64_t vaddr, std::size_t first, std::vector<IndexedFrame>& frames) {
     const std::uint32_t symbol = symbol_at(vaddr);
     if (symbol == SymbolTable::none) {
@@ -207,7 +207,7 @@ void Module::add_symbol(std::uint64_t vaddr, std::size_t first, std::vector<Inde
     if (frames.back().file == 0) frames.back().file = strings_.intern(symbols_.file(symbol));
 }
 
-// kallsyms' "function [module]", when the module's file is here.
+// Resolves kallsyms' "function [module]" if the module's file is available.
 bool Module::find_in_kernel_module(std::uint64_t vaddr, std::vector<IndexedFrame>& frames) {
     const std::uint32_t symbol = symbols_.find(vaddr);
     if (symbol == SymbolTable::none) return false;
@@ -218,8 +218,8 @@ bool Module::find_in_kernel_module(std::uint64_t vaddr, std::vector<IndexedFrame
                                  vaddr - symbols_.range(symbol).address, frames);
 }
 
-// A return address may be the first byte of another line, scope or function: the call is before it. But a signal handler
-// returns to the first byte of __restore_rt.
+// A return address may be the first byte of another line, scope or function, because the call is before it. A signal
+// handler, however, returns to the first byte of __restore_rt.
 std::uint64_t Module::lookup_address(const Address& address) const {
     const std::uint64_t vaddr = (address.vaddr + base_) & address_mask_;
     if (!address.return_address) return vaddr;
@@ -228,7 +228,7 @@ std::uint64_t Module::lookup_address(const Address& address) const {
     return begins && is_signal_return(vaddr) ? vaddr : vaddr - 1;
 }
 
-// Recognizes __restore_rt of x86-64 by its code, as a libc may have no symbol for it: mov $15, %rax; syscall.
+// Recognizes __restore_rt on x86-64 by its code, because a libc may have no symbol for it: mov $15, %rax; syscall.
 bool Module::is_signal_return(std::uint64_t vaddr) const {
     constexpr std::string_view code("\x48\xc7\xc0\x0f\0\0\0\x0f\x05", 9);
     const ObjectFile* const file = files_.code ? &*files_.code : files_.main ? &*files_.main : nullptr;

@@ -1,5 +1,5 @@
-// One module with all that was found for it: the files, the symbol table, the DWARF index. Not thread-safe; its owner
-// serializes.
+// One module with everything that was found for it: the files, the symbol table, the DWARF index. Not thread-safe; the
+// owner serializes calls.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace flamewire::symbol {
 
 class Module {
 public:
-    // Looks for files and opens them; a module without any answers nothing, and its report says why.
+    // Finds and opens the files. A module without files has no answers, and its report states why.
     Module(const ModuleIdentity& identity, const Config& config);
 
     // Appends the frames of `address`, innermost first.
@@ -55,14 +55,14 @@ private:
     const std::string path_;  // on the target
     ModuleFiles files_;
     SymbolTable symbols_;
-    SymbolTable map_symbols_;                                 // of a linker map: where symbols_ has nothing
-    std::vector<std::optional<std::uint32_t>> symbol_names_;  // by symbol: its name in the string pool, once asked for
+    SymbolTable map_symbols_;                                 // from a linker map; used where symbols_ has nothing
+    std::vector<std::optional<std::uint32_t>> symbol_names_;  // by symbol: its name in the string pool, set on demand
     std::unique_ptr<KernelModules> kernel_modules_;           // of the running kernel
     std::unique_ptr<SplitDwarf> split_;
     std::unique_ptr<DwarfIndex> dwarf_;
     std::unique_ptr<GoFunctions> go_;
-    std::optional<std::vector<CodeMark>> code_marks_;  // of an Arm file, once code is asked for
-    std::uint64_t base_ = 0;  // ELF address of what addresses are relative to: a vmlinux's _text, else 0
+    std::optional<std::vector<CodeMark>> code_marks_;  // of an Arm file, filled on demand
+    std::uint64_t base_ = 0;  // ELF address to which addresses are relative: a vmlinux's _text, else 0
     std::uint64_t address_mask_ = ~std::uint64_t{0};  // clears the Thumb bit
     bool inlines_, demangle_, budget_explained_ = false;
 };

@@ -1,4 +1,4 @@
-// The code of a module: which function an address is in, and the bytes, or why they are not here.
+// The code of a module: the function that contains an address, and the bytes, or why they are missing.
 #include <elf.h>
 #include <fmt/format.h>
 
@@ -58,7 +58,7 @@ ModuleCode Module::code(std::uint64_t start, std::uint64_t size) {
     code.bytes = std::move(*bytes);
     if (code.machine != EM_ARM && code.machine != EM_AARCH64) return code;
     if (!code_marks_) {
-        // A stripped program's marks are in its debug file.
+        // The mapping symbols of a stripped program are in its debug file.
         ObjectFile& named = files_.debug ? *files_.debug : files_.main ? *files_.main : *file;
         code_marks_ = code_marks_of(named.elf(), code.machine);
     }

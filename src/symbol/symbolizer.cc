@@ -15,13 +15,13 @@
 namespace flamewire::symbol {
 namespace {
 
-// What makes two identities the same module. A build-id says all, but for the kernel, whose boot decides about
-// kallsyms.
+// Identifies a module. A build-id is sufficient, except for the kernel, where the boot also determines kallsyms.
 using ModuleKey = std::tuple<ModuleKind, std::string, std::string, std::string, std::uint64_t>;
 
 ModuleKey key_of(const ModuleIdentity& module) {
     if (module.kind == ModuleKind::kernel) return {module.kind, module.build_id, module.boot_id, {}, 0};
-    // The path stays part of the key: it is one of the places to look, and the first caller's may not exist.
+    // The path stays part of the key, because it is one of the places to search. The path from the first caller may not
+    // exist.
     return {module.kind, module.build_id, {}, module.path, module.build_id.empty() ? module.size : 0};
 }
 
@@ -33,7 +33,7 @@ struct Symbolizer::State {
         std::unique_ptr<Module> module;
     };
 
-    // Holds the entry's mutex while `use` runs; other modules go on meanwhile.
+    // Holds the entry's mutex while `use` runs. Other modules are not blocked.
     template <class Use>
     auto with_module(const ModuleIdentity& identity, Use use) {
         std::shared_ptr<Entry> entry;
@@ -43,7 +43,7 @@ struct Symbolizer::State {
             const std::scoped_lock lock(mutex);
             folder = config.module_directory;
         }
-        // Recordings of several agents share what is known of a module, but where one of them sent its file.
+        // Recordings of several agents share a module's entry, unless one of the agents sent its file.
         std::string fetched = identity.kind == ModuleKind::file ? fetched_path(folder, identity) : std::string();
         if (!fetched.empty() && ::access(fetched.c_str(), F_OK) != 0) fetched.clear();
         {
@@ -60,7 +60,7 @@ struct Symbolizer::State {
 
     mutable std::mutex mutex;  // guards config and modules
     Config config;
-    // The second: its fetched_path(), where a file is there.
+    // The second part of the key is fetched_path(), if that file exists.
     std::map<std::pair<ModuleKey, std::string>, std::shared_ptr<Entry>> modules;
     std::atomic<std::uint64_t> generation{1};
 };
@@ -71,7 +71,7 @@ Symbolizer::~Symbolizer() = default;
 void Symbolizer::set_config(Config config) {
     const std::scoped_lock lock(state_->mutex);
     state_->config = std::move(config);
-    state_->modules.clear();  // a lookup that runs keeps its own entry alive
+    state_->modules.clear();  // a running lookup keeps its own entry alive
     ++state_->generation;
 }
 
@@ -80,7 +80,7 @@ Config Symbolizer::config() const {
     return state_->config;
 }
 
-// All identities with its build-id: they differ in the paths that were looked at alone.
+// Forgets all identities with this build-id, because they differ only in the paths that were searched.
 void Symbolizer::forget(const ModuleIdentity& module) {
     const std::scoped_lock lock(state_->mutex);
     std::erase_if(state_->modules, [&](const auto& entry) {
@@ -97,7 +97,7 @@ Resolved Symbolizer::resolve(const ModuleIdentity& identity, std::span<const Add
         Resolved resolved;
         resolved.first.reserve(addresses.size() + 1);
         resolved.strings.emplace_back();
-        std::vector<std::uint32_t> numbers;  // by number in the module's pool: number in `resolved`; 0 is not there yet
+        std::vector<std::uint32_t> numbers;  // by number in the module's pool: number in `resolved`; 0: not added yet
         const auto carry = [&](std::uint32_t text) {
             if (text == 0) return std::uint32_t{0};
             if (text >= numbers.size()) numbers.resize(module.strings().size());

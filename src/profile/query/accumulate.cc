@@ -22,7 +22,7 @@ bool runs_in(const Filter& filter, const Process& process) {
 
 Selection select(const Store::Tables& tables, const Filter& filter) {
     Selection selection;
-    // A coarse bucket that begins before the first sample is in what is asked from there on.
+    // A filter that starts at or before the first sample includes a coarse bucket that begins earlier.
     selection.rows.start_ns = filter.start_ns <= tables.first_row_ns ? 0 : filter.start_ns;
     selection.rows.end_ns = filter.end_ns;
     // An event that does not exist matches no row.
@@ -49,15 +49,15 @@ Selection select(const Store::Tables& tables, const Filter& filter) {
 
 namespace {
 
-// A set of trie nodes that knows how many smaller ones it has: the rank of a node is its index in the small tree.
+// A set of trie nodes that counts the smaller nodes: the rank of a node is its index in the small tree.
 class NodeSet {
 public:
     explicit NodeSet(std::size_t nodes) : words_(nodes / 64 + 1), before_(words_.size()) {}
 
     void insert(std::uint32_t node) { words_[node / 64] |= std::uint64_t{1} << (node % 64); }
 
-    // Adds every ancestor. Parents have smaller ids, so one descending pass does it; a word is read anew after each of
-    // its bits, as a parent may be in the same word.
+    // Adds every ancestor. Parents have smaller ids, so one descending pass is enough. A word is read again after each
+    // of its bits, because a parent may be in the same word.
     void close(std::span<const std::uint32_t> parents) {
         for (std::size_t word = words_.size(); word-- > 0;) {
             std::uint64_t below = ~std::uint64_t{0};
@@ -69,7 +69,7 @@ public:
         }
     }
 
-    // After this rank() may be asked. Returns the number of nodes.
+    // Call it before rank(). Returns the number of nodes.
     std::size_t count() {
         std::uint32_t sum = 0;
         for (std::size_t word = 0; word < words_.size(); ++word) {
@@ -96,7 +96,7 @@ private:
     std::vector<std::uint32_t> before_;  // nodes in smaller words
 };
 
-// Marks node_of(stack) of every row that matches; returns the end of the newest bucket.
+// Marks node_of(stack) of every matching row. Returns the end of the newest bucket.
 template <class NodeOf>
 std::uint64_t mark_rows(const Store::Tables& tables, const Selection& selection, NodeSet& set, NodeOf node_of) {
     std::uint64_t newest_ns = 0;

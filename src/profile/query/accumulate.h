@@ -1,6 +1,6 @@
-// What all queries do: the trie nodes that matching rows touch, and their ancestors, become a small tree with sums. The
-// rows are read twice, first to mark nodes in a bit set, then to sum: cheaper than a sum a node of the whole trie, of
-// which most queries touch little. For src/profile only.
+// The work that all queries share. The trie nodes that matching rows touch, and their ancestors, become a small tree
+// with sums. The rows are read twice: first to mark nodes in a bit set, then to sum. This is cheaper than a sum for
+// each node of the whole trie, because most queries touch few nodes. For src/profile only.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@
 
 namespace flamewire::profile {
 
-// A filter made ready for the rows of a store. Samples can always be added up, weights only when they have one unit:
-// `weighed` is false when the filter leaves several units in, and weights are 0 then.
+// A filter prepared for the rows of a store. Samples can always be added up, but weights only if they have one unit. If
+// the filter leaves several units in, `weighed` is false and weights are 0.
 struct Selection {
     RowFilter rows;
     bool weighed = true;
 };
 Selection select(const Store::Tables& tables, const Filter& filter);
 
-// What things are ordered and pruned by: the weight, or the samples when nothing of `total` has a weight.
+// The key for ordering and pruning: the weight, or the samples if the weight of `total` is 0.
 struct Measure {
     explicit Measure(const Weight& total) : by_samples(total.weight == 0) {}
     std::uint64_t operator()(const Weight& weight) const { return by_samples ? weight.samples : weight.weight; }
     bool by_samples;
 };
 
-// Sums by a pair of ids, in order of first appearance.
+// Sums by pairs of ids, in order of first appearance.
 class PairSums {
 public:
     struct Entry {
@@ -43,7 +43,8 @@ private:
     IdIndex index_;
 };
 
-// The part of a trie that the rows of a selection touch, with its sums: [0] is the root, parents before children.
+// The part of a trie that the rows of a selection touch, with its sums. [0] is the root, and parents come before
+// children.
 struct TouchedTree {
     std::vector<std::uint32_t> node;                               // in the trie
     std::vector<std::uint32_t> parent, first_child, next_sibling;  // in this tree; 0: none
@@ -52,8 +53,8 @@ struct TouchedTree {
 
     [[nodiscard]] std::size_t size() const { return node.size(); }
 };
-// Calls enter(node) on the way from the root and leave(node) on the way back, for every node but the root. No recursion:
-// stacks may be deep.
+// Calls enter(node) on the way down from the root and leave(node) on the way back, for every node except the root. Not
+// recursive, because stacks may be deep.
 template <class Enter, class Leave>
 void walk_depth_first(const TouchedTree& tree, Enter enter, Leave leave) {
     std::uint32_t node = tree.first_child[0];

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
-// Which nodes stay. A child is never heavier than its parent and has a larger index, so keeping the first of an order
-// by (weight descending, index) keeps every parent of what it keeps.
+// Selects the nodes to keep. A child is never heavier than its parent and has a larger index. Keeping the first nodes
+// in order of (weight descending, index) thus keeps the parents of all kept nodes.
 class Pruning {
 public:
     Pruning(const TouchedTree& tree, std::uint32_t root, const TreeOptions& options, const Measure& measure)
@@ -47,11 +47,11 @@ private:
     const TouchedTree& tree_;
     Measure measure_;
     double least_ = 0;
-    std::uint64_t last_weight_ = 0;   // the lightest node that stays …
+    std::uint64_t last_weight_ = 0;   // the lightest node to keep …
     std::uint32_t last_node_ = none;  // … and its index
 };
 
-// Breadth first: the children of a node stand together, in order.
+// Breadth first: the children of a node are contiguous and in order.
 void emit(const Shape& shape, std::uint32_t root, const Pruning& pruning, const Measure& measure, bool with_addresses,
           CallTree& out) {
     const TouchedTree& tree = shape.tree;
@@ -65,7 +65,7 @@ void emit(const Shape& shape, std::uint32_t root, const Pruning& pruning, const 
         }
         return local[label];
     };
-    std::vector<std::uint32_t> source{root};  // of out.nodes, in tree
+    std::vector<std::uint32_t> source{root};  // for each node of out.nodes, its index in the tree
     out.nodes.push_back({0, local_function(root), tree.self[root], tree.total[root], 0});
     std::vector<std::uint32_t> children;
     for (std::uint32_t i = 0; i < source.size(); ++i) {

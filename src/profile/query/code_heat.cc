@@ -10,8 +10,8 @@ namespace flamewire::profile {
 
 namespace {
 
-// Sums by slot over the stacks of a filter, like sum_frames() of query.cc, but by location: `slots_of[location]` are the
-// slots that a location stands for.
+// Sums by slot over the stacks of a filter, like sum_frames() in query.cc, but by location: `slots_of[location]` lists
+// the slots of a location.
 struct SlotLists {
     std::vector<std::uint32_t> first;  // by location; size: locations + 1
     std::vector<std::uint32_t> slots;
@@ -57,7 +57,7 @@ bool is_part_mark(std::string_view mark) {
 std::string_view base_function(std::string_view name) {
     // "f(int) [clone .isra.0] [clone .cold]"
     if (const std::size_t clone = name.find(" [clone "); clone != std::string_view::npos) return name.substr(0, clone);
-    // "f.isra.0.cold"; a name in C++ has its parameters behind the dots that belong to it.
+    // "f.isra.0.cold". In a C++ name the dots of these suffixes come before the parameters.
     for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1))
         if (dot != 0 && is_part_mark(name.substr(dot + 1))) return name.substr(0, dot);
     return name;
@@ -65,7 +65,7 @@ std::string_view base_function(std::string_view name) {
 
 namespace {
 
-// The places of the locations that have a frame that fits.
+// The places of the locations with a frame for which `fits` is true.
 template <class Fits>
 std::vector<CodePlace> places(const Store::Tables& tables, Fits fits) {
     std::vector<CodePlace> found;
@@ -90,7 +90,7 @@ std::vector<CodePlace> line_places(const Store& store, std::string_view file, st
     const Store::Tables& tables = store.tables();
     const StringId id = tables.strings.find(file);
     if (id == 0) return {};
-    std::uint32_t before = 0, behind = 0;  // 0: none
+    std::uint32_t before = 0, behind = 0;  // nearest lines; 0: none
     for (LocationId location = 1; location < tables.locations.size(); ++location)
         for (const LocationFrame& frame : tables.frames_of(location)) {
             if (frame.file != id || frame.line == 0) continue;

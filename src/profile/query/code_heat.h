@@ -1,5 +1,5 @@
-// Weights of machine code and of what was inlined: where the addresses of a function are, what each address costs, and
-// which functions a line has inlined. Pure, like query.h.
+// Weights of machine code and of inlined functions: at which addresses a function is, what each address costs, and
+// which functions were inlined at a line. Pure, like query.h.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,25 @@
 
 namespace flamewire::profile {
 
-// A function's name without the marks of compilers for copies and parts of it (.cold, .isra.0, [clone .part.1] …).
+// A function's name without the suffixes of copies and parts that compilers make (.cold, .isra.0, [clone .part.1] …).
 std::string_view base_function(std::string_view name);
 
-// An address at which a function was seen, whatever the filter.
+// An address at which a function was seen, regardless of the filter.
 struct CodePlace {
     ModuleId module = 0;
     std::uint64_t address = 0;    // ELF virtual address
-    bool return_address = false;  // then the call is before it
-    bool inlined = false;         // the function was inlined into the one that is there
+    bool return_address = false;  // if set, the call is before the address
+    bool inlined = false;         // the function was inlined into the one at this address
 };
-// Of a function and its copies and parts, by module and address. An empty module: any.
+// The places of a function and of its copies and parts, by module and address. An empty module means any module.
 std::vector<CodePlace> code_places(const Store& store, std::string_view function, std::string_view module);
 
-// Of what has a frame at a line of a file; where none is, at the line before that has one, else behind it.
+// The places with a frame at a line of a file. If there are none, uses the nearest earlier line that has one, else the
+// nearest later line.
 std::vector<CodePlace> line_places(const Store& store, std::string_view file, std::uint32_t line);
 
-// Of one module, by address. self: the innermost frame was here. total: any frame of the stack was, once a stack.
+// One address of a module; rows are sorted by address. self: the innermost frame was here. total: any frame of the
+// stack was here, counted once per stack.
 struct AddressRow {
     std::uint64_t address = 0;
     bool return_address = false;
@@ -36,11 +38,11 @@ struct AddressRow {
 };
 std::vector<AddressRow> address_heat(const Store& store, const Filter& filter, ModuleId module);
 
-// A function that was inlined at a line of a file. total: once a stack.
+// A function that was inlined at a line of a file. total: counted once per stack.
 struct InlineRow {
     std::uint32_t line = 0;
     Function function;
-    StringId file = 0;  // where the function itself is: its first line that was seen
+    StringId file = 0;  // source file of the function; function_line is its first line that was seen
     std::uint32_t function_line = 0;
     Weight total;
 };

@@ -25,7 +25,7 @@ DiffFunction described(const Store::Tables& tables, const Function& function) {
     return {strings[function.name], strings[function.module], function.kind, strings[function.file], function.line};
 }
 
-// What frames of two stores have in common: their texts. 0 is the root's.
+// The labels of frames in two stores, which have only texts in common. 0 is the root's label.
 class SharedLabels {
 public:
     explicit SharedLabels(MergeBy merge) : merge_(merge) {}
@@ -61,7 +61,7 @@ private:
         if (a.function.name != b.function.name || a.function.module != b.function.module ||
             a.function.kind != b.function.kind)
             return false;
-        // The line of a function's declaration is no part of what it is: another build has it elsewhere.
+        // The line of a function's declaration does not identify it: another build may have it elsewhere.
         return merge_ == MergeBy::function ||
                (a.function.file == b.function.file && a.function.line == b.function.line && a.address == b.address);
     }
@@ -71,18 +71,18 @@ private:
     IdIndex index_;
 };
 
-// Both trees in one, parents before children.
+// Both trees merged, parents before children.
 struct Merged {
     std::vector<std::uint32_t> parent, first_child, next_sibling, label;
     std::vector<WeightPair> self, total;
-    std::vector<std::uint8_t> cut;  // by node: children are missing on a side, see Shape
+    std::vector<std::uint8_t> cut;  // by node: a side lacks children; see Shape
     SharedLabels labels;
     std::uint64_t newest_ns = 0;  // of the later side
 };
 
 Merged merge(const std::array<DiffSide, 2>& sides, const TreeOptions& options) {
     TreeOptions plain = options;
-    plain.hidden.clear();  // taken out of both together, below
+    plain.hidden.clear();  // removed from both sides together, below
     Merged merged{{}, {}, {}, {}, {{}}, {{}}, {0}, SharedLabels(options.merge)};
     Trie trie;
     for (std::size_t side = 0; side < sides.size(); ++side) {
@@ -120,7 +120,7 @@ Merged merge(const std::array<DiffSide, 2>& sides, const TreeOptions& options) {
     return merged;
 }
 
-// How heavy a node is: its share of a root, on the side where that is larger. Never more than its parent's.
+// The weight of a node: its share of a root, on the side where it is larger. Never more than its parent's.
 class Share {
 public:
     Share(const Merged& tree, std::uint32_t root) : tree_(tree) {
@@ -171,7 +171,7 @@ std::optional<std::uint32_t> find_path(const Merged& tree, std::span<const std::
     return at;
 }
 
-// Takes a node and all below it out of the tree, and its callers too where nothing is left of them.
+// Removes a node and everything below it from the tree, and also its callers if nothing is left of them.
 void remove(Merged& tree, std::uint32_t node) {
     const WeightPair gone = tree.total[node];
     tree.total[node] = {};
@@ -188,7 +188,7 @@ void remove(Merged& tree, std::uint32_t node) {
     }
 }
 
-// Nodes that stay, breadth first: the children of a node stand together, in order.
+// The nodes to keep, breadth first: the children of a node are contiguous and in order.
 std::vector<std::uint32_t> kept(const Merged& tree, std::uint32_t root, const TreeOptions& options,
                                 const Share& share) {
     const auto heavier = [&](std::uint32_t a, std::uint32_t b) {
@@ -203,7 +203,7 @@ std::vector<std::uint32_t> kept(const Merged& tree, std::uint32_t root, const Tr
         std::sort(list.begin() + first, list.end(), heavier);
     }
     if (options.max_nodes == 0 || list.size() <= options.max_nodes) return list;
-    // A child has a larger index than its parent and is never heavier: the heaviest keep their parents.
+    // A child has a larger index than its parent and is never heavier, so the heaviest nodes keep their parents.
     std::vector<std::uint32_t> order = list;
     const auto end = order.begin() + static_cast<std::ptrdiff_t>(options.max_nodes);
     std::nth_element(order.begin(), end - 1, order.end(), heavier);
@@ -238,7 +238,7 @@ DiffTree to_diff_tree(const Merged& tree, std::uint32_t root, const TreeOptions&
     return out;
 }
 
-// By name and module; views into the stores.
+// Name and module, as views into the stores.
 struct FunctionKey {
     std::string_view name, module;
     bool operator==(const FunctionKey&) const = default;
@@ -278,7 +278,7 @@ std::vector<FunctionDiff> diff_functions(const DiffSide& before, const DiffSide&
             const auto [at, added] = places.try_emplace({function.name, function.module}, rows.size());
             if (added) rows.push_back({function, {}, {}});
             FunctionDiff& entry = rows[at->second];
-            // The later side's kind and place: that is the code at hand.
+            // Use the kind and place from the later side, because that is the current code.
             entry.function = function;
             side_of(entry.self, which) = row.self;
             side_of(entry.total, which) = row.total;

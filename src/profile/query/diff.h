@@ -1,5 +1,5 @@
-// Two profiles beside each other: call trees and functions of any two (store, filter), node by node. Pure, and in raw
-// weights: what makes the two comparable (shares, or weight per second) is one factor, for whoever shows them.
+// Compares two profiles: call trees and functions of any two (store, filter), node by node. Pure. Weights are raw: the
+// caller applies the factor that makes the two sides comparable (shares, or weight per second).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace flamewire::profile {
 
-// One side. Both live as long as what is made of them: names are views into the store.
+// One side. The store and the filter must outlive all results: names are views into the store.
 struct DiffSide {
     const Store& store;
     const Filter& filter;
@@ -29,9 +29,9 @@ struct DiffFunction {
     std::uint32_t line = 0;
 };
 
-// As a CallTree, with both sides in every node: a frame that one side lacks weighs 0 there. Frames of the two sides are
-// one by the texts of what makes siblings one (function, module and kind; then line or address), so that sessions of
-// different builds and machines can be compared. Siblings by descending share of the side where it is larger.
+// A CallTree with both sides in every node. A frame that one side lacks has weight 0 there. Frames of the two sides
+// match by the texts that make siblings equal (function, module and kind; then line or address), so sessions of
+// different builds and machines can be compared. Siblings: by descending share, on the side where it is larger.
 struct DiffTree {
     struct Node {
         std::uint32_t parent = 0;
@@ -42,11 +42,11 @@ struct DiffTree {
     std::vector<Node> nodes;
     std::vector<DiffFunction> functions;   // [0] is the root's
     std::vector<std::uint64_t> addresses;  // by function; only when merged by address
-    WeightPair total;                      // of the whole tree, wherever it is zoomed to: what shares are of
-    std::uint64_t newest_ns = 0;           // of the later side, see CallTree
+    WeightPair total;                      // of the whole tree, even when zoomed: shares are relative to it
+    std::uint64_t newest_ns = 0;           // of the later side; see CallTree
 };
 
-// `options` hold for both. A subtree is pruned when it is below the limit on both sides. Entries of paths without a
+// `options` apply to both sides. A subtree is pruned if it is below the limit on both sides. Path entries without a
 // kind mean the sibling that weighs most on both sides together.
 DiffTree diff_tree(const DiffSide& before, const DiffSide& after, const TreeOptions& options = {});
 
@@ -54,14 +54,14 @@ struct FunctionDiff {
     DiffFunction function;
     WeightPair self, total;
 };
-// Every function of either side, by name and module, in the order of those names.
+// Every function of either side, by name and module, sorted by these names.
 std::vector<FunctionDiff> diff_functions(const DiffSide& before, const DiffSide& after);
 
-// False of an import that has sums alone, at one moment.
+// False for an import that has only sums, all at one moment.
 bool has_times(const Store& store);
 
-// How much time a filter covers: from `session_start_ns` or its own start, until its end or what is known, without what
-// the store has dropped. 0 when the session has no times (an import).
+// How much time a filter covers: from the later of `session_start_ns` and the filter's start to the filter's end or the
+// end of the known time, minus what the store has dropped. 0 if the session has no times (an import).
 std::uint64_t covered_ns(const Store& store, const Filter& filter, std::uint64_t session_start_ns);
 
 }  // namespace flamewire::profile

@@ -1,4 +1,4 @@
-// Frames of locations and the function trie that follows from them.
+// Frames of locations, and the function trie that derives from them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace flamewire::profile {
 
 namespace {
 
-// A rebuild pays when a third of the nodes may be unused, and not for the first few.
+// A rebuild is worthwhile if a third of the nodes may be unused, but not for the first few nodes.
 constexpr std::size_t rebuild_slack = 16'384;
 
 bool is_kernel(const Module& module, const Location& location) {
@@ -17,7 +17,7 @@ bool is_kernel(const Module& module, const Location& location) {
            (location.flags & wire::location_flag::kernel_mode) != 0;
 }
 
-// The name of what nobody could name.
+// The name of an address that no source could name.
 std::string placeholder(const Module& module, const Location& location) {
     if (location.module == 0) return fmt::format("[{:#x}]", location.address);
     std::string_view name = module.name;
@@ -36,7 +36,7 @@ KernelName split_kernel_name(std::string_view name) {
     if (open == std::string_view::npos || open == 0 || name.back() != ']' || name.size() - open < 4)
         return {name, "[kernel]"};
     const std::string_view module = name.substr(open + 2, name.size() - open - 3);
-    // What the kernel made itself is of no file: "[bpf]", "[__builtin__kprobes]".
+    // Code that the kernel generates has no file: "[bpf]", "[__builtin__kprobes]".
     if (module == "bpf" || module.starts_with("__builtin__"))
         return {name.substr(0, open), fmt::format("[{}]", module)};
     return {name.substr(0, open), std::string(module) + ".ko"};

@@ -12,14 +12,14 @@
 namespace flamewire::profile {
 namespace {
 
-// As container runtimes print an id; a name stays as it is.
+// Shortens an id like container runtimes do; a name does not change.
 std::string_view short_id(std::string_view id) {
     constexpr std::size_t whole = 64, shown = 12;
     const bool digits = std::ranges::all_of(id, [](unsigned char c) { return std::isxdigit(c) != 0; });
     return id.size() == whole && digits ? id.substr(0, shown) : id;
 }
 
-// Formats without processes have one that is none.
+// Some formats have no processes, and their only process has id 0.
 std::string numbered(std::string_view comm, std::uint32_t id) {
     if (comm.empty()) comm = "[unknown]";
     return id == 0 ? std::string(comm) : fmt::format("{} ({})", comm, id);
@@ -63,7 +63,7 @@ std::uint32_t Grouping::of(const Lane& lane) {
 
 namespace {
 
-// Below a frame for each group.
+// A shape with a root frame for each group.
 Shape grouped_shape(const Store& store, const Filter& filter, GroupBy by, const TreeOptions& options) {
     const Store::Tables& tables = store.tables();
     const Selection selection = select(tables, filter);
@@ -74,12 +74,12 @@ Shape grouped_shape(const Store& store, const Filter& filter, GroupBy by, const 
         sums.add(groups.of(row.lane), row.stack, {row.count, selection.weighed ? row.weight : 0});
         newest_ns = std::max(newest_ns, (row.bucket + 1) * chunk.bucket_ns);
     });
-    // Group by group, so that what a group has of the trie is known by the stacks alone.
+    // Handle one group at a time, so that the stack alone determines its node in the trie of the group.
     std::vector<PairSums::Entry> entries(sums.entries().begin(), sums.entries().end());
     std::ranges::sort(entries, {}, [](const PairSums::Entry& entry) { return std::pair(entry.first, entry.second); });
     ShapeBuilder builder(tables, options, ShapeBuilder::max_nodes, groups.names());
     std::vector<ShapeBuilder::Cursor> cursor_of(options.inverted ? 0 : tables.stacks.size());
-    std::vector<std::uint32_t> group_of(cursor_of.size());  // that the cursor is of, + 1
+    std::vector<std::uint32_t> group_of(cursor_of.size());  // group of the cursor, + 1
     std::vector<StackId> way;
     for (const PairSums::Entry& entry : entries) {
         ShapeBuilder::Cursor at = builder.step_into(entry.first);

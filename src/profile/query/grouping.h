@@ -13,10 +13,10 @@
 namespace flamewire::profile {
 
 enum class GroupBy : std::uint8_t { none, process, thread, container, cpu };
-// By the names of these; empty: none. Nothing for another text.
+// Parses the name of a GroupBy. An empty text is GroupBy::none; nullopt for any other text.
 std::optional<GroupBy> parse_group(std::string_view text);
 
-// The kind of such root frames, which are no code. Their `name` is an index into the names of the groups.
+// The kind of these root frames, which are not code. Their `name` is an index into the names of the groups.
 inline constexpr auto group_frame = static_cast<FrameKind>(5);
 
 struct GroupedTree {
@@ -26,18 +26,19 @@ struct GroupedTree {
         return function.kind == group_frame ? groups[function.name] : store.string(function.name);
     }
 };
-// Paths of `options` begin with the group. GroupBy::none: the plain tree.
+// Paths of `options` begin with the group. GroupBy::none gives the plain tree.
 GroupedTree grouped_tree(const Store& store, const Filter& filter, GroupBy by, const TreeOptions& options = {});
 
-// Who or where the thread of a row ran, as a name.
+// The process, thread, container or CPU of a row, as a name.
 struct Lane;
 class Grouping {
 public:
-    // Valid as long as the store. `by` is not none.
+    // Must not outlive the store. `by` must not be none.
     Grouping(const Store& store, GroupBy by);
     ~Grouping();
 
-    // Into names(). Those with the same name are one: a process that became the same program again.
+    // An index into names(). Lanes with the same name share an entry, for example if a process calls exec with the same
+    // program.
     std::uint32_t of(const Lane& lane);
     [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 

@@ -1,4 +1,4 @@
-// The queries that list things: functions, threads, lines, files, slices of time.
+// The queries that return lists: functions, threads, lines, files, slices of time.
 #include "profile/query/query.h"
 
 #include <algorithm>
@@ -20,9 +20,9 @@ struct SlotSums {
     Weight all;
 };
 
-// Sums the frames of all matching stacks by slot_of(frame), a number below `slots` or no_slot: self where the frame is
-// innermost, total once a stack however often the slot is on it. A walk over the touched stacks, depth first, that
-// knows which slots are active on the path from the root.
+// Sums the frames of all matching stacks by slot_of(frame), which is below `slots` or no_slot. self: the frame is
+// innermost. total: once per stack, however often the slot is on it. Walks the touched stacks depth first and tracks
+// which slots are active on the path from the root.
 template <class SlotOf>
 SlotSums sum_frames(const Store::Tables& tables, const Filter& filter, std::size_t slots, SlotOf slot_of) {
     const TouchedTree tree = touched_stacks(tables, select(tables, filter));
@@ -46,7 +46,8 @@ SlotSums sum_frames(const Store::Tables& tables, const Filter& filter, std::size
 
 bool is_zero(const Weight& weight) { return weight == Weight{}; }
 
-// Heaviest self first, then heaviest total, then by id_of(row), so that equals do not change places between answers.
+// By descending self, then by descending total, then by id_of(row), so that equal rows keep their order between
+// answers.
 template <class Row, class IdOf>
 void sort_by_self(std::vector<Row>& rows, const Measure& measure, IdOf id_of) {
     const auto key = [&](const Row& row) { return std::tuple(~measure(row.self), ~measure(row.total), id_of(row)); };
@@ -178,7 +179,7 @@ std::vector<bool> nameless_jit_modules(const Store& store) {
 Weight unresolved(const Store& store, const Filter& filter) {
     const Store::Tables& tables = store.tables();
     const Selection selection = select(tables, filter);
-    // What an agent writes where it could not look at the stack.
+    // The names that an agent uses if it could not read the stack.
     const StringId no_map = tables.strings.find("[unknown process]"), no_stack = tables.strings.find("[no stack]");
     const auto is_named = [&](const Function& function) {
         if (function.kind == FrameKind::unknown) return false;
@@ -218,7 +219,7 @@ MissingCallers missing_callers(const Store& store, const Filter& filter) {
     const Store::Tables& tables = store.tables();
     const Selection selection = select(tables, filter);
     struct Path {
-        Gap gap = Gap::none, own = Gap::none;  // on the path, and of its last node
+        Gap gap = Gap::none, own = Gap::none;  // of the whole path, and of its last node
         StringId module = 0;                   // of the frame whose caller is missing
     };
     std::vector<Path> paths(tables.stacks.size());
@@ -253,7 +254,7 @@ MissingCallers missing_callers(const Store& store, const Filter& filter) {
 
 namespace {
 
-// Calls `add(row, slice, weight)` for each row of the filter, when there are slices at all.
+// Calls `add(row, slice, weight)` for each row of the filter, if there are any slices.
 template <class Add>
 void for_each_slice(const Store& store, const Filter& filter, std::size_t slices, Add add) {
     constexpr std::uint64_t open_end = std::numeric_limits<std::uint64_t>::max();

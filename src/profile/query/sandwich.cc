@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
-// By group: 1 when it is a function that was asked for.
+// By group: 1 if it is a requested function.
 std::vector<std::uint8_t> wanted_groups(const Store::Tables& tables, std::string_view name, std::string_view module) {
     std::vector<std::uint8_t> wanted(tables.functions.size());
     const StringId name_id = tables.strings.find(name);
@@ -23,8 +23,8 @@ std::vector<std::uint8_t> wanted_groups(const Store::Tables& tables, std::string
     return wanted;
 }
 
-// Weight once a stack of the functions beside the wanted one, by group. A walk over the stacks, depth first, that knows
-// which of them are on the path from the root.
+// The weight of the functions next to the wanted one, once per stack, by group. Enter and leave calls of a depth-first
+// walk track which functions are on the path from the root.
 class Neighbours {
 public:
     Neighbours(std::size_t groups) : active_(groups), sums_(groups) {}
@@ -54,7 +54,7 @@ public:
           const TreeOptions& options)
         : tables_(tables), stacks_(stacks), wanted_(wanted), callers_(tables, options), callees_(tables, options) {}
 
-    // The outermost frames of the function, their callers, and all that is below them.
+    // Builds both trees: the outermost frames of the function, their callers, and everything below them.
     void trees() {
         std::vector<Below> below(stacks_.size());
         for (std::uint32_t i = 1; i < stacks_.size(); ++i) {
@@ -81,7 +81,7 @@ public:
         Neighbours above(tables_.functions.size()), under(tables_.functions.size());
         const auto visit = [&](std::uint32_t node, auto enter) {
             const std::span<const LocationFrame> frames = tables_.frames_of(location_of(node));
-            FunctionId outer = 0;  // group of the frame before
+            FunctionId outer = 0;  // group of the previous frame
             if (stacks_.parent[node] != 0) outer = group(tables_.frames_of(location_of(stacks_.parent[node])).front());
             for (std::size_t frame = frames.size(); frame-- > 0;) {
                 const FunctionId inner = group(frames[frame]);
@@ -122,7 +122,7 @@ private:
     [[nodiscard]] FunctionId group(const LocationFrame& frame) const { return tables_.functions.group(frame.function); }
     [[nodiscard]] bool is_wanted(const LocationFrame& frame) const { return wanted_[group(frame)] != 0; }
 
-    // The frames outside of one, innermost first.
+    // Adds the frames outside of the given one, innermost first.
     void add_callers(std::uint32_t node, std::size_t frame) {
         ShapeBuilder::Cursor at;
         const Weight weight = stacks_.total[node];

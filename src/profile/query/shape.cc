@@ -87,7 +87,7 @@ Shape ShapeBuilder::finish(std::uint64_t newest_ns) && {
 
 namespace {
 
-// The store keeps this one ready.
+// The store maintains this tree.
 Shape function_shape(const Store::Tables& tables, const Selection& selection) {
     TouchedTree tree = touched_nodes(tables, selection);
     for (std::uint32_t& node : tree.node) node = tables.nodes.label(node);
@@ -96,7 +96,7 @@ Shape function_shape(const Store::Tables& tables, const Selection& selection) {
 
 Shape top_down(const Store::Tables& tables, const TouchedTree& stacks, const TreeOptions& options) {
     ShapeBuilder builder(tables, options);
-    std::vector<ShapeBuilder::Cursor> cursor_of(stacks.size());  // parents stand before children
+    std::vector<ShapeBuilder::Cursor> cursor_of(stacks.size());  // parents come before children
     builder.add({}, stacks.self[0]);
     for (std::uint32_t i = 1; i < stacks.size(); ++i) {
         const LocationId location = tables.stacks.label(stacks.node[i]);
@@ -124,7 +124,7 @@ Shape bottom_up(const Store::Tables& tables, const TouchedTree& stacks, const Tr
     return std::move(builder).finish(stacks.newest_ns);
 }
 
-// Takes a node and all below it out of the tree, and its callers too where nothing is left of them.
+// Removes a node and everything below it from the tree, and also its callers if nothing is left of them.
 void remove(TouchedTree& tree, std::uint32_t node) {
     const Weight gone = tree.total[node];
     tree.total[node] = {};

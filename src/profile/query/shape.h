@@ -1,5 +1,5 @@
-// Trees that a query shapes out of the touched stacks: inverted, merged by line or address, direct recursion collapsed.
-// What a node stands for is its label. For src/profile only.
+// Trees that a query builds from the touched stacks: inverted, merged by line or address, or with direct recursion
+// collapsed. A node is identified by its label. For src/profile only.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace flamewire::profile {
 
-// What the nodes of a tree are told apart by: FunctionIds themselves, or the places in the code that a query has seen.
+// What distinguishes the nodes of a tree: FunctionIds, or the places in the code that a query has seen.
 class Labels {
 public:
-    // `groups`: names of root frames, which have labels of their own.
+    // `groups`: names of root frames. They have their own labels.
     Labels(const Store::Tables& tables, MergeBy merge, std::vector<std::string> groups = {})
         : tables_(&tables),
           merge_(merge),
@@ -32,12 +32,12 @@ public:
     }
     [[nodiscard]] const std::vector<std::string>& groups() const { return groups_; }
 
-    // Of one of the frames of a location. Equal for frames that the query merges.
+    // The label of one frame of a location. Frames that the query merges have equal labels.
     std::uint32_t of(LocationId location, const LocationFrame& frame);
     [[nodiscard]] std::size_t size() const {
         return merge_ == MergeBy::function ? first_group_ + groups_.size() : places_.size();
     }
-    // The root's of a group.
+    // For a group, the root's.
     [[nodiscard]] FunctionId function(std::uint32_t label) const {
         return is_group(label) ? 0 : merge_ == MergeBy::function ? label : places_[label].function;
     }
@@ -45,13 +45,13 @@ public:
         return is_group(label) ? std::string_view(groups_[label - first_group_])
                                : tables_->strings[tables_->functions[function(label)].name];
     }
-    // How it is shown: with the file and line of the place, when it is told apart by that.
+    // How to display it: with the file and line of the place, if the label includes it.
     [[nodiscard]] Function shown(std::uint32_t label) const;
-    // 0 when it is no address.
+    // 0 if the label has no address.
     [[nodiscard]] std::uint64_t address(std::uint32_t label) const {
         return merge_ == MergeBy::address ? places_[label].address : 0;
     }
-    // Name and module are the same; the inlined and the outlined form are one function.
+    // True if name and module are equal. The inlined and the outlined form count as one function.
     [[nodiscard]] bool same_function(std::uint32_t a, std::uint32_t b) const {
         return !is_group(a) && tables_->functions.group(function(a)) == tables_->functions.group(function(b));
     }
@@ -69,24 +69,24 @@ private:
     const Store::Tables* tables_;
     MergeBy merge_;
     std::vector<std::string> groups_;
-    std::uint32_t first_group_;  // their labels stand together
+    std::uint32_t first_group_;  // group labels are contiguous
     std::vector<Place> places_;
     IdIndex index_;
 };
 
-// `tree.node` are labels, the root's is 0.
+// `tree.node` holds labels; the root's is 0.
 struct Shape {
     TouchedTree tree;
     Labels labels;
-    std::vector<std::uint8_t> cut;  // by node, or empty: children are missing, their weight is in `total` alone
+    std::vector<std::uint8_t> cut;  // by node, or empty: children are missing, and only `total` includes their weight
 };
 
 Shape shape(const Store::Tables& tables, const Filter& filter, const TreeOptions& options);
-// Takes the hidden paths out.
+// Removes the hidden paths.
 void hide(const Store::Tables& tables, Shape& shape, const TreeOptions& options);
 
-// A tree that grows by stacks. Deep stacks times many leaves can be a lot of nodes: at `max_nodes` no new ones are made,
-// what would be below stays weight of the last node and is marked as cut.
+// Builds a tree from stacks. Deep stacks times many leaves can give a very large number of nodes. At `max_nodes` no new
+// node is created: the weight goes to the last node, which is marked as cut.
 class ShapeBuilder {
 public:
     static constexpr std::size_t max_nodes = 2'000'000;
@@ -101,9 +101,9 @@ public:
 
     [[nodiscard]] Cursor step_into(std::uint32_t group) { return child({}, labels_.of_group(group)); }
 
-    // To the child for a frame; nowhere when a function calls itself and such recursion is collapsed.
+    // Moves to the child for a frame. Stays if the function calls itself and such recursion is collapsed.
     [[nodiscard]] Cursor step(Cursor at, LocationId location, const LocationFrame& frame);
-    // What the root stands for; without it, for all.
+    // Sets what the root stands for; by default it stands for everything.
     void set_root(LocationId location, const LocationFrame& frame) { root_label_ = labels_.of(location, frame); }
     void add(Cursor at, const Weight& weight) { (at.cut ? beyond_ : self_)[at.node] += weight; }
     [[nodiscard]] Shape finish(std::uint64_t newest_ns) &&;
@@ -125,16 +125,17 @@ struct PathEntry {
     bool qualified = false;  // more than the name was given
 };
 PathEntry parse_path_entry(std::string_view text);
-// What a qualified entry says besides the name; `place` is the address, or the line when there is none.
+// Whether the kind, module and place match those of a qualified entry. `place` is the address, or the line if there is
+// no address.
 bool is_exactly(const PathEntry& entry, FrameKind kind, std::string_view module, std::uint64_t place);
 
-// The node that a path leads to (see TreeOptions::path), nothing when the tree has none.
+// The node that a path leads to (see TreeOptions::path); nullopt if the tree has none.
 std::optional<std::uint32_t> find_path(const Store::Tables& tables, const Shape& shape,
                                        std::span<const std::string> path, const Measure& measure);
 
-// A shape as the answer to the options, empty when their path leads nowhere.
+// Converts a shape to the answer for the options; empty if their path leads nowhere.
 CallTree call_tree_of(const Store& store, const Shape& shape, const TreeOptions& options);
-// A shape as an answer: re-rooted at a node, pruned, ordered.
+// Converts a shape to an answer: re-rooted at a node, pruned and ordered.
 CallTree to_call_tree(const Shape& shape, std::uint32_t root, const TreeOptions& options);
 
 }  // namespace flamewire::profile

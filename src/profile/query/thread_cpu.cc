@@ -10,14 +10,14 @@ namespace flamewire::profile {
 
 namespace {
 
-// Task-clock of a thread or of all, and when it was read.
+// Task-clock of one thread or of all threads, and the intervals in which it was counted.
 struct Counted {
     double cpu_ns = 0;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> times;
 
     void add(const CounterPoint& point) {
         if (point.status != wire::CounterStatus::counted) return;
-        // A clock always has its turn; were it not so, what was seen of it stands for the rest.
+        // A clock counter should never be multiplexed. If it is, extrapolate.
         const double whole = static_cast<double>(point.value);
         cpu_ns += point.running_ns > 0 && point.running_ns < point.enabled_ns
                       ? whole * static_cast<double>(point.enabled_ns) / static_cast<double>(point.running_ns)
@@ -26,7 +26,7 @@ struct Counted {
     }
 };
 
-// How long anything of it was counted: threads come and go, and counting by thread may have been off meanwhile.
+// The total time in which anything was counted. Threads come and go, and counting by thread may be off at times.
 std::uint64_t time_of(std::vector<std::pair<std::uint64_t, std::uint64_t>> times) {
     std::ranges::sort(times);
     std::uint64_t sum_ns = 0, until_ns = 0;
@@ -69,7 +69,7 @@ std::unordered_map<ThreadId, ThreadCpu> thread_cpu(const Store& store, const Fil
 
     std::unordered_map<ThreadId, ThreadCpu> result;
     for (const ThreadRow& row : rows) {
-        // Threads are counted over the same time; one that began or ended in it did nothing before and after.
+        // All threads are divided by the same time: a thread that started or ended in it used no CPU before and after.
         if (const auto counted = by_thread.find(row.thread); counted != by_thread.end())
             result[row.thread] = {percent_of(counted->second, threads_ns), CpuSource::counted};
         else if (clock && known_ns != 0)

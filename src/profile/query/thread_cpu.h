@@ -1,5 +1,5 @@
-// How much CPU threads used in a stretch of time, from the best that a session has: their own task-clock counters, the
-// time that samples of a clock stand for, or their part of what was counted for the whole target.
+// How much CPU time threads used in a range of time. Uses the best source that a session has: the threads' own
+// task-clock counters, the time that clock samples stand for, or their share of what was counted for the whole target.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ struct ThreadCpu {
     CpuSource source = CpuSource::none;
 };
 
-// Of the threads of `rows`, which are the answer to `filter`; those without any source are not in it. The range is what
-// is known of the filter's from `session_start_ns` on. A share is of `rows` as a whole, so they should be all threads.
+// For the threads of `rows`, which must be the answer to `filter`. Threads without any source are omitted. The range is
+// the known part of the filter's range, from `session_start_ns` on. A share is relative to all of `rows`, so `rows`
+// should hold all threads.
 std::unordered_map<ThreadId, ThreadCpu> thread_cpu(const Store& store, const Filter& filter,
                                                    const std::vector<ThreadRow>& rows, std::uint64_t session_start_ns);
 

@@ -8,7 +8,7 @@
 namespace flamewire::profile {
 namespace {
 
-// Its part of [start_ns, end_ns) times `share_of`, into slices.
+// Spreads stretches over the slices of a range, in proportion.
 class Spread {
 public:
     Spread(std::uint64_t start_ns, std::uint64_t end_ns, std::vector<StateTimes>& slices)
@@ -31,7 +31,7 @@ public:
     }
 
 private:
-    // In slices from the beginning of the range on.
+    // The position of a time, in slices from the start of the range.
     [[nodiscard]] double place_of(std::uint64_t time_ns) const {
         const double ns =
             time_ns < start_ns_ ? -static_cast<double>(start_ns_ - time_ns) : static_cast<double>(time_ns - start_ns_);

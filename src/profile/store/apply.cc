@@ -1,5 +1,5 @@
-// A batch into the tables. First everything is checked, then everything is applied: a batch of a broken or hostile
-// agent changes nothing.
+// Applies a batch to the tables. The whole batch is validated before anything is applied, so a batch from a broken or
+// hostile agent changes nothing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +13,7 @@ namespace flamewire::profile {
 
 namespace {
 
-// Far above what kernels and unwinders record; bounds every walk from a leaf to the root.
-// Room above every time, so that the end of a coarse bucket is still a number: 292 years of uptime.
+// Leaves room above every time, so that the end of a coarse bucket does not overflow: 292 years of uptime.
 constexpr std::uint64_t max_time_ns = std::numeric_limits<std::uint64_t>::max() / 2;
 constexpr std::size_t max_notices = 1'000;
 constexpr std::size_t max_notice_bytes = 1'000;  // of each of its texts
@@ -27,7 +26,7 @@ struct Bounds {
     std::size_t strings = 0, modules = 0, locations = 0, stacks = 0, processes = 0, threads = 0, events = 0;
 };
 
-// Threads begin and end too often to be marked one by one, and a new name is no event of its own.
+// Threads start and end too often for a mark each, and a new name alone is not an event.
 std::optional<MarkKind> mark_of(wire::LifecycleKind kind) {
     switch (kind) {
         case wire::LifecycleKind::fork:
@@ -92,7 +91,7 @@ Result<bool> check_entries(const wire::Batch& batch, const Bounds& bounds) {
     return true;
 }
 
-// Parents before children, and no stack deeper than the limit.
+// Requires that parents come before children, and that no stack is deeper than the limit.
 Result<bool> check_stacks(const wire::Batch& batch, const EpochMaps& maps, const Bounds& bounds,
                           std::span<const std::uint16_t> known_depth) {
     const std::size_t known = maps.stacks.size();
@@ -146,7 +145,7 @@ Result<bool> check_rest(const wire::Batch& batch, const Bounds& bounds) {
     return true;
 }
 
-// Its texts are copied for every reader.
+// Limits the texts, because each reader gets a copy of them.
 wire::Recording bounded(wire::Recording recording) {
     for (std::string* text : {&recording.target, &recording.host, &recording.arch, &recording.kernel_release,
                               &recording.agent_version, &recording.boot_id, &recording.unwind})
@@ -180,7 +179,7 @@ bool Store::Tables::apply(const wire::Batch& batch) {
     return changed;
 }
 
-// Appends the own ids of the entries that are new in this epoch.
+// Appends the store's ids of the entries that are new in this epoch.
 template <class Entry, class Intern>
 static void extend_map(std::vector<std::uint32_t>& map, wire::Id base, const std::vector<Entry>& entries,
                        Intern intern) {
@@ -267,7 +266,7 @@ void Store::Tables::apply_lifecycle(const wire::Lifecycle& entry) {
         thread.comm = strings[epoch.strings[entry.comm]];
         if (thread.tid == thread.pid) processes[thread.process].comm = thread.comm;
     }
-    // A tid that is given anew within a process is the same entry.
+    // A tid that is reused within a process is the same entry.
     if (entry.kind == wire::LifecycleKind::exit) thread.ended_ns = std::min(entry.time_ns, max_time_ns);
     if (entry.kind == wire::LifecycleKind::fork) thread.ended_ns = 0;
     const std::optional<MarkKind> kind = mark_of(entry.kind);
@@ -282,9 +281,9 @@ bool Store::Tables::apply_state(const wire::Batch& batch) {
     for (const wire::Loss& loss : batch.losses) {
         add_loss({loss.reason, epoch.events[loss.event], loss.count, loss.first_ns, loss.last_ns, false});
         if (loss.count == 0 || is_shown(loss.reason) || batch.monotonic_ns > max_time_ns) continue;
-        // Rows left out among others that are shown; the time of the missing batches is marked by note_missing().
+        // These rows are missing among others that are shown. note_missing() marks the time of the missing batches.
         if (loss.reason == wire::LossReason::batches_missing) continue;
-        // What cannot say when it happened, happened before the batch was closed.
+        // If the time of a loss is unknown, use the time at which the batch was closed.
         const std::uint64_t last_ns = loss.last_ns == 0 ? batch.monotonic_ns : std::min(loss.last_ns, max_time_ns);
         marks.add({.kind = MarkKind::loss,
                    .start_ns = loss.first_ns == 0 ? last_ns : std::min(loss.first_ns, last_ns),
@@ -319,7 +318,7 @@ bool Store::Tables::apply_state(const wire::Batch& batch) {
            !batch.unwinds.empty() || !batch.counters.empty() || !batch.thread_times.empty();
 }
 
-// No table learns anything, so nothing that a batch refers to is looked up but events that are known.
+// The tables do not change, so only ids of known events are looked up.
 void Store::Tables::count_only(const wire::Batch& batch) {
     const bool known = batch.recording_id == epoch.recording_id && batch.epoch == epoch.epoch;
     const auto event_of = [&](wire::Id id) {

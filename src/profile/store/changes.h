@@ -1,4 +1,4 @@
-// What a person changed of a recording that runs, in words for the mark on the time axis. Pure.
+// Describes in words what a person changed in a running recording, for the mark on the time axis. Pure.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace flamewire::profile {
 
-// "99 Hz became 499 Hz; stacks auto became dwarf"; "events" when nothing that a description names is another.
+// For example "99 Hz became 499 Hz; stacks auto became dwarf". "events" if none of the settings that it describes
+// changed.
 std::string what_changed(const wire::Recording& before, const wire::Recording& after);
 
 }  // namespace flamewire::profile

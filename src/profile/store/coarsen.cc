@@ -13,14 +13,14 @@ namespace flamewire::profile {
 
 namespace {
 
-// Rows merged in one step. Bounds how long a step holds the store: some milliseconds.
+// Rows merged in one step. Bounds how long a step blocks the store: a few milliseconds.
 constexpr std::size_t step_rows = 65'536;
 
 struct Group {
     std::size_t first = 0, count = 0;
 };
 
-// Chunks before the returned index may give way.
+// Returns an index. The chunks before it may be coarsened.
 std::size_t protected_from(const RowTable& rows, std::size_t max_rows) {
     const std::span<const RowChunk> chunks = rows.chunks();
     std::size_t index = chunks.size();
@@ -29,12 +29,12 @@ std::size_t protected_from(const RowTable& rows, std::size_t max_rows) {
     return index;
 }
 
-// Of its buckets, once they have lost a level more.
+// The width of a chunk's buckets at the next level.
 std::uint64_t coarse_width(const RowChunk& chunk) {
     return std::max(chunk.bucket_ns, coarse_levels[chunk.level + 1U].bucket_ns);
 }
 
-// The older part of the level that holds most rows, of those that can still lose detail.
+// The older part of the level with the most rows, among levels that can still lose detail.
 std::optional<Group> next_group(const RowTable& rows, std::size_t max_rows) {
     const std::span<const RowChunk> chunks = rows.chunks().first(protected_from(rows, max_rows));
     std::array<std::size_t, coarse_levels.size()> level_rows{};
@@ -44,7 +44,7 @@ std::optional<Group> next_group(const RowTable& rows, std::size_t max_rows) {
     const auto level = static_cast<std::uint8_t>(fullest - level_rows.begin());
     const auto first =
         std::find_if(chunks.begin(), chunks.end(), [&](const RowChunk& chunk) { return chunk.level == level; });
-    // Little at a time, but enough for some of its new buckets: rows of one bucket in two groups would stay apart.
+    // A small step, but enough for several new buckets: rows of one bucket in two groups would not be merged.
     const std::uint64_t least_ns = 4 * coarse_width(*first);
     auto last = first;
     std::size_t size = 0;
@@ -59,7 +59,7 @@ std::optional<Group> next_group(const RowTable& rows, std::size_t max_rows) {
     return Group{static_cast<std::size_t>(first - chunks.begin()), static_cast<std::size_t>(last - first)};
 }
 
-// The rows of a group while they are merged. Their lanes are numbered, so that a row's identity is two integers.
+// The rows of a group during a merge. Lanes are numbered, so a row is identified by two integers.
 class Merger {
 public:
     void add(const RowChunk& chunk, std::uint64_t bucket_ns, const CoarseLevel& level, const CoarsenHooks& hooks) {
@@ -98,7 +98,7 @@ private:
         Weight weight;
     };
 
-    // By bucket, lane and stack.
+    // Sorts by bucket, lane and stack.
     void sort() {
         std::uint64_t first = std::numeric_limits<std::uint64_t>::max(), last = 0, stacks = 0;
         for (const Entry& entry : entries_) {
@@ -160,7 +160,7 @@ void coarsen(RowTable& rows, const Group& group, std::size_t chunk_rows, const C
 std::size_t chunk_rows_for(std::size_t max_rows) { return std::clamp<std::size_t>(max_rows / 32, 16, 16'384); }
 
 void enforce_row_limit(RowTable& rows, std::size_t max_rows, const CoarsenHooks& hooks) {
-    // One step a call while there is room still, so that no single call has to make all of it.
+    // While there is room, do one step per call, so that no single call has to do all of the work.
     if (rows.size() > max_rows / 16 * 15 && rows.size() <= max_rows) {
         if (const std::optional<Group> group = next_group(rows, max_rows))
             coarsen(rows, *group, chunk_rows_for(max_rows), hooks);

@@ -1,6 +1,6 @@
-// Keeps a row table within its limit: the oldest rows lose detail in steps, and only rows that have no detail left to
-// lose are dropped. Detail fades with age: the level that holds most rows gives way, so each has about as many, and the
-// coarser ones span more time with theirs. Sums over whole coarse buckets stay exact.
+// Keeps a row table within its limit. The oldest rows lose detail in steps, and rows are dropped only if they have no
+// detail left to lose. Detail fades with age: the level that holds the most rows is coarsened first, so all levels have
+// about equally many rows, and coarser levels cover more time. Sums over whole coarse buckets stay exact.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@
 
 namespace flamewire::profile {
 
-// What a chunk of a level has lost, compared with how it arrived (level 0).
+// The detail that a chunk of a level has lost, compared with how it arrived (level 0).
 struct CoarseLevel {
-    std::uint64_t bucket_ns = 0;  // at least this wide
-    bool cpu_folded = false;      // all cpus in one
-    bool thread_folded = false;   // all threads of a process in one
+    std::uint64_t bucket_ns = 0;  // minimum bucket width
+    bool cpu_folded = false;      // all CPUs are merged into one
+    bool thread_folded = false;   // all threads of a process are merged into one
 };
 inline constexpr std::array<CoarseLevel, 8> coarse_levels = {{
     {0, false, false},
@@ -29,19 +29,20 @@ inline constexpr std::array<CoarseLevel, 8> coarse_levels = {{
     {1'000'000'000'000, true, true},
 }};
 
-// The newest rows / this many stay as they arrived, as long as anything older can give way.
+// The newest rows / this many stay as they arrived, as long as older rows can be coarsened.
 inline constexpr std::size_t protected_share = 4;
 
 struct CoarsenHooks {
-    std::function<ThreadId(ThreadId)> fold_thread;  // the thread that stands for all of its process
+    std::function<ThreadId(ThreadId)> fold_thread;  // returns the thread that stands for all threads of its process
     std::function<void(const RowChunk&)> coarsened,
-        dropped;  // told once of every chunk that leaves level 0, or the table
+        dropped;  // called once for each chunk that leaves level 0, or the table
 };
 
-// Rows of a chunk for tables of at most `max_rows`: small enough that giving way is gradual.
+// Rows per chunk for tables of at most `max_rows`: few enough that detail is lost gradually.
 std::size_t chunk_rows_for(std::size_t max_rows);
 
-// Until at most `max_rows` rows are left. Begins to coarsen, a little at each call, when 15/16 of them are there.
+// Coarsens and drops rows until at most `max_rows` are left. Starts to coarsen at 15/16 of the limit, a little in each
+// call.
 void enforce_row_limit(RowTable& rows, std::size_t max_rows, const CoarsenHooks& hooks);
 
 }  // namespace flamewire::profile

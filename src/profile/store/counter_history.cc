@@ -7,7 +7,7 @@ namespace flamewire::profile {
 
 namespace {
 
-// Threads come and go, and each has a series of every counter. Above it new ones are left out.
+// Threads come and go, and each has a series for every counter. Above this limit new series are ignored.
 constexpr std::size_t max_series = 50'000;
 
 std::uint64_t hash_of(const CounterKey& key) {
@@ -20,13 +20,13 @@ std::uint64_t add_saturating(std::uint64_t a, std::uint64_t b) {
     return sum < a ? std::numeric_limits<std::uint64_t>::max() : sum;
 }
 
-// `next` follows `point`, usually without a gap.
+// Merges `next`, which follows `point`, usually without a gap.
 void join(CounterPoint& point, const CounterPoint& next) {
     point.end_ns = next.end_ns;
     point.value = add_saturating(point.value, next.value);
     point.enabled_ns = add_saturating(point.enabled_ns, next.enabled_ns);
     point.running_ns = add_saturating(point.running_ns, next.running_ns);
-    // What had its turn in any part of the time was counted.
+    // If any part was counted, the whole was counted.
     if (next.status == wire::CounterStatus::counted) point.status = next.status;
 }
 
@@ -52,8 +52,8 @@ void CounterHistory::add(const CounterKey& key, const CounterPoint& point) {
     if (points_ > max_points_) coarsen(true);
 }
 
-// Neighbours become one as long as that is no wider than four average ones: any two that follow each other are wider
-// together, so at most half of them (and one) are left, and what is coarse already stays as it is until the others are.
+// Merges neighbors if the result is no wider than four average points. Any two adjacent points are then wider together,
+// so at most half of them (plus one) remain. Coarse points stay as they are until the others are as wide.
 void CounterHistory::coarsen(bool over_gaps) {
     for (CounterSeries& series : series_) {
         std::vector<CounterPoint>& points = series.points;

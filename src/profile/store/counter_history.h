@@ -1,7 +1,7 @@
-// What was counted, over time: for each counter of the whole target, of a thread or of a CPU the intervals between two
-// readings. Memory is bounded: when there are too many intervals, those of the older half of each series are put
-// together, the finest first, until its steps are about equal. So a day has its last hours in full and all before in
-// even steps, never its morning in one. Sums stay exact.
+// Counter values over time: for each counter of the whole target, of a thread or of a CPU, the intervals between two
+// readings. Memory is bounded: if there are too many intervals, those in the older half of each series are merged, the
+// finest first, until the series has about equal steps. A day of data thus keeps the last hours in full and everything
+// before in even steps. Sums stay exact.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct CounterPoint {
     std::uint64_t start_ns = 0, end_ns = 0;  // CLOCK_MONOTONIC of the target
     std::uint64_t value = 0, enabled_ns = 0, running_ns = 0;
     wire::CounterStatus status = wire::CounterStatus::counted;
-    bool after_gap = false;  // nothing was counted right before
+    bool after_gap = false;  // nothing was counted directly before
 };
 
-// What tells one series from another.
+// Identifies a series.
 struct CounterKey {
     StringId name = 0, unit = 0, part = 0;
     ThreadId thread = 0;           // 0: the whole target
@@ -38,13 +38,13 @@ class CounterHistory {
 public:
     explicit CounterHistory(std::size_t max_points = 200'000) : max_points_(max_points) {}
 
-    // Points of a series come in time order; one that does not is left out.
+    // Points of a series must come in time order; others are ignored.
     void add(const CounterKey& key, const CounterPoint& point);
 
-    // In the order in which they first came.
+    // In order of first appearance.
     [[nodiscard]] std::span<const CounterSeries> series() const { return series_; }
     [[nodiscard]] std::size_t memory_bytes() const;
-    // Before this time intervals have been put together; 0: nowhere.
+    // Intervals before this time may have been merged; 0: none were.
     [[nodiscard]] std::uint64_t coarse_until_ns() const { return coarse_until_ns_; }
 
 private:
@@ -56,7 +56,7 @@ private:
     IdIndex index_;
 };
 
-// The points of a series that lie in a range, by their middles: a range has what was counted mostly in it.
+// The points of a series whose midpoint lies in a range, so that a point belongs to the range that contains most of it.
 std::span<const CounterPoint> points_between(const CounterSeries& series, std::uint64_t start_ns, std::uint64_t end_ns);
 
 }  // namespace flamewire::profile

@@ -1,6 +1,6 @@
-// Interned functions. Two frames are of the same function when name, module and kind are equal. The inlined and the
-// outlined form of one function are two entries (a call tree tells them apart) of one group (a table of functions does
-// not).
+// Interned functions. Two frames belong to the same function if name, module and kind are equal. The inlined and the
+// outlined form of one function are two entries, which a call tree distinguishes. They share one group, which is one
+// row in a table of functions.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,14 @@ class FunctionTable {
 public:
     FunctionTable() : functions_(1), group_(1), shown_(1) {}
 
-    // `file` and `line` are taken when the function is new or had none.
+    // Stores `file` and `line` if the function is new or had none.
     FunctionId intern(const Function& function);
 
     [[nodiscard]] const Function& operator[](FunctionId id) const { return functions_[id]; }
     [[nodiscard]] std::size_t size() const { return functions_.size(); }
-    // The same id for all functions of equal name and module, below size().
+    // The same id, below size(), for all functions with equal name and module.
     [[nodiscard]] FunctionId group(FunctionId id) const { return group_[id]; }
-    // How a group is shown: by its outlined form if there is one.
+    // The form of a group to display: the outlined one if there is one.
     [[nodiscard]] const Function& shown(FunctionId group) const { return functions_[shown_[group]]; }
     [[nodiscard]] std::size_t memory_bytes() const;
 

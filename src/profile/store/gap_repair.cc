@@ -21,7 +21,7 @@ void GapRepair::IdMap::clear() {
 }
 
 void GapRepair::IdMap::keep(wire::Id base, std::size_t entries) {
-    // The store refuses batches that do not continue their tables.
+    // The store rejects batches that do not continue their tables.
     if (entries == 0 || base > next_) return;
     next_ = end_ = std::max(next_, static_cast<wire::Id>(base + entries));
     runs_.assign(1, {1, next_, 1});
@@ -117,7 +117,7 @@ void GapRepair::repair_rows(wire::Batch& batch) const {
     struct Left {
         std::uint64_t samples = 0, first_ns = 0, last_ns = 0;
     };
-    std::map<wire::Id, Left> left_out;  // by event; 0: a missing one
+    std::map<wire::Id, Left> left_out;  // by event; 0: the event is missing
     std::erase_if(batch.rows, [&](wire::Row& row) {
         const auto event = events_.find(row.event);
         const auto thread = threads_.find(row.thread);

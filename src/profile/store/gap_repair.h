@@ -1,6 +1,6 @@
-// Batches refer to table entries of earlier batches of their epoch. If some batches are missing (a damaged session file), this
-// rewrites the later ones so that they refer only to known entries: it renumbers ids without gaps and turns rows that refer
-// to missing entries into a loss. Pure.
+// Batches refer to table entries of earlier batches of their epoch. If some batches are missing (a damaged session
+// file), this rewrites the later ones so that they refer only to known entries: it renumbers ids without gaps and turns
+// rows that refer to missing entries into a loss. Pure.
 #pragma once
 
 #include <array>
@@ -20,8 +20,9 @@ public:
     [[nodiscard]] wire::EventTable events() const {
         return has_gaps_ ? wire::EventTable::with_gaps : wire::EventTable::whole;
     }
-    // Rewrites the decoded batch; without gaps in the epoch it stays as it is. Rows that refer to missing entries become losses
-    // (batches_missing), missing names of processes and threads become empty, other entries are dropped.
+    // Rewrites the decoded batch. Without gaps in the epoch the batch does not change. Rows that refer to missing
+    // entries become losses (batches_missing), missing names of processes and threads become empty, and other entries
+    // are dropped.
     void apply(wire::Batch& batch);
 
 private:
@@ -34,17 +35,18 @@ private:
         void clear();
         // Maps entries to themselves, in an epoch without gaps.
         void keep(wire::Id base, std::size_t entries);
-        // Ids ascend within an epoch. Each new one is skipped; the id of a usable entry is then mapped to the next free one.
+        // Ids ascend within an epoch. Call skip() for each new id. add() then maps the id of a usable entry to the next
+        // free one.
         void skip(wire::Id id) { end_ = id + 1; }
         void add(wire::Id id);
-        // Nothing if the entry is missing. Id 0 is always itself.
+        // Nullopt if the entry is missing. Id 0 always maps to itself.
         [[nodiscard]] std::optional<wire::Id> find(wire::Id id) const;
         [[nodiscard]] wire::Id next() const { return next_; }
         [[nodiscard]] wire::Id end() const { return end_; }
 
     private:
         std::vector<Run> runs_;        // ascending
-        wire::Id next_ = 1, end_ = 1;  // the next free id; behind all ids of the batches
+        wire::Id next_ = 1, end_ = 1;  // the next free id; one past all ids of the batches
     };
 
     // Replaces the references of `entry`; false if a reference that it needs is missing.

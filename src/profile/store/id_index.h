@@ -1,6 +1,6 @@
-// A hash index that stores ids only: the keys stay in the columns of the table that it indexes, so an entry costs four
-// bytes a slot. Id 0 marks a free slot; every table of the store reserves it. The hash is seeded per process, so that
-// an agent cannot choose keys that all collide.
+// A hash index that stores only ids. The keys stay in the columns of the table that it indexes, so a slot takes four
+// bytes. Id 0 marks a free slot; every table of the store reserves it. The hash is seeded per process, so an agent
+// cannot choose keys that all collide.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace flamewire::profile {
 // Tables have far fewer than 2^32 entries: each entry was at least a byte on the wire.
 constexpr std::uint32_t narrow32(std::size_t value) { return static_cast<std::uint32_t>(value); }
 
-// push_back for the big columns: grows by a quarter instead of doubling, so that at most a fifth of a column is unused.
+// push_back for the big columns. Grows by a quarter instead of doubling, so at most a fifth of a column is unused.
 template <class T>
 void append_tight(std::vector<T>& column, const T& value) {
     if (column.size() == column.capacity()) {
@@ -30,7 +30,7 @@ void append_tight(std::vector<T>& column, const T& value) {
 std::uint64_t hash_seed();
 std::uint64_t hash_text(std::string_view text);
 
-// The two halves of a 128-bit product, folded: every bit of the inputs reaches every bit of the hash.
+// The two halves of a 128-bit product, XORed, so that every input bit affects every bit of the hash.
 inline std::uint64_t hash_mix(std::uint64_t a, std::uint64_t b) {
     __extension__ using Wide = unsigned __int128;
     const Wide product = static_cast<Wide>(a ^ 0x9e3779b97f4a7c15U) * (b ^ 0xe7037ed1a0b428dbU);
@@ -50,7 +50,7 @@ public:
         }
     }
 
-    // Adds an id that find() did not find. `hash_of(id)` gives the hash of any id inserted before.
+    // Adds an id that find() did not find. `hash_of(id)` must return the hash of any id that was inserted before.
     template <class HashOf>
     void insert(std::uint64_t hash, std::uint32_t id, HashOf hash_of) {
         if ((used_ + 1) * 4 > slots_.size() * 3) grow(hash_of);

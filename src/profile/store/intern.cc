@@ -1,4 +1,4 @@
-// Entries of a batch to own ids: the same thing seen again, in whatever epoch, is the same id.
+// Maps entries of a batch to ids of the store. Equal entries get the same id, in any epoch.
 #include <algorithm>
 
 #include "profile/store/tables.h"
@@ -12,8 +12,8 @@ std::string_view base_name(std::string_view path) {
     return slash == std::string_view::npos || slash + 1 == path.size() ? path : path.substr(slash + 1);
 }
 
-// What stands beside a function. Code that processes made themselves has one name in all of them, so that the same
-// function of several is one.
+// The module name that is shown with a function. JIT code has one name for all processes, so the same function in
+// several processes is one.
 std::string_view shown_name(symbol::ModuleKind kind, std::string_view path) {
     if (kind == symbol::ModuleKind::kernel) return "[kernel]";
     if (kind == symbol::ModuleKind::jit && path.starts_with("[jit]")) return "[jit]";

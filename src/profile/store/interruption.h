@@ -1,5 +1,5 @@
-// Ends a query that nobody waits for any more: another thread asks for it, and the reader of rows and trees looks now and
-// then. A query changes nothing, so it can end anywhere.
+// Stops a query whose result nobody needs anymore. Another thread requests it, and the loops over rows and trees check
+// for it now and then. A query changes nothing, so it can stop anywhere.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ public:
     void ask() { asked_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool asked() const { return asked_.load(std::memory_order_relaxed); }
 
-    // While it lives, check() on this thread is about `interruption`.
+    // While this object exists, check() on this thread refers to `interruption`.
     class Scope {
     public:
         explicit Scope(const Interruption& interruption) : before_(current()) { current() = &interruption; }
@@ -29,7 +29,7 @@ public:
     private:
         const Interruption* before_;
     };
-    // Throws Interrupted when that was asked for.
+    // Throws Interrupted if an interruption was requested.
     static void check() {
         if (current() != nullptr && current()->asked()) throw Interrupted();
     }

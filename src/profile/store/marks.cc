@@ -10,29 +10,29 @@ namespace flamewire::profile {
 
 namespace {
 
-// A loss that is stated again within this time is the same trouble going on.
+// A loss that is reported again within this time continues the previous one.
 constexpr std::uint64_t same_trouble_ns = 1'000'000'000;
-// Losses of a few reasons and events alternate; the last one of each is among so many.
+// Losses of a few reasons and events alternate. The latest mark of each is among this many.
 constexpr std::ptrdiff_t most_back = 32;
 
 bool alike(const Mark& a, const Mark& b) { return a.kind == b.kind && a.reason == b.reason && a.event == b.event; }
 
-// The last of [first, last) that is like `mark`; null: none.
+// The last mark of [first, last) that is like `mark`; nullptr if there is none.
 Mark* last_alike(std::vector<Mark>& marks, std::ptrdiff_t first, std::ptrdiff_t last, const Mark& mark) {
     for (std::ptrdiff_t i = last - 1; i >= std::max(first, last - most_back); --i)
         if (Mark& one = marks[static_cast<std::size_t>(i)]; alike(one, mark)) return &one;
     return nullptr;
 }
 
-// `next` begins later. Thread and name stay those of the first.
+// `next` begins later. Thread and name of the first mark stay.
 void join(Mark& mark, const Mark& next) {
     mark.end_ns = std::max(mark.end_ns, next.end_ns);
     const std::uint64_t sum = mark.count + next.count;
     mark.count = sum < next.count ? std::numeric_limits<std::uint64_t>::max() : sum;
 }
 
-// Marks of the older half become one as long as that spans no more than four average distances: of each reason at most
-// half of them (and one) are left, and what is coarse already stays as it is until the others are.
+// Merges marks of the older half if the result spans no more than four average distances. At most half of them (plus
+// one) remain for each reason. Coarse marks stay as they are until the others are as wide.
 void coarsen(std::vector<Mark>& marks, std::size_t max) {
     const std::size_t half = marks.size() / 2;
     const auto span_ns = static_cast<double>(marks[half].start_ns - marks[0].start_ns);
@@ -46,7 +46,7 @@ void coarsen(std::vector<Mark>& marks, std::size_t max) {
             marks[kept++] = marks[i];
     }
     marks.resize(kept);
-    // Too few were like their neighbours: the oldest go.
+    // Too few marks could be merged, so the oldest are dropped.
     if (kept > max) marks.erase(marks.begin(), marks.begin() + static_cast<std::ptrdiff_t>(kept / 2));
 }
 

@@ -1,4 +1,4 @@
-// The words in which a profile is stored and asked for. Everything is weighted stacks over time.
+// The basic types of stored profiles and of queries. A profile is weighted stacks over time.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace flamewire::profile {
 
-// Dense indexes into a Store's tables. Unlike ids on the wire they live as long as the store. 0 is reserved: "", no
-// module, root.
+// Dense indexes into a Store's tables. Unlike ids on the wire they stay valid as long as the store. 0 is reserved: "",
+// no module, root.
 using StringId = std::uint32_t;
 using ModuleId = std::uint32_t;
 using LocationId = std::uint32_t;
@@ -21,25 +21,25 @@ using EventId = std::uint32_t;
 using FunctionId = std::uint32_t;  // interned (name, module, kind); see Function
 using NodeId = std::uint32_t;      // node of the function trie
 
-// Rows of files without times stand here; not at 0, which means "not known".
+// The time of rows from files without times. Not 0, because 0 means "not known".
 inline constexpr std::uint64_t import_moment_ns = 1'000'000'000;
 
-// Frames of a stack. What an agent sends has far fewer; files of others may say anything.
+// Maximum number of frames in a stack. Agents send far fewer, but imported files may contain any number.
 inline constexpr std::uint32_t max_stack_depth = 65'535;
 
 enum class FrameKind : std::uint8_t { user, kernel, jit, inlined, unknown };
 
-// What a frame shows. An unresolved address has the name "[module+0xoffset]", kind unknown.
+// What a frame displays. An unresolved address has the name "[module+0xoffset]" and the kind unknown.
 struct Function {
     StringId name = 0;
     StringId module = 0;  // file name of the module, without directories
     FrameKind kind = FrameKind::unknown;
-    StringId file = 0;  // of its declaration or first line seen; 0 when not known
+    StringId file = 0;  // of its declaration or of its first line seen; 0 if unknown
     std::uint32_t line = 0;
 };
 
-// Every view takes one. Times are CLOCK_MONOTONIC ns of the target, end exclusive; a row belongs to a range by the
-// start of its bucket.
+// Every view takes a filter. Times are CLOCK_MONOTONIC ns of the target, and the end is exclusive. A row belongs to a
+// range if its bucket starts in it.
 struct Filter {
     std::optional<EventId> event = std::nullopt;
     std::uint64_t start_ns = 0;
@@ -47,7 +47,8 @@ struct Filter {
     // '= {}' lets a caller name only the members that it sets. NOLINTBEGIN(readability-redundant-member-init)
     std::vector<std::uint32_t> pids = {};  // empty: all
     std::vector<std::uint32_t> tids = {};  // empty: all
-    // Processes by where they run, as people name it (base/cgroup_path.h): any of each list; empty: everywhere.
+    // Processes by container, pod or cgroup, named as people name them (base/cgroup_path.h). A process must match one
+    // entry of each list; an empty list matches all.
     std::vector<std::string> containers = {}, pods = {}, cgroups = {};
     // NOLINTEND(readability-redundant-member-init)
     [[nodiscard]] bool by_place() const { return !containers.empty() || !pods.empty() || !cgroups.empty(); }

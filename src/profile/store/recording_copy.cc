@@ -8,7 +8,7 @@
 namespace flamewire::profile {
 namespace {
 
-// Well below what a batch may carry, whatever one stack adds.
+// Well below the limit of a batch, even with the entries that one stack adds.
 constexpr std::size_t enough_entries = std::size_t{1} << 17;
 constexpr std::uint64_t latest_ns = std::numeric_limits<std::int64_t>::max();
 
@@ -17,7 +17,7 @@ auto members(wire::ProcessUnwind& counts) {
                     counts.frames, counts.stack_bytes);
 }
 
-// What became of the stacks between two moments.
+// The change of the counts between two moments.
 wire::ProcessUnwind difference(wire::ProcessUnwind after, wire::ProcessUnwind before) {
     const auto subtract = [](std::uint64_t& a, std::uint64_t b) { a -= std::min(a, b); };
     std::apply([&](auto&... a) { std::apply([&](auto&... b) { (subtract(a, b), ...); }, members(before)); },
@@ -29,7 +29,7 @@ wire::ProcessUnwind difference(wire::ProcessUnwind after, wire::ProcessUnwind be
 
 template <class Entry>
 void RecordingCopy::Table<Entry>::extend(wire::Id base, const std::vector<Entry>& more) {
-    // Entries that are known already may come again.
+    // Known entries may be sent again.
     for (std::size_t i = entries.size() - std::min<std::size_t>(entries.size(), base); i < more.size(); ++i) {
         entries.push_back(more[i]);
         copied.push_back(0);
@@ -59,7 +59,7 @@ void RecordingCopy::begin_epoch(const wire::Batch& batch) {
     next_string_ = next_module_ = next_location_ = next_stack_ = next_process_ = next_thread_ = next_event_ = 1;
 }
 
-// All of it is looked at before anything of it is taken: an entry that points nowhere must never be walked.
+// Checks the whole batch before using any of it, because a walk must never reach an entry that points nowhere.
 bool RecordingCopy::continues_tables(const wire::Batch& batch) const {
     const auto continues = [](const auto& table, wire::Id base, const auto& more) {
         return more.empty() || (base >= 1 && base <= table.entries.size());
@@ -96,7 +96,7 @@ bool RecordingCopy::refers_to_known(const wire::Batch& batch) const {
     const auto thread_known = known(tables_.threads, batch.thread_base, batch.threads);
     const auto event_known = known(tables_.events, batch.event_base, batch.events);
     const auto all = [](const auto& list, auto fits) { return std::ranges::all_of(list, fits); };
-    // A parent stands before its child, so that no walk goes round in a circle.
+    // A parent must come before its child, so that no walk loops.
     for (std::size_t i = 0; i < batch.stacks.size(); ++i) {
         const wire::StackNode& node = batch.stacks[i];
         if (node.parent >= batch.stack_base + i || !location_known(node.location)) return false;
@@ -183,7 +183,7 @@ wire::Id RecordingCopy::module(wire::Id id) {
     if (copied != 0) return copied;
     wire::Module module = tables_.modules.entries[id];
     module.path = string(module.path);
-    // Nothing but this would tell the kernels of two machines apart.
+    // Only this distinguishes the kernels of two machines.
     if (module.kind == wire::ModuleKind::kernel && module.build_id.empty()) module.mtime_ns = source_.apart;
     return copied = put(out_.modules, next_module_, std::move(module));
 }
@@ -219,7 +219,7 @@ wire::Id RecordingCopy::process(wire::Id id) {
     wire::Process process = tables_.processes.entries[id];
     for (wire::Id* text : {&process.comm, &process.exe, &process.command_line, &process.cgroup, &process.container_id})
         *text = string(*text);
-    // A process is known by its pid and start: another machine's have another past.
+    // A process is identified by its pid and start time, so change the start time of a process from another machine.
     if (source_.apart != 0) process.start_time_ns = shifted(process.start_time_ns) + source_.apart;
     return copied = put(out_.processes, next_process_, process);
 }
@@ -261,7 +261,7 @@ Result<bool> RecordingCopy::add_rows(const wire::Batch& batch) {
     return true;
 }
 
-// What changed before the window is how things are in it.
+// Changes before the window determine the state in it.
 void RecordingCopy::add_lifecycle(const wire::Lifecycle& change) {
     const bool renamed = change.kind == wire::LifecycleKind::comm || change.kind == wire::LifecycleKind::exec;
     if (in_window(change.time_ns)) {
@@ -275,10 +275,11 @@ void RecordingCopy::add_lifecycle(const wire::Lifecycle& change) {
     if (thread.tid == process.pid) process.comm = change.comm;
 }
 
-// One that began before the window, or ends after it, cannot be divided: it is said in full.
+// A loss that begins before the window or ends after it cannot be divided. Its full count is copied, and its times are
+// limited to the window.
 void RecordingCopy::add_losses(const wire::Batch& batch) {
     for (const wire::Loss& loss : batch.losses) {
-        // What cannot say when it happened, happened before the batch was closed.
+        // If the time of a loss is unknown, use the time at which the batch was closed.
         const std::uint64_t last_ns = loss.last_ns != 0 ? loss.last_ns : batch.monotonic_ns;
         const std::uint64_t first_ns = loss.first_ns != 0 ? std::min(loss.first_ns, last_ns) : last_ns;
         if (last_ns < source_.start_ns || first_ns >= source_.end_ns) continue;
@@ -290,7 +291,7 @@ void RecordingCopy::add_losses(const wire::Batch& batch) {
     }
 }
 
-// The agent counts since the recording began; the copy's recording begins with the window.
+// The agent counts from the start of the recording, but the copy's recording starts with the window.
 void RecordingCopy::add_unwinds(const wire::Batch& batch) {
     for (const wire::ProcessUnwind& unwind : batch.unwinds) {
         const wire::Process& of = tables_.processes.entries[unwind.process];

@@ -1,5 +1,6 @@
-// From batches of one or several recordings to batches of a new one: rows of a window of time, or all, with whatever they
-// refer to. Addresses stay addresses of their modules, so that better symbols still help. Pure: batches in, batches out.
+// Copies batches of one or several recordings into batches of a new one: all rows, or those in a window of time, with
+// everything that they refer to. Addresses stay addresses of their modules, so better symbols can still improve them.
+// Pure: batches in, batches out.
 #pragma once
 
 #include <cstddef>
@@ -18,38 +19,38 @@
 
 namespace flamewire::profile {
 
-// A recording that is copied, and what of it. Times are CLOCK_MONOTONIC ns of its target.
+// A recording to copy, and which part of it. Times are CLOCK_MONOTONIC ns of its target.
 struct CopySource {
-    std::uint64_t start_ns = 0;  // rows, changes, counters and losses from here on, …
+    std::uint64_t start_ns = 0;  // copies rows, changes, counters and losses from this time on, …
     std::uint64_t end_ns = std::numeric_limits<std::uint64_t>::max();  // … and before this
-    std::int64_t shift_ns = 0;                                         // added to every time, on the way into the copy
-    std::int64_t realtime_ns = 0;  // the wall clock at moment 0 of the copy's time; 0: as the batches say
-    std::uint32_t apart = 0;       // not 0: of another machine or boot than the others; processes and kernels of
-                                   // different numbers are never taken for the same
-    bool counters = true;          // copied, too
-    std::optional<wire::Recording> about = std::nullopt;  // says what is recorded, instead of the batches
+    std::int64_t shift_ns = 0;                                         // added to every time that is copied
+    std::int64_t realtime_ns = 0;  // the wall clock at time 0 of the copy; 0: as the batches state
+    std::uint32_t apart = 0;       // not 0: from another machine or boot than the others; processes and kernels of
+                                   // different numbers are never merged
+    bool counters = true;          // whether to copy counters too
+    std::optional<wire::Recording> about = std::nullopt;  // replaces the description in the batches
 };
 
 class RecordingCopy {
 public:
-    // Takes batches in their order, with where they come from; an error ends the copy with it.
+    // Receives the batches in order. An error that it returns ends the copy with that error.
     using Sink = std::function<Result<bool>(wire::Batch batch)>;
 
     RecordingCopy(const wire::RecordingId& id, Sink sink) : id_(id), sink_(std::move(sink)) {}
 
-    // What is added from now on is of this recording.
+    // Everything that is added from now on belongs to this recording.
     void begin(CopySource source);
-    // The batches of a recording in order of seq. invalid when one refers to something that was never sent: it is left
-    // out, and the next may be added.
+    // Call with the batches of a recording in order of seq. invalid: the batch refers to an entry that was never sent.
+    // That batch is skipped, and the caller may add the next one.
     Result<bool> add(const wire::Batch& batch);
     void note(std::string code, std::string text);
-    // The last batch. It is closed at `closed_ns` of the copy's time.
+    // Writes the last batch. It is closed at `closed_ns`, in the copy's time.
     Result<bool> finish(std::string reason, std::uint64_t closed_ns);
 
     [[nodiscard]] std::uint64_t rows() const { return rows_; }
 
 private:
-    // The tables of one epoch as they came, and the copy's id of what was needed so far (0: not yet).
+    // The tables of one epoch as they came, and the copy's id of each entry that was needed so far (0: not needed yet).
     template <class Entry>
     struct Table {
         std::vector<Entry> entries{1};
@@ -103,13 +104,13 @@ private:
     Tables tables_;
     std::optional<wire::Recording> recording_;
     bool recording_changed_ = false;
-    std::map<ProcessKey, wire::ProcessUnwind> before_;  // the window
+    std::map<ProcessKey, wire::ProcessUnwind> before_;  // state before the window
 
     wire::Batch out_;
     std::uint32_t epoch_ = 0;
     std::uint64_t seq_ = 0, rows_ = 0, newest_ns_ = 0;
     std::int64_t realtime_minus_monotonic_ns_ = 0;
-    // Of the next entry in the copy's epoch.
+    // Ids of the next entries in the copy's epoch.
     std::size_t next_string_ = 1, next_module_ = 1, next_location_ = 1, next_stack_ = 1, next_process_ = 1,
                 next_thread_ = 1, next_event_ = 1;
 };

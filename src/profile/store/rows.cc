@@ -7,7 +7,7 @@ namespace flamewire::profile {
 
 namespace {
 
-// Room below the first bucket of a new chunk for rows of batches that overlap a little: 20 s of 10 ms buckets.
+// Room below the first bucket of a new chunk, because batches may overlap a little: 20 s of 10 ms buckets.
 constexpr std::uint64_t backward_buckets = 2048;
 
 }  // namespace
@@ -78,7 +78,7 @@ void RowTable::replace(std::size_t first, std::size_t count, RowTable&& other) {
 
 std::uint16_t RowTable::lane_index(const Lane& lane) {
     RowChunk& chunk = chunks_.back();
-    // Batches are sorted by lane: the lane of the row before is the usual one.
+    // Batches are sorted by lane, so the lane of the previous row is the usual one.
     if (!chunk.lane.empty() && chunk.lanes[chunk.lane.back()] == lane) return chunk.lane.back();
     const std::uint64_t hash = lane_hash(lane);
     const auto equal = [&](std::uint32_t id) { return chunk.lanes[id - 1] == lane; };

@@ -1,6 +1,6 @@
 // The rows of a store in columns, 14 bytes each. A chunk is a run of rows in order of arrival that share one bucket
-// width. It has a dictionary of lanes (event, thread, cpu), so a filter is decided once a lane, not once a row, and a
-// chunk without a matching lane or outside the time range is skipped whole.
+// width. It has a dictionary of lanes (event, thread, cpu), so a filter is evaluated once per lane, not once per row. A
+// chunk that has no matching lane or is outside the time range is skipped as a whole.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace flamewire::profile {
 
-// The cpu of rows whose cpu was folded away.
+// The cpu of rows whose cpus were merged.
 inline constexpr std::uint32_t folded_cpu = std::numeric_limits<std::uint32_t>::max();
 
 struct Lane {
@@ -38,7 +38,7 @@ struct Row {
 };
 
 struct RowChunk {
-    // A row whose count or weight does not fit its column: the count column holds `wide_mark`.
+    // A row whose count or weight does not fit its column. Its count column holds `wide_mark`.
     struct Wide {
         std::uint32_t row = 0;
         std::uint64_t count = 0, weight = 0;
@@ -68,11 +68,11 @@ struct RowChunk {
     void shrink();
 };
 
-// A filter made ready for rows.
+// A filter prepared for rows.
 struct RowFilter {
     std::uint64_t start_ns = 0, end_ns = std::numeric_limits<std::uint64_t>::max();
     EventId event = 0;                  // 0: all
-    std::vector<std::uint8_t> threads;  // by thread id: 1 when it is wanted; empty: all
+    std::vector<std::uint8_t> threads;  // by thread id: 1 if wanted; empty: all
     [[nodiscard]] bool wants(const Lane& lane) const {
         return (event == 0 || lane.event == event) && (threads.empty() || threads[lane.thread] != 0);
     }
@@ -83,7 +83,7 @@ public:
     explicit RowTable(std::size_t chunk_rows, std::uint8_t level = 0) : chunk_rows_(chunk_rows), level_(level) {}
 
     void append(std::uint64_t bucket_ns, const Row& row);
-    // Ends the chunk that is being filled and gives back what it did not need.
+    // Closes the chunk that is being filled and frees its unused capacity.
     void seal();
 
     [[nodiscard]] std::size_t size() const { return rows_; }
@@ -109,11 +109,11 @@ private:
     std::uint8_t level_;
     std::size_t rows_ = 0;
     std::vector<RowChunk> chunks_;
-    bool open_ = false;   // the last chunk takes rows
+    bool open_ = false;   // the last chunk accepts rows
     IdIndex lane_index_;  // of the open chunk; id = index + 1
 };
 
-// The rows of a chunk whose bucket starts in [start, end), as offsets [low, high); low >= high: none.
+// The rows of a chunk whose bucket starts in [start, end), as offsets [low, high). low >= high means none.
 struct OffsetRange {
     std::uint64_t low = 0, high = 0;
 };
@@ -153,7 +153,7 @@ void RowTable::select(const RowFilter& filter, Visit visit) const {
     }
 }
 
-// Count and weight of a row, wherever they are.
+// Count and weight of a row, wherever they are stored.
 inline Weight row_weight(const RowChunk& chunk, std::size_t row) {
     if (chunk.count[row] != RowChunk::wide_mark) return {chunk.count[row], chunk.weight[row]};
     const auto wide =

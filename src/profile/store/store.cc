@@ -7,7 +7,7 @@
 
 namespace flamewire::profile {
 
-// Small limits are for tests; below this a chunk would be no chunk.
+// Only tests use small limits. A smaller limit would leave no room for a usable chunk.
 static constexpr std::size_t least_max_rows = 64;
 
 Store::Tables::Tables(StoreLimits store_limits)
@@ -61,7 +61,7 @@ std::vector<PendingModule> Store::take_pending() {
     return pending;
 }
 
-// Frames of one address as entries of ours. Empty when `resolved` has none, or is not what a symbolizer answers.
+// Frames of one address as entries of this store. Empty if `resolved` has none, or is malformed.
 static std::vector<LocationFrame> own_frames(Store::Tables& t, LocationId id, const symbol::Resolved& resolved,
                                              std::size_t index, std::vector<StringId>& files) {
     constexpr std::size_t max_frames = 1'000;  // inlined into each other at one address
@@ -92,14 +92,14 @@ void Store::set_frames(const PendingModule& pending, const symbol::Resolved& res
     for (std::size_t i = 0; i < pending.locations.size(); ++i) {
         const LocationId id = pending.locations[i];
         if (id == 0 || id >= t.locations.size() || t.locations[id].state == FrameState::named) continue;
-        // Of a BPF program that is gone the target's word counts: another one may be at its place here.
+        // If a BPF program has ended, the target's name is used: another program may be at its address here.
         const bool told = t.is_ended_program(t.locations[id]);
         std::vector<LocationFrame> own = told ? std::vector<LocationFrame>{} : own_frames(t, id, resolved, i, files);
         const bool known = !own.empty();
         if (!known) own.push_back(t.frame_from_wire(t.locations[id]));
         Location& location = t.locations[id];
         if (location.state == FrameState::asked) --t.asked;
-        // One that is wanted anew stays so: this answer is from before.
+        // A location that is wanted again stays wanted, because this answer is outdated.
         if (location.state != FrameState::wanted) location.state = known ? FrameState::resolved : FrameState::unknown;
         location.by_symbolizer = known;
         if (t.replace_frames(id, own)) changed[id] = any = true;

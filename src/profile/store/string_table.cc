@@ -60,7 +60,7 @@ std::size_t StringTable::memory_bytes() const {
 
 const char* StringTable::keep(std::string_view text) {
     if (text.size() > block_free_) {
-        // A long text gets a block of its own, so that the rest of the current one is not wasted.
+        // A long text gets its own block, so that the rest of the current block is not wasted.
         const bool own_block = text.size() > block_size / 8;
         const std::size_t size = own_block ? text.size() : block_size;
         blocks_.push_back(std::make_unique_for_overwrite<char[]>(size));

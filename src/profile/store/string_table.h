@@ -1,5 +1,5 @@
-// Interned strings: equal texts have equal ids, id 0 is the empty string. Texts never move, so views stay valid as long
-// as the table lives.
+// Interned strings: equal texts have equal ids, and id 0 is the empty string. Texts never move, so views stay valid as
+// long as the table exists.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ public:
     StringTable();
 
     StringId intern(std::string_view text);
-    // The id of a text that was interned before, else 0.
+    // The id of an interned text, else 0.
     [[nodiscard]] StringId find(std::string_view text) const;
-    // The text; "" for an id that does not exist.
+    // The text; "" if the id does not exist.
     [[nodiscard]] std::string_view operator[](StringId id) const {
         return id < data_.size() ? std::string_view(data_[id], size_[id]) : std::string_view();
     }

@@ -13,7 +13,7 @@ bool SymbolIntervals::add(std::span<const SymbolInterval> added) {
     for (const SymbolInterval& symbol : added) latest[symbol.start] = symbol;
     std::vector<SymbolInterval> merged;
     merged.reserve(latest.size() + intervals_.size());
-    // The new ones come first among equals, and the first of equals stays.
+    // Among equal starts the new symbols come first, and unique() keeps the first one.
     std::ranges::merge(latest | std::views::values, intervals_, std::back_inserter(merged), before);
     const auto same_start = [](const SymbolInterval& a, const SymbolInterval& b) { return a.start == b.start; };
     merged.erase(std::unique(merged.begin(), merged.end(), same_start), merged.end());

@@ -1,4 +1,4 @@
-// Names that came with the batches for addresses of one module (kernel, vDSO): disjoint intervals, sorted.
+// Names that the batches contain for addresses of one module (kernel, vDSO): disjoint intervals, sorted.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ struct SymbolInterval {
 
 class SymbolIntervals {
 public:
-    // Merges `added` in; of two with one start the later counts. Says whether any answer of find() may have changed.
+    // Merges `added` in. If two symbols have the same start, the later one wins. Returns whether any answer of find()
+    // may have changed.
     bool add(std::span<const SymbolInterval> added);
     // The name that covers `address`, or 0.
     [[nodiscard]] StringId find(std::uint64_t address) const;
@@ -26,7 +27,7 @@ public:
     [[nodiscard]] std::size_t memory_bytes() const { return intervals_.capacity() * sizeof(SymbolInterval); }
 
 private:
-    std::vector<SymbolInterval> intervals_;  // by start, which is unique
+    std::vector<SymbolInterval> intervals_;  // sorted by start, which is unique
 };
 
 }  // namespace flamewire::profile

@@ -25,13 +25,13 @@
 
 namespace flamewire::profile {
 
-// Who may still say what a location is.
+// Which source may still provide the frames of a location.
 enum class FrameState : std::uint8_t {
-    named,     // the wire named it, nobody is asked
-    wanted,    // take_pending() will give it out
-    asked,     // given out, no answer yet
-    resolved,  // the symbolizer answered, and has frames
-    unknown,   // the symbolizer answered: nothing
+    named,     // the wire named it; needs no symbolizer
+    wanted,    // take_pending() will return it
+    asked,     // returned by take_pending(), no answer yet
+    resolved,  // the symbolizer answered with frames
+    unknown,   // the symbolizer answered without frames
 };
 
 struct Location {
@@ -41,8 +41,8 @@ struct Location {
     std::uint32_t line = 0;
     std::uint8_t flags = 0;
     FrameState state = FrameState::named;
-    bool by_symbolizer = false;     // its frames are the symbolizer's; else from the wire or a placeholder
-    std::uint16_t frame_count = 0;  // never 0 but for location 0: what has no name shows its address
+    bool by_symbolizer = false;     // its frames are from the symbolizer; else from the wire, or a placeholder
+    std::uint16_t frame_count = 0;  // 0 only for location 0: a location without a name shows its address
     std::uint32_t first_frame = 0;  // into Tables::frames, innermost first
 };
 
@@ -53,14 +53,14 @@ struct LocationFrame {
     bool operator==(const LocationFrame&) const = default;
 };
 
-// The identity of a module beyond symbol::ModuleIdentity; not compared when there is a build-id.
+// Identifies a module beyond symbol::ModuleIdentity. Not compared if there is a build-id.
 struct FileIdentity {
     std::uint64_t device = 0, inode = 0;
     std::int64_t mtime_ns = 0;
     bool operator==(const FileIdentity&) const = default;
 };
 
-// The ids of the current epoch -> own ids. [0] is 0 in all.
+// Maps ids of the current epoch to ids of the store. [0] is 0 in all of them.
 struct EpochMaps {
     wire::RecordingId recording_id{};
     std::uint32_t epoch = 0;
@@ -81,18 +81,18 @@ struct Store::Tables {
 
     std::vector<Location> locations{1};
     IdIndex location_index;
-    std::vector<LocationId> wanted;     // locations in state wanted, once each
-    std::size_t asked = 0;              // how many are in state asked
-    std::vector<LocationFrame> frames;  // may hold unused ones until the next rebuild
+    std::vector<LocationId> wanted;     // locations in state wanted, without duplicates
+    std::size_t asked = 0;              // number of locations in state asked
+    std::vector<LocationFrame> frames;  // may hold unused entries until the next rebuild
     FunctionTable functions;
 
     Trie stacks;  // labels: LocationId
     std::vector<std::uint16_t> stack_depth{0};
     std::vector<NodeId> node_of_stack{0};  // the node of the innermost frame
-    Trie nodes;                            // labels: FunctionId; may hold unused ones until the next rebuild
+    Trie nodes;                            // labels: FunctionId; may hold unused nodes until the next rebuild
     std::size_t nodes_at_rebuild = 0, frames_at_rebuild = 0;
-    std::size_t bytes_beside_frames = 0;  // of all tables but rows, frames and nodes, as last counted
-    bool inlined_left_out = false;        // of some addresses, as frames_full()
+    std::size_t bytes_beside_frames = 0;  // of all tables except rows, frames and nodes, at the last count
+    bool inlined_left_out = false;        // for some addresses, because of frames_full()
 
     std::vector<Process> processes{1};
     std::vector<ProcessId> processes_with_stacks;
@@ -104,7 +104,7 @@ struct Store::Tables {
     IdIndex event_index;
 
     RowTable rows;
-    // Of the rows as they came, whatever coarse buckets they are in now: these may begin before and end after it.
+    // Of the rows as they arrived. Their present coarse buckets may begin earlier and end later.
     std::uint64_t first_row_ns = std::numeric_limits<std::uint64_t>::max(), last_row_end_ns = 0;
     std::vector<Weight> event_totals{1};
     std::uint64_t dropped_first_ns = 0, dropped_end_ns = 0;  // equal: nothing was dropped
@@ -118,14 +118,14 @@ struct Store::Tables {
     std::unordered_map<std::uint64_t, std::size_t> loss_index;
     std::vector<wire::Notice> notices;
     std::optional<wire::Recording> recording;
-    std::string owner;  // of all modules: symbol::ModuleIdentity::owner
+    std::string owner;  // of all modules; see symbol::ModuleIdentity::owner
     std::optional<wire::AgentStats> agent_stats;
     std::optional<wire::End> end;
     std::uint64_t version = 0;
-    std::size_t module_text_bytes = 0;  // outside of the tables' own vectors
+    std::size_t module_text_bytes = 0;  // not counted in the tables' own vectors
     bool full = false;                  // limits.max_table_bytes was reached
 
-    // intern.cc: an entry that may be known already -> its id.
+    // intern.cc: return the id of an entry, which may exist already.
     ModuleId intern_module(const wire::Module& module, std::string_view path);
     LocationId intern_location(const Location& location);
     StackId intern_stack(StackId parent, LocationId location);
@@ -133,32 +133,32 @@ struct Store::Tables {
     ThreadId intern_thread(ProcessId process, std::uint32_t tid, std::string_view comm);
     EventId intern_event(std::string_view name, std::string_view unit, const wire::Event& event);
 
-    // frames.cc
+    // profile/query/frames.cc
     [[nodiscard]] std::span<const LocationFrame> frames_of(LocationId location) const {
         const Location& entry = locations[location];
         return std::span(frames).subspan(entry.first_frame, entry.frame_count);
     }
-    // What the wire alone says of a location: its name, a symbol that covers it, or its address.
+    // The frame of a location from wire data alone: its name, a symbol that covers it, or its address.
     LocationFrame frame_from_wire(const Location& location);
     [[nodiscard]] StringId name_from_wire(const Location& location) const;
-    // Whether the target told that a BPF program was there which is gone now.
+    // Whether the target reported a BPF program at this address that has ended since.
     [[nodiscard]] bool is_ended_program(const Location& location) const;
-    // Frames and nodes fill what limits.max_table_bytes leaves them: an address gets its outermost function alone. A few
-    // bytes may name a thousand inlined ones, and those once for each stack.
+    // Frames and nodes have used up what limits.max_table_bytes leaves for them. An address then gets only its
+    // outermost function: a few bytes may name a thousand inlined functions, and each stack repeats them.
     [[nodiscard]] bool frames_full() const;
     std::span<const LocationFrame> fitting(std::span<const LocationFrame> list);
     void count_beside_frames();
-    bool replace_frames(LocationId location, std::span<const LocationFrame> with);  // true when they differ
+    bool replace_frames(LocationId location, std::span<const LocationFrame> with);  // true if they differ
     FunctionId intern_function(std::string_view name, const Location& location, bool inlined, StringId file,
                                std::uint32_t line);
     NodeId extend_node(NodeId parent, LocationId location);
-    // Renews the function trie below the stacks of changed locations (by id: not 0).
+    // Updates the function trie below the stacks of changed locations (indexed by location id: not 0 means changed).
     void remap_nodes(std::span<const std::uint8_t> changed);
     void rebuild_nodes();
 
     // apply.cc
     [[nodiscard]] Result<bool> validate(const wire::Batch& batch, const EpochMaps& maps) const;
-    bool apply(const wire::Batch& batch);  // of a batch that is valid in the current epoch
+    bool apply(const wire::Batch& batch);  // the batch must be valid in the current epoch
     void apply_tables(const wire::Batch& batch);
     void apply_symbols(const wire::Batch& batch);
     void apply_rows(const wire::Batch& batch);

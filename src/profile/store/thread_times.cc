@@ -7,7 +7,7 @@ namespace flamewire::profile {
 
 namespace {
 
-// Threads come and go. Above it new ones are left out.
+// Threads come and go. Above this limit new threads are ignored.
 constexpr std::size_t max_lives = 50'000;
 
 }  // namespace
@@ -29,8 +29,8 @@ void ThreadTimesHistory::add(ThreadId thread, const wire::ThreadTimes& times) {
     if (++stretches_ > max_stretches_) coarsen();
 }
 
-// Neighbours become one as long as that is no wider than four average ones, gaps between them included: any two that
-// follow each other are wider together, so at most half of them (and one) are left.
+// Merges neighbors if the result is no wider than four average stretches, gaps included. Any two adjacent stretches are
+// then wider together, so at most half of them (plus one) remain.
 void ThreadTimesHistory::coarsen() {
     for (ThreadLife& life : lives_) {
         std::vector<ThreadStretch>& all = life.stretches;
@@ -48,14 +48,14 @@ void ThreadTimesHistory::coarsen() {
         all.resize(kept + 1);
         all.shrink_to_fit();
     }
-    // Of very many threads hardly anything can be put together: not looked for again at every stretch.
+    // With very many threads hardly anything can be merged. Raise the limit, so that not every new stretch tries again.
     max_stretches_ = std::max(max_stretches_, stretches_ + stretches_ / 4);
 }
 
 std::size_t ThreadTimesHistory::memory_bytes() const {
     std::size_t bytes = lives_.capacity() * sizeof(ThreadLife) + index_.size() * 4 * sizeof(void*);
     for (const ThreadLife& life : lives_) bytes += life.stretches.capacity() * sizeof(ThreadStretch);
-    // Three buckets of each of the two lists, as measured of busy threads.
+    // Three buckets in each of the two lists, as measured with busy threads.
     return bytes + stretches_ * 6 * sizeof(wire::DurationCount);
 }
 

@@ -1,6 +1,6 @@
-// What threads did with their time, as the target told: stretches of each thread's life with the sums of its states and
-// how long its turns on a CPU and before were. Memory is bounded: when there are too many stretches, those of the older
-// half of each thread are put together, the narrowest first. Sums and counts stay exact.
+// What threads did with their time, as the target reported it: stretches of each thread's life, with the time in each
+// state and the lengths of its periods on a CPU and of the waits before them. Memory is bounded: if there are too many
+// stretches, those in the older half of each thread are merged, the narrowest first. Sums and counts stay exact.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 namespace flamewire::profile {
 
 struct ThreadStretch {
-    std::uint64_t start_ns = 0;  // CLOCK_MONOTONIC of the target; in it may be moments of which nobody knows
-    wire::ThreadTimes times;     // its thread is not used
+    std::uint64_t start_ns = 0;  // CLOCK_MONOTONIC of the target; parts of it may be unknown
+    wire::ThreadTimes times;     // its `thread` is not used
 };
 
 struct ThreadLife {
@@ -27,12 +27,12 @@ class ThreadTimesHistory {
 public:
     explicit ThreadTimesHistory(std::size_t max_stretches = 100'000) : max_stretches_(max_stretches) {}
 
-    // Those of a thread come in time order; one that does not is left out.
+    // Stretches of a thread must come in time order; others are ignored.
     void add(ThreadId thread, const wire::ThreadTimes& times);
 
-    // In the order in which they first came.
+    // In order of first appearance.
     [[nodiscard]] std::span<const ThreadLife> lives() const { return lives_; }
-    // Until when something is known of any thread; 0: nothing is.
+    // The end of the known time of any thread; 0: nothing is known.
     [[nodiscard]] std::uint64_t end_ns() const { return end_ns_; }
     [[nodiscard]] std::size_t memory_bytes() const;
 

@@ -1,6 +1,6 @@
-// An append-only trie in columns: a node is (parent, label), a path from the root to a node is a stack, outermost frame
-// first. A parent's id is always smaller than its children's, so one pass by descending id carries sums to the root.
-// The store has two: labels are locations in one, functions in the other.
+// An append-only trie in columns. A node is (parent, label), and a path from the root to a node is a stack, outermost
+// frame first. A parent's id is always smaller than its children's, so one pass by descending id adds up sums to the
+// root. The store has two tries: labels are locations in one, functions in the other.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ public:
         return id;
     }
 
-    // 0 when there is none.
+    // 0 if there is none.
     [[nodiscard]] std::uint32_t find(std::uint32_t parent, std::uint32_t label) const {
         return index_.find(hash_of(parent, label),
                            [&](std::uint32_t id) { return parents_[id] == parent && labels_[id] == label; });
@@ -35,7 +35,7 @@ public:
         parents_.reserve(size);
         labels_.reserve(size);
     }
-    [[nodiscard]] std::size_t size() const { return parents_.size(); }  // the root (0) included
+    [[nodiscard]] std::size_t size() const { return parents_.size(); }  // includes the root (0)
     [[nodiscard]] std::uint32_t parent(std::uint32_t id) const { return parents_[id]; }
     [[nodiscard]] std::uint32_t label(std::uint32_t id) const { return labels_[id]; }
     [[nodiscard]] std::span<const std::uint32_t> parents() const { return parents_; }

@@ -12,7 +12,7 @@ namespace {
 
 auto order_of(const symbol::Address& address) { return std::tuple(address.vaddr, address.return_address); }
 
-// Appends frames of one address, whose texts are numbered in `from`, to an answer with texts of its own.
+// Appends frames of one address to an answer. Converts text numbers from `from` to those of the answer.
 class Answer {
 public:
     explicit Answer(symbol::Resolved& to) : to_(to) { to_.strings.emplace_back(); }
@@ -41,7 +41,7 @@ private:
     std::unordered_map<std::string, std::uint32_t> numbers_;
 };
 
-// As a symbolizer said it: the module that a kernel function was found to be of is part of its name there.
+// The name as the symbolizer returned it. For a kernel function it includes the kernel module.
 std::string symbolizer_name(const Store::Tables& t, const Location& location, const Function& function) {
     if (function.kind == FrameKind::unknown)
         return {};  // a line without a function; what is shown stands for the address
@@ -57,7 +57,7 @@ KeptModule named_module(const Store::Tables& t, ModuleId id, std::vector<Locatio
         const Location& entry = t.locations[location];
         return symbol::Address{entry.address, (entry.flags & wire::location_flag::return_address) != 0};
     };
-    // Locations that differ in other flags have one answer.
+    // Locations that differ only in other flags have the same answer.
     std::ranges::sort(locations, {}, [&](LocationId location) { return order_of(address_of(location)); });
     KeptModule kept;
     kept.identity = t.modules[id].identity;

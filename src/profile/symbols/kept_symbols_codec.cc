@@ -21,7 +21,7 @@ using wire::read::pbf_reader;
 using wire::read::varint;
 using Tag = std::uint32_t;
 
-// By the numbers of docs/kept.proto, which stay as they are: Go's table came last.
+// Indexed by the numbers in docs/kept.proto, which must not change. go_table is last because it was added last.
 constexpr std::array qualities = {
     symbol::Quality::none,    symbol::Quality::linker_map, symbol::Quality::dynamic_symbols,
     symbol::Quality::symbols, symbol::Quality::debug_info, symbol::Quality::go_table};
@@ -36,7 +36,7 @@ constexpr Tag address_delta = 20, return_address = 21, frame_count = 22, functio
               inlined = 26;
 }  // namespace module_field
 
-// Far above what a session has, far below what hurts; frames of all modules together.
+// Far above what a session needs, and far below what would exhaust memory. max_frames is for all modules together.
 constexpr std::size_t max_modules = std::size_t{1} << 16, max_strings = std::size_t{1} << 22,
                       max_addresses = std::size_t{1} << 22, max_frames = std::size_t{1} << 23;
 constexpr std::uint32_t max_frames_of_address = 1'000;
@@ -50,7 +50,7 @@ public:
         return entry->second;
     }
     [[nodiscard]] const std::vector<const std::string*>& in_order() const { return order_; }
-    // Those that came after the first `count`.
+    // Removes those that were added after the first `count`.
     void forget_from(std::size_t count) {
         for (; order_.size() > count; order_.pop_back()) ids_.erase(ids_.find(*order_.back()));
     }
@@ -122,7 +122,7 @@ struct Columns {
     Column address_delta, return_address, frame_count, function, source_file, line, inlined;
 };
 
-// Everything of a module but its frames, whose columns become values when their lengths are known.
+// Reads everything of a module except its frames. Their columns become values when their lengths are known.
 void read_field(pbf_reader& in, KeptModule& module, Columns& columns) {
     namespace f = module_field;
     switch (in.tag_and_type()) {
@@ -220,7 +220,7 @@ void put_addresses(KeptModule& module, const Columns& columns) {
     if (!one_length) throw Malformed{"columns of different lengths"};
 }
 
-// Each module has texts of its own, as an answer of a symbolizer does.
+// Each module gets its own texts, like a symbolizer's answer.
 void put_frames(KeptModule& module, const Columns& columns, const std::vector<std::string>& strings) {
     std::unordered_map<std::uint64_t, std::uint32_t> numbers{{0, 0}};
     module.frames.strings.emplace_back();
@@ -245,7 +245,7 @@ KeptModule read_module(pbf_reader in, const std::vector<std::string>& strings, s
     frame_budget -= columns.function.size();
     put_addresses(module, columns);
     put_frames(module, columns, strings);
-    // One long text that every module of a hostile file names would be copied for each.
+    // A hostile file could refer to one long text from every module, and each reference makes a copy.
     for (const std::string& text : module.frames.strings) {
         if (text.size() > text_budget) throw Malformed{"more text than the file has"};
         text_budget -= text.size();
@@ -260,7 +260,7 @@ EncodedSymbols encode_kept(std::span<const KeptModule> modules) {
     Strings strings;
     std::string body;
     std::size_t text_bytes = 0, frames = 0;
-    constexpr std::size_t overhead = 16;  // of an entry, at most
+    constexpr std::size_t overhead = 16;  // per entry, at most
     for (const KeptModule& module : modules) {
         const std::size_t texts = strings.in_order().size();
         std::string one;

@@ -67,7 +67,7 @@ std::string aarch64_atomic(std::uint32_t word) {
     const bool acquire = (word >> 23 & 1) != 0, release = (word >> 22 & 1) != 0;
     const std::uint32_t operation = word >> 12 & 7;
     if ((word >> 15 & 1) != 0) return operation == 0 ? text("swp", acquire, release, true) : std::string();
-    // Without a register to load into, and without acquiring, it is a store.
+    // Without a destination register and without acquire, it is a store.
     if (target == 31 && !acquire) return text(fmt::format("st{}", names[operation]), false, release, false);
     return text(fmt::format("ld{}", names[operation]), acquire, release, true);
 }

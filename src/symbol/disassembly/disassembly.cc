@@ -33,12 +33,12 @@ public:
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    // The instruction at the front; nothing when it is not known.
+    // The instruction at the front; nullopt if Capstone does not support it.
     std::optional<Instruction> decode(Bytes code, std::uint64_t address) {
         const auto* bytes = reinterpret_cast<const std::uint8_t*>(code.data());
         std::size_t size = code.size();
         if (!cs_disasm_iter(handle_, &bytes, &size, &address, decoded_)) return std::nullopt;
-        // Capstone 4 takes incssp for lfence.
+        // Capstone 4 decodes incssp as lfence.
         if (arch_ == CS_ARCH_X86 && decoded_->id == X86_INS_LFENCE && decoded_->bytes[0] == 0xf3) return std::nullopt;
         Instruction out;
         out.address = decoded_->address;
@@ -93,7 +93,7 @@ private:
         }
     }
 
-    // Conditional returns and indirect jumps go on, too.
+    // Conditional returns and indirect jumps are branches, because they may continue.
     [[nodiscard]] Flow arm_flow(const cs_arm& arm) const {
         const bool always = arm.cc == ARM_CC_AL || arm.cc == ARM_CC_INVALID;
         const auto is = [&](int operand, unsigned reg) {
@@ -127,7 +127,7 @@ private:
         }
     }
 
-    // The last operand when it is an immediate: Capstone makes it an address.
+    // The last operand if it is an immediate, which Capstone has converted to an address.
     [[nodiscard]] std::optional<std::uint64_t> target() const {
         const cs_detail& detail = *decoded_->detail;
         switch (arch_) {
@@ -178,7 +178,7 @@ Instruction not_code(std::uint64_t address, std::size_t size) {
     return out;
 }
 
-// A piece of data up to a multiple of its size, as objdump cuts it.
+// A piece of data up to a multiple of its size, split like objdump does.
 Instruction data_item(Bytes rest, std::uint64_t address, bool big_endian) {
     const std::size_t size = address % 4 == 0 && rest.size() >= 4 ? 4 : address % 2 == 0 && rest.size() >= 2 ? 2 : 1;
     Instruction out = not_code(address, size);
@@ -230,7 +230,7 @@ private:
         }
         if (kind == CodeKind::thumb) {
             if (rest.size() < 2) return data_item(rest, address, code_.big_endian);
-            // 0b11101, 0b11110 and 0b11111 begin an instruction of two halves.
+            // 0b11101, 0b11110 and 0b11111 start an instruction of two halfwords.
             const std::uint32_t first = word_at(rest, 2, false);
             const bool wide = first >= 0xe800 && rest.size() >= 4;
             out.size = wide ? 4 : 2;

@@ -1,5 +1,6 @@
-// Machine code as instructions, in the spelling of `objdump -d` (AT&T for x86-64). Pure: bytes in, values out. Capstone
-// decodes; what it does not know of x86-64 still has its length (x86_length.h), so that what follows is not guessed.
+// Decodes machine code to instructions, in the spelling of `objdump -d` (AT&T for x86-64). Pure: bytes in, values out.
+// Capstone decodes. x86_length.h measures x86-64 instructions that Capstone does not support, so that decoding
+// continues at the right byte.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +19,17 @@ struct Instruction {
     std::uint64_t address = 0;
     std::uint32_t size = 0;
     Flow flow = Flow::next;
-    bool known = true;  // false: data, or bytes that are no instruction; then the text is a directive (.word, .byte …)
-    std::optional<std::uint64_t> target;     // of a direct jump or call; of Thumb code without the low bit
-    std::optional<std::uint64_t> reference;  // what an operand relative to the instruction pointer means
+    bool known = true;                    // false: data or invalid bytes; the text is then a directive (.word, .byte …)
+    std::optional<std::uint64_t> target;  // of a direct jump or call; for Thumb code without the low bit
+    std::optional<std::uint64_t> reference;  // the address of an operand relative to the instruction pointer
     std::string text;                        // mnemonic, a space, operands
 };
 
-// Whether disassemble() knows the machine: x86-64, AArch64, 32-bit Arm.
+// Whether disassemble() supports the machine: x86-64, AArch64, 32-bit Arm.
 [[nodiscard]] bool can_disassemble(std::uint16_t machine);
 
-// Every byte is in exactly one instruction. Ends at the first instruction boundary at or behind `most` instructions.
-// invalid: a machine that it does not know.
+// Every byte is in exactly one instruction. Stops at the first instruction boundary at or after `most` instructions.
+// invalid: the machine is not supported.
 Result<std::vector<Instruction>> disassemble(const CodeBytes& code, std::size_t most);
 
 }  // namespace flamewire::symbol

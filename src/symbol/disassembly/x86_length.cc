@@ -10,14 +10,15 @@ constexpr std::size_t longest = 15;
 
 enum class Map : std::uint8_t { one_byte, two_byte, map_38, map_3a, other };
 
-// A character for each opcode: m ModRM follows, b and ModRM with an 8-bit immediate B; z immediate of the operand size Z
-// and with ModRM; others by their letter below; . nothing; x no instruction in 64-bit code.
+// A character for each opcode: m: ModRM follows; b: 8-bit immediate; B: ModRM and 8-bit immediate; z: immediate of the
+// operand size; Z: ModRM and such an immediate; .: no operands; x: invalid in 64-bit code. The others are explained
+// below at their lines.
 constexpr std::string_view one_byte =
     "mmmmbzxxmmmmbzxx"  // 00
     "mmmmbzxxmmmmbzxx"
     "mmmmbzxxmmmmbzxx"
     "mmmmbzxxmmmmbzxx"
-    "xxxxxxxxxxxxxxxx"  // 40: REX stands before it
+    "xxxxxxxxxxxxxxxx"  // 40: REX, handled as a prefix
     "................"
     "xxxmxxxxzZbB...."  // 60
     "bbbbbbbbbbbbbbbb"
@@ -93,11 +94,11 @@ private:
                 wide_ = (byte & 8) != 0;
             else if (byte != 0xf0 && byte != 0xf2 && byte != 0xf3 && (byte & 0xe7) != 0x26 && (byte & 0xfe) != 0x64)
                 return;
-            if ((byte & 0xf0) != 0x40) wide_ = false;  // REX counts only right before the opcode
+            if ((byte & 0xf0) != 0x40) wide_ = false;  // REX is only valid directly before the opcode
         }
     }
 
-    // Behind VEX (2 or 3 bytes) and EVEX (4 bytes) an opcode always has ModRM, but for vzeroupper.
+    // After VEX (2 or 3 bytes) and EVEX (4 bytes), every opcode except vzeroupper has ModRM.
     void vector_prefix(std::size_t bytes) {
         const unsigned map = bytes == 1 ? 1 : take() & (bytes == 2 ? 0x1f : 7);
         skip(bytes == 1 ? 1 : bytes - 1);
@@ -157,7 +158,7 @@ private:
         }
     }
 
-    // The reg field.
+    // Returns the reg field.
     unsigned modrm() {
         const unsigned byte = take();
         const unsigned mode = byte >> 6, base = byte & 7;

@@ -1,5 +1,5 @@
-// Where an x86-64 instruction ends, by its prefixes, opcode map and ModRM alone (Intel SDM 2, chapter 2 and appendix A).
-// For instructions that the disassembler library is too old for.
+// Finds the end of an x86-64 instruction from its prefixes, opcode map and ModRM (Intel SDM 2, chapter 2 and appendix
+// A). For instructions that are newer than the disassembler library.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace flamewire::symbol {
 
-// Bytes of the instruction at the front; 0 when it is cut, too long (over 15), or no opcode of 64-bit code.
+// Length in bytes of the first instruction; 0 if it is truncated, too long (over 15), or not an opcode of 64-bit code.
 std::size_t x86_length(Bytes code);
 
 }  // namespace flamewire::symbol

@@ -14,7 +14,8 @@ bool has_register(const cs_x86& x86) {
                        [](const cs_x86_op& operand) { return operand.type == X86_OP_REG; });
 }
 
-// "movq" of "mov" beside a register; push, pop, call and the like have one size alone.
+// Removes the size suffix ("mov" for "movq") if an operand is a register. push, pop, call and similar have only one
+// size.
 std::string_view without_suffix(std::string_view mnemonic, std::string_view base, const cs_insn& decoded) {
     if (mnemonic.size() != base.size() + 1 || !mnemonic.starts_with(base)) return mnemonic;
     if (std::string_view("bwlq").find(mnemonic.back()) == std::string_view::npos) return mnemonic;
@@ -31,7 +32,7 @@ std::string_view without_suffix(std::string_view mnemonic, std::string_view base
     }
 }
 
-// An immediate of the size that it is used in: -1 for 32 bits is 0xffffffff.
+// An immediate with the width of its operand: -1 with 32 bits is 0xffffffff.
 std::string immediate(const cs_x86& x86, std::string_view digits, bool negative, bool hexadecimal) {
     std::uint64_t value = 0;
     for (const char c : digits)
@@ -49,8 +50,8 @@ std::string immediate(const cs_x86& x86, std::string_view digits, bool negative,
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// Numbers become hexadecimal, spaces go, an index without a scale gets one, a displacement of 0 that is in the bytes is
-// shown.
+// Makes numbers hexadecimal, removes spaces, adds a missing scale to an index, and shows a displacement of 0 if the
+// bytes contain one.
 std::string operands(const cs_x86& x86, std::string_view text) {
     const bool shows_zero = x86.encoding.disp_size != 0 && x86.disp == 0;
     std::string out;
@@ -117,7 +118,7 @@ StringOperation string_operation(unsigned id) {
         case X86_INS_CMPSQ:
             return StringOperation::memory;
         default:
-            return StringOperation::none;  // movsd and cmpsd are instructions of floating point, too
+            return StringOperation::none;  // movsd and cmpsd are also floating-point instructions
     }
 }
 
@@ -129,7 +130,7 @@ void name_segment(std::string& list, std::string_view operand, std::string_view 
 }  // namespace
 
 std::string x86_text(csh engine, const cs_insn& decoded) {
-    // Prefixes stand before the mnemonic.
+    // Prefixes are before the mnemonic.
     std::string_view prefix, mnemonic = decoded.mnemonic;
     if (const std::size_t space = mnemonic.rfind(' '); space != std::string_view::npos) {
         prefix = mnemonic.substr(0, space + 1);
@@ -140,7 +141,7 @@ std::string x86_text(csh engine, const cs_insn& decoded) {
     const cs_x86& x86 = decoded.detail->x86;
     if (mnemonic == "movd" && (x86.rex & 8) != 0) mnemonic = "movq";
     std::string list = operands(x86, decoded.op_str);
-    // By one, without an immediate in the bytes.
+    // A shift or rotate by one, without an immediate in the bytes.
     if ((x86.opcode[0] & 0xfe) == 0xd0 && list.starts_with("$0x1,")) list.erase(0, 5);
     if (decoded.id == X86_INS_NOP && decoded.size == 2 && list.empty()) return "xchg %ax,%ax";
     if (decoded.id == X86_INS_NOP && list.starts_with("%cs:")) {

@@ -9,7 +9,7 @@
 namespace flamewire::symbol {
 namespace {
 
-// Below what 32 bits of offsets can address, above what compilers write.
+// Less than 32-bit offsets can address, and more than compilers write.
 constexpr std::size_t max_attributes = 1u << 24;
 
 }  // namespace
@@ -88,7 +88,7 @@ void skip_variable_form(ByteReader& in, std::uint32_t form, const UnitFormat& fo
             return in.skip(in.uleb());
         case DW_FORM_indirect: {
             const std::uint64_t actual = in.uleb();
-            // A chain of indirections has no meaning, and could be as deep as the section is long.
+            // A chain of indirections is meaningless, and could be as deep as the section is long.
             if (actual == DW_FORM_indirect || actual == DW_FORM_implicit_const || actual > 0xffff) return in.fail();
             const auto form_here = static_cast<std::uint32_t>(actual);
             return skip_value(in, {0, form_here, fixed_form_size(form_here, format), 0}, format);

@@ -11,15 +11,15 @@
 namespace flamewire::symbol {
 namespace {
 
-// Far more than code can be inlined into itself; a bound should parents ever form a long chain.
+// Far more than compilers inline. Bounds the walk if parents form a long chain.
 constexpr std::size_t max_inline_depth = 4096;
 
-// What libdw keeps of a unit from when it is first read.
+// Memory that libdw keeps for a unit after its first read.
 constexpr std::size_t libdw_unit_bytes = 256;
 
-// Several units may describe the same code: the linker keeps one copy of an inline function, and points the debug info
-// of all at it. The first unit wins, as in llvm-symbolizer; in an IntervalMap that must be the highest number. Its own
-// inverse.
+// Several units may describe the same code: the linker keeps one copy of an inline function, and the debug info of all
+// units refers to it. The first unit wins, as in llvm-symbolizer, so it must have the highest number in the
+// IntervalMap. This function is its own inverse.
 std::uint32_t owner_of(std::size_t unit) { return IntervalMap::none - 1 - static_cast<std::uint32_t>(unit); }
 
 bool may_hold_code(Dwarf_Die& die) {
@@ -50,7 +50,7 @@ std::string text_of(Dwarf_Die die, std::initializer_list<unsigned> names) {
     return {};
 }
 
-// What a unit says of its other half.
+// What a unit states about its split unit.
 std::optional<SplitName> split_name(Dwarf_Die& die) {
     SplitName name{0, text_of(die, {DW_AT_dwo_name, DW_AT_GNU_dwo_name}), text_of(die, {DW_AT_comp_dir})};
     Dwarf_Half version = 0;
@@ -102,7 +102,7 @@ void DwarfIndex::read_units() {
     units_by_address_ = IntervalMap(std::move(ranges));
 }
 
-// The ranges that the unit's own DIE states, or else those of its functions.
+// Reads the ranges of the unit's own DIE, or those of its functions if it has none.
 void DwarfIndex::read_unit(Unit unit, std::vector<Interval>& ranges) {
     const std::uint32_t owner = owner_of(units_.size());
     IndexedUnit& indexed = units_.emplace_back();
@@ -146,7 +146,7 @@ const ScopeTree& DwarfIndex::scopes(IndexedUnit& unit) {
     return *unit.scopes;
 }
 
-// The half that is here knows addresses and ranges.
+// The skeleton unit provides addresses and ranges for the split unit.
 void DwarfIndex::open_split(IndexedUnit& indexed) {
     indexed.split = split_.open(*indexed.split_name);
     if (!indexed.split) return;
@@ -165,7 +165,7 @@ void DwarfIndex::open_split(IndexedUnit& indexed) {
 }
 
 DwarfIndex::Split DwarfIndex::split() const {
-    // A file of another build shows when it is opened, which would take too long for all.
+    // Only opening a file shows whether it is of another build. Opening all of them would take too long.
     constexpr std::size_t opened = 16;
     Split split;
     for (const IndexedUnit& unit : units_) {

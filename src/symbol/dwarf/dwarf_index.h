@@ -1,5 +1,6 @@
-// Address to inline frames by DWARF. When opened it knows which unit covers which addresses; lines, functions and
-// inlined functions of a unit are read when an address of it is first asked for, names when a frame first shows them.
+// Converts addresses to inline frames with DWARF. The constructor reads only which unit covers which addresses. Lines,
+// functions and inlined functions of a unit are read at the first lookup of an address in it, and names at the first
+// frame that needs them.
 #pragma once
 
 #include <cstdint>
@@ -26,23 +27,23 @@ enum class Names : std::uint8_t { readable, linkage };
 
 class DwarfIndex {
 public:
-    // `file`, `strings` and `split` must outlive the index. Without usable DWARF it answers nothing.
+    // `file`, `strings` and `split` must outlive the index. Without usable DWARF, find() adds no frames.
     DwarfIndex(ObjectFile& file, StringPool& strings, Names names, const SplitDwarf& split);
 
-    // Whether there is anything to answer from: units that hold code.
+    // Whether there are units that contain code.
     [[nodiscard]] bool usable() const { return !units_.empty(); }
 
-    // Appends the frames at `vaddr`, innermost first; none when no unit covers it. A covered address outside of any
+    // Appends the frames at `vaddr`, innermost first; none if no unit covers it. A covered address outside of any
     // function gives one frame without a name.
     void find(std::uint64_t vaddr, std::vector<IndexedFrame>& frames);
 
-    // Units whose functions are in files of their own (-gsplit-dwarf), and which of those are not here.
+    // Units whose functions are in separate files (-gsplit-dwarf), and how many of those files are missing.
     struct Split {
         std::size_t units = 0, missing = 0;
         std::string first_missing;
     };
     [[nodiscard]] Split split() const;
-    // Whether it was exceeded: then lines and inlined functions are missing.
+    // If the budget was exceeded, lines and inlined functions are missing.
     [[nodiscard]] const IndexBudget& budget() const { return budget_; }
 
 private:
@@ -51,8 +52,8 @@ private:
         std::optional<LineTable> lines;
         std::optional<ScopeTree> scopes;
         std::optional<SplitName> split_name;
-        std::optional<SplitDwarf::Opened> split;                       // once scopes are there, if it was found
-        std::unordered_map<std::uint64_t, std::uint32_t> split_names;  // as name_cache_, of DIEs of `split`
+        std::optional<SplitDwarf::Opened> split;                       // set with `scopes` if the split unit was found
+        std::unordered_map<std::uint64_t, std::uint32_t> split_names;  // like name_cache_, for DIEs of `split`
     };
 
     void read_units();
@@ -73,7 +74,7 @@ private:
     std::vector<IndexedUnit> units_;
     IntervalMap units_by_address_;
     std::unordered_map<std::uint64_t, std::uint32_t> name_cache_;  // by DIE offset * 2 + alternate
-    // Of the unit scanned last: units often share one table.
+    // Of the unit scanned last. Units often share one table.
     Abbreviations abbreviations_;
     std::optional<std::uint64_t> abbreviations_offset_;
     UnitFormat abbreviations_format_;

@@ -8,11 +8,11 @@
 namespace flamewire::symbol {
 namespace {
 
-// Go's compiler inlines a few dozen levels at most; more are a loop in a damaged table.
+// Go's compiler inlines at most a few dozen levels. More means a loop in a damaged table.
 constexpr std::size_t most_inlined = 256;
 constexpr std::uint64_t page_bytes = 4096;
 
-// Reads whole pages of a file and keeps them: a binary search reads a few bytes at a time, again and again.
+// Reads whole pages of a file and caches them, because a binary search reads a few bytes at a time, again and again.
 class KeptPages {
 public:
     explicit KeptPages(elf::ByteSource source) : source_(std::move(source)) {}
@@ -86,7 +86,7 @@ void GoFunctions::add_line(const elf::GoPclntab::Function& function, std::uint64
     if (frame.file != 0) frame.line = static_cast<std::uint32_t>(line->value);
 }
 
-// As runtime.CallersFrames does it: the line is that of the address; of a caller it is that of an instruction which the
+// Like runtime.CallersFrames: the line is that of the address. The line of a caller is that of an instruction which the
 // compiler left at the call.
 void GoFunctions::find(std::uint64_t vaddr, std::vector<IndexedFrame>& frames) {
     const auto function = table_.function_at(vaddr);

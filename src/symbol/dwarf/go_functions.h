@@ -1,5 +1,5 @@
-// Functions, files, lines and inlined calls of a Go program by the table that its linker writes (elf/gopclntab.h), which
-// stripped programs have, too. The table is read where an address is asked for; what was read is kept.
+// Functions, files, lines and inlined calls of a Go program, from the table that the Go linker writes
+// (elf/gopclntab.h). Stripped programs have it too. The table is read on demand, and what was read is cached.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ namespace flamewire::symbol {
 
 class GoFunctions {
 public:
-    // `file` and `strings` must outlive it. Nothing: not a Go program, or its table cannot be read.
+    // `file` and `strings` must outlive the object. Null: not a Go program, or its table cannot be read.
     static std::unique_ptr<GoFunctions> open(const ObjectFile& file, StringPool& strings);
 
     struct Function {
         std::uint64_t start = 0, end = 0;
-        std::string name;  // Go's own spelling, not to be demangled
+        std::string name;  // in Go's own spelling; do not demangle it
     };
     [[nodiscard]] std::optional<Function> function(std::uint64_t vaddr) const;
-    // Whether inlined calls are known: the program is of Go 1.18 or later, and their tree was found.
+    // Whether inlined calls are known: the program is from Go 1.18 or later, and its inline tree was found.
     [[nodiscard]] bool has_inlined_calls() const { return function_data_ != nullptr; }
 
-    // Appends the frames at `vaddr`, innermost first; none where no Go function is.
+    // Appends the frames at `vaddr`, innermost first; none if there is no Go function.
     void find(std::uint64_t vaddr, std::vector<IndexedFrame>& frames);
 
 private:
@@ -37,7 +37,7 @@ private:
 
     elf::GoPclntab table_;
     StringPool& strings_;
-    elf::GoPclntab::Reader function_data_;  // of go:func.*; empty: inlined calls are not known
+    elf::GoPclntab::Reader function_data_;  // reads go:func.*; empty: inlined calls are not known
 };
 
 }  // namespace flamewire::symbol

@@ -1,5 +1,5 @@
-// How many bytes the index of one file's debug info may take. A byte of a line program stands for a row, and one list of
-// ranges for as many ranges as units and functions refer to it, so a small file could otherwise fill the memory.
+// Limits the memory for the index of one file's debug info. One byte of a line program can stand for a row, and any
+// number of units and functions can refer to the same range list. A small file could otherwise exhaust the memory.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace flamewire::symbol {
 
-// Of one file. Chromium's, the largest that is known, has 1 GiB if every unit of it is looked up.
+// Per file. Chromium's debug info, the largest known, needs 1 GiB if every unit of it is looked up.
 inline constexpr std::uint64_t max_index_bytes = std::uint64_t{2} << 30;
 
 class IndexBudget {
 public:
     explicit IndexBudget(std::uint64_t file_bytes) : limit_(growth_limit(file_bytes, max_index_bytes)), left_(limit_) {}
 
-    // False: they are not there, and nothing is from now on.
+    // False: the budget is exceeded, and all later calls fail too.
     [[nodiscard]] bool take(std::uint64_t bytes) {
         exceeded_ = exceeded_ || bytes > left_;
         if (!exceeded_) left_ -= bytes;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t max_path_bytes = 4096;  // PATH_MAX
 
-// Without a zero within the length of a path: empty.
+// Empty if there is no zero byte within the length of a path.
 std::string_view text_of(Bytes bytes) {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), max_path_bytes));
     const std::size_t end = text.find('\0');
@@ -27,14 +27,14 @@ Bytes from(Bytes bytes, std::uint64_t offset) {
     return offset > bytes.size() ? Bytes{} : bytes.subspan(static_cast<std::size_t>(offset));
 }
 
-// What stands in front of a program.
+// The header of a line program.
 struct Header {
     UnitFormat format;
-    std::uint8_t instruction_bytes = 1, operations = 1;  // of the smallest instruction; in one (VLIW)
+    std::uint8_t instruction_bytes = 1, operations = 1;  // bytes of the shortest one; operations per instruction (VLIW)
     std::int8_t line_base = 0;
     std::uint8_t line_range = 1;
     std::uint8_t opcode_base = 1;
-    Bytes operand_counts;  // by standard opcode, from 1 on
+    Bytes operand_counts;  // by standard opcode, starting at 1
 };
 
 class LineRun {
@@ -42,14 +42,14 @@ public:
     LineRun(const LineSections& sections, Bytes unit, IndexBudget& budget)
         : sections_(sections), unit_(unit), in_(unit, byte_order(sections.big_endian)), budget_(budget) {}
 
-    // False: it is malformed, or too large.
+    // False: the program is malformed or too large.
     bool run(LineProgram& program) {
         program_ = &program;
         if (!read_header()) return false;
         while (in_.ok() && in_.remaining() > 0)
             if (!step()) return false;
         if (!in_.ok()) return false;
-        // What is after the last end of a sequence has no end.
+        // Drop the rows after the last end_sequence, because they have no end.
         program.rows.resize(sequence_);
         const auto order = [](const LineRow& a, const LineRow& b) {
             if (a.address != b.address) return a.address < b.address;
@@ -99,7 +99,7 @@ private:
         return in_.ok();
     }
 
-    // A string in the header itself.
+    // A string that is in the header itself.
     Bytes read_text() {
         const Bytes text = unit_.subspan(in_.position());
         (void)in_.c_string();
@@ -116,7 +116,7 @@ private:
         program_->files.push_back(file);
         return true;
     }
-    // As DWARF 2 to 4 write them. Without a name it ends the table.
+    // In the format of DWARF 2 to 4. An entry without a name ends the table.
     LineFile read_old_file() {
         LineFile file{read_text(), in_.uleb()};
         (void)in_.uleb();  // time
@@ -138,7 +138,7 @@ private:
         return in_.ok();
     }
 
-    // Entries whose fields a list of (content, form) in front of them describes.
+    // A table whose entries have the fields that a preceding list of (content, form) describes.
     bool read_table(auto add) {
         std::vector<AttributeSpec> fields(in_.number(1));
         for (AttributeSpec& field : fields) {
@@ -182,7 +182,7 @@ private:
         operation_ = index % header_.operations;
     }
 
-    // A row that says what the one before it says, or that covers nothing, is not kept.
+    // Skips rows that equal the previous one, and rows that cover nothing.
     bool add_row(std::uint32_t file) {
         std::vector<LineRow>& rows = program_->rows;
         const bool end = file == LineRow::end_of_sequence;
@@ -192,7 +192,7 @@ private:
             rows.back().line == line)
             return true;
         if (rows.size() >= taken_) {
-            // Also what growing a vector takes.
+            // This includes the memory for growing the vector.
             const std::size_t more = std::max<std::size_t>(taken_, 64);
             if (!budget_.take(more * sizeof(LineRow))) return false;
             taken_ += more;
@@ -222,7 +222,7 @@ private:
         }
         if (opcode == 0) return extended();
         const auto operands = std::to_integer<unsigned>(header_.operand_counts[opcode - std::size_t{1}]);
-        // A producer may give a standard opcode other operands, and then means something of its own.
+        // If a producer gives a standard opcode other operands, the opcode has another meaning.
         constexpr std::array<unsigned char, DW_LNS_set_isa + 1> usual = {0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1};
         if (opcode < usual.size() && operands == usual[opcode]) return standard(opcode);
         for (unsigned i = 0; i < operands; ++i) (void)in_.uleb();
@@ -254,7 +254,7 @@ private:
             case DW_LNS_set_isa:
                 (void)in_.uleb();
                 break;
-            default:  // flags that are not kept
+            default:  // flags that are not used
                 break;
         }
         return in_.ok();
@@ -289,9 +289,9 @@ private:
     IndexBudget& budget_;
     LineProgram* program_ = nullptr;
     Header header_;
-    std::size_t sequence_ = 0;  // where the rows of the sequence begin that has not ended
-    std::size_t taken_ = 0;     // rows that the budget has given
-    // The registers that are kept.
+    std::size_t sequence_ = 0;  // first row of the sequence that has not ended
+    std::size_t taken_ = 0;     // rows that the budget has granted
+    // The registers that are used.
     std::uint64_t address_ = 0, operation_ = 0, line_ = 1;
     std::uint32_t file_ = 1;
 };

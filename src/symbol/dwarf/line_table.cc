@@ -7,7 +7,7 @@
 namespace flamewire::symbol {
 namespace {
 
-// Where the compiler ran: what relative file names are relative to. Empty when the unit does not say.
+// The compilation directory, the base of relative file names. Empty if the unit does not state it.
 std::string_view compilation_directory(Dwarf_Die& unit) {
     Dwarf_Attribute attribute;
     const char* text = dwarf_formstring(dwarf_attr(&unit, DW_AT_comp_dir, &attribute));

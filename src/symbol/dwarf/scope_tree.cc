@@ -11,10 +11,10 @@
 namespace flamewire::symbol {
 namespace {
 
-// Deeper nesting than any compiler writes, and a bound on memory.
+// Deeper than compilers nest. Bounds memory.
 constexpr std::size_t max_depth = 1u << 16;
 
-// An attribute value of one of the kinds that scopes need.
+// An attribute value, of one of the kinds that scopes need.
 struct Value {
     enum Kind : std::uint8_t {
         absent,
@@ -88,7 +88,7 @@ public:
 
     ScopeTree run() {
         ByteReader in(unit_.dies, byte_order(unit_.format.big_endian));
-        std::vector<std::uint32_t> around;  // by depth: the innermost scope
+        std::vector<std::uint32_t> around;  // by depth: the innermost enclosing scope
         while (in.ok() && in.remaining() > 0 && !budget_.exceeded()) {
             const std::size_t position = in.position();
             const std::uint64_t code = in.uleb();
@@ -110,7 +110,7 @@ public:
     }
 
 private:
-    // Moves over one DIE; the result is the scope of its children.
+    // Skips one DIE. Returns the scope of its children.
     std::uint32_t read_die(ByteReader& in, const Abbreviation& abbreviation, std::size_t position,
                            std::uint32_t parent) {
         const bool function = abbreviation.tag == DW_TAG_subprogram;
@@ -183,7 +183,7 @@ private:
         if (high) (void)add_interval({*low, *high, scope});
     }
 
-    // False: the budget has no room for it.
+    // False: the budget is exceeded.
     bool add_interval(const Interval& interval) {
         if (interval.start >= interval.end || !file_.is_code(interval.start)) return true;
         if (!budget_.take(sizeof interval)) return false;
@@ -192,7 +192,7 @@ private:
     }
 
     void add_range_list(std::size_t position, std::uint32_t scope) {
-        Dwarf_Die die{};  // libdw finds the abbreviation by itself
+        Dwarf_Die die{};  // libdw finds the abbreviation itself
         die.addr = static_cast<char*>(unit_.die.addr) + position;
         die.cu = unit_.die.cu;
         Dwarf_Addr base = 0, start = 0, end = 0;
@@ -211,7 +211,7 @@ private:
                                    bool inlined) const {
         Scope scope;
         scope.named_by = {unit_.die_offset + position, false};
-        if (!die.has_linkage_name) {  // then many instances share one origin, and so one look-up of the name
+        if (!die.has_linkage_name) {  // then many instances share one origin, and thus one name lookup
             if (die.origin.kind == Value::unit_reference) scope.named_by = {unit_.offset + die.origin.number, false};
             if (die.origin.kind == Value::reference) scope.named_by = {die.origin.number, false};
             if (die.origin.kind == Value::alternate) scope.named_by = {die.origin.number, true};

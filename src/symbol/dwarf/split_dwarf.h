@@ -1,5 +1,5 @@
-// Where the split DWARF of a program is: its .dwp, or a .dwo file for each unit. The 64-bit id that program and file
-// have in common says which is the right one, whatever its name and place.
+// Finds the split DWARF of a program: its .dwp, or a .dwo file for each unit. The program and the file share a 64-bit
+// id. Only this id identifies the right file, not its name or place.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,27 @@
 
 namespace flamewire::symbol {
 
-// What a program's unit says of the one that was split off it.
+// What a program's unit states about its split unit.
 struct SplitName {
     std::uint64_t id = 0;
-    std::string name;       // of the .dwo file, as the compiler was told
-    std::string directory;  // where the compiler ran
+    std::string name;       // of the .dwo file, as given to the compiler
+    std::string directory;  // the compilation directory
 };
 
 class SplitDwarf {
 public:
-    // `files`: the program and its separate debug info; their .dwp is looked for beside them.
+    // `files`: the program and its separate debug info. Searches for .dwp files beside them and among the given
+    // binaries.
     SplitDwarf(const Config& config, std::vector<std::string> files);
 
     struct Opened {
-        std::shared_ptr<ObjectFile> file;  // what the unit's bytes are of
+        std::shared_ptr<ObjectFile> file;  // owns the unit's bytes
         SplitUnit unit;
     };
     [[nodiscard]] std::optional<Opened> open(const SplitName& name) const;
-    // Whether a file for it is there, which may still be of another build.
+    // Whether a file for it exists. The file may still be of another build.
     [[nodiscard]] bool is_there(const SplitName& name) const;
-    // Why the first of the files that were there and refused was; empty: none was.
+    // Why the first rejected file was rejected; empty if none was.
     [[nodiscard]] const std::string& refused() const { return refused_; }
 
 private:

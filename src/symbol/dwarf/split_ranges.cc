@@ -7,10 +7,10 @@
 namespace flamewire::symbol {
 namespace {
 
-// Of one DIE; a list can be repeated by many.
+// Per DIE. Many DIEs can refer to the same list.
 constexpr std::size_t max_ranges = 1u << 16;
 
-// Pairs of offsets to a base, which a pair with the highest address as its first replaces; two zeros end them.
+// Pairs of offsets to a base. A pair whose first value is the highest address sets a new base. Two zeros end the list.
 std::vector<AddressRange> pairs(const Unit& unit, ByteReader in) {
     std::vector<AddressRange> found;
     const std::size_t size = unit.format.address_size;
@@ -42,7 +42,7 @@ std::vector<AddressRange> split_ranges(const Unit& unit, Bytes addresses, std::u
     const std::size_t offset_size = unit.format.offset_size, size = unit.format.address_size;
     ByteReader in(unit.ranges, byte_order(unit.format.big_endian));
     if (by_index) {
-        // Behind the header of the only table: length, version, sizes, the number of offsets.
+        // The offsets follow the header of the only table: length, version, sizes, number of offsets.
         const std::uint64_t base = offset_size == 8 ? 20 : 12;
         if (where > unit.ranges.size()) return {};
         ByteReader offsets(unit.ranges, byte_order(unit.format.big_endian));
@@ -83,7 +83,7 @@ std::vector<AddressRange> split_ranges(const Unit& unit, Bytes addresses, std::u
                 start = in.number(size);
                 end = *start + in.uleb();
                 break;
-            default:  // the end of the list, or no entry at all
+            default:  // the end of the list, or an invalid entry
                 return found;
         }
         if (!in.ok()) return found;

@@ -1,5 +1,5 @@
-// The address ranges of a unit that was split off. libdw reads such lists only of units whose other half it found by
-// itself. Sources: DWARF 5, sections 2.17.3 and 7.28; DWARF 4, section 2.17.3.
+// The address ranges of a split unit. libdw reads such lists only for units whose other half it found itself. Sources:
+// DWARF 5, sections 2.17.3 and 7.28; DWARF 4, section 2.17.3.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ struct AddressRange {
 // Entry `index` of the unit's part of .debug_addr.
 std::optional<std::uint64_t> indexed_address(const Unit& unit, Bytes addresses, std::uint64_t index);
 
-// The list at offset `where` of unit.ranges or, with `by_index`, the one of that number; up to the first malformed byte.
+// The list at offset `where` of unit.ranges or, with `by_index`, list number `where`. Stops at the first malformed
+// byte.
 std::vector<AddressRange> split_ranges(const Unit& unit, Bytes addresses, std::uint64_t where, bool by_index);
 
 }  // namespace flamewire::symbol

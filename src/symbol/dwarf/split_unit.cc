@@ -23,7 +23,7 @@ std::string string_at(Bytes strings, std::uint64_t offset) {
     return std::string(ByteReader(from(strings, offset)).c_string());
 }
 
-// An attribute that is a string of one of the forms of split units.
+// Reads a string attribute in one of the forms of split units.
 std::string read_string(ByteReader& in, const AttributeSpec& attribute, const SplitUnit& split) {
     const UnitFormat& format = split.unit.format;
     std::uint64_t index = 0;
@@ -48,7 +48,7 @@ std::string read_string(ByteReader& in, const AttributeSpec& attribute, const Sp
             return {};
     }
     const Bytes offsets = split.sections.string_offsets;
-    // Of DWARF 5 the table begins with a header: length, version, padding.
+    // In DWARF 5 the table starts with a header: length, version, padding.
     const std::uint64_t base = format.version < 5 ? 0 : format.offset_size == 8 ? 16 : 8;
     if (!in.ok() || index > offsets.size()) return {};
     const Bytes entry = part(offsets, base + index * format.offset_size, format.offset_size);
@@ -57,7 +57,7 @@ std::string read_string(ByteReader& in, const AttributeSpec& attribute, const Sp
                      ByteReader(entry, byte_order(format.big_endian)).number(format.offset_size));
 }
 
-// The DIE that this one is an instance of; 0: it is none.
+// The offset of the abstract origin or specification; 0 if there is none.
 std::uint64_t read_origin(ByteReader& in, const AttributeSpec& attribute, const Unit& unit) {
     switch (attribute.form) {
         case DW_FORM_ref1:
@@ -73,7 +73,7 @@ std::uint64_t read_origin(ByteReader& in, const AttributeSpec& attribute, const 
     }
 }
 
-// The id that a unit of DWARF 4 has as an attribute of its first DIE.
+// The unit id, which in DWARF 4 is an attribute of the first DIE.
 std::uint64_t id_of_first_die(const SplitUnit& split) {
     ByteReader in(split.unit.dies, byte_order(split.unit.format.big_endian));
     const Abbreviation* const abbreviation = split.abbreviations.find(in.uleb());
@@ -149,10 +149,10 @@ std::optional<SplitUnit> find_split_unit(const SplitSections& sections, std::uin
     return std::nullopt;
 }
 
-// The index: a hash table of ids, the row of each, and two tables with a column for each kind of section.
+// The index has a hash table of ids, the row of each, and two tables with a column for each kind of section.
 std::optional<SplitSections> cut_of_package(SplitSections whole, Bytes cu_index, std::uint64_t id) {
     ByteReader in(cu_index, byte_order(whole.big_endian));
-    // A half and padding in DWARF 5, a word before.
+    // DWARF 5 has a 2-byte version and padding, earlier versions have a 4-byte version.
     const std::uint64_t first = in.number(2), second = in.number(2);
     const std::uint64_t version = first != 0 ? first : second;
     const std::uint64_t columns = in.number(4), units = in.number(4), slots = in.number(4);

@@ -1,6 +1,6 @@
-// The functions of one unit as -gsplit-dwarf leaves them out of a program: in a .dwo file or in a part of a .dwp. All
-// is read from bytes; only addresses and lines stay in the program. Sources: DWARF 5, sections 7.3.2 and 7.3.5; for
-// DWARF 4 the "DebugFission" pages of GCC's wiki.
+// The functions of one unit that -gsplit-dwarf keeps out of a program: in a .dwo file, or in a part of a .dwp.
+// Everything is read from bytes; only addresses and lines stay in the program. Sources: DWARF 5, sections 7.3.2 and
+// 7.3.5; for DWARF 4 the "DebugFission" pages of GCC's wiki.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace flamewire::symbol {
 
-// Sections of a .dwo, or what a .dwp has of them for one unit.
+// Sections of a .dwo, or the parts of a .dwp's sections for one unit.
 struct SplitSections {
     Bytes info;            // .debug_info.dwo
     Bytes abbreviations;   // .debug_abbrev.dwo
@@ -28,14 +28,14 @@ struct SplitUnit {
     Unit unit;
     Abbreviations abbreviations;
 
-    // The linker's name of a DIE or of what it is an instance of, else its bare name; empty when there is none.
+    // The linkage name of a DIE or of its abstract origin, else its plain name; empty if there is none.
     [[nodiscard]] std::string name(std::uint64_t die_offset) const;
 };
 
-// The unit with that id; its ranges and address base are still to be taken from the program.
+// The unit with that id. The caller must still add the ranges and the address base from the program.
 std::optional<SplitUnit> find_split_unit(const SplitSections& sections, std::uint64_t id);
 
-// What a .dwp has of one unit, cut out of its sections. Nothing: the index is damaged, or does not know the id.
+// The parts of a .dwp's sections for one unit. Nullopt: the index is damaged, or does not contain the id.
 std::optional<SplitSections> cut_of_package(SplitSections whole, Bytes cu_index, std::uint64_t id);
 
 }  // namespace flamewire::symbol

@@ -58,7 +58,7 @@ std::vector<CodeMark> code_marks_of(Elf* elf, std::uint16_t machine) {
         if (const auto kind = kind_of(name)) marks.push_back({symbol.st_value, *kind});
     }
     if (marks.empty()) marks = std::move(functions);
-    // Of two at one address the last counts: code, where a piece of data has no bytes.
+    // If two marks have one address, the last one wins. Code comes last, because the data piece is then empty.
     std::ranges::sort(marks, {},
                       [](const CodeMark& mark) { return std::pair(mark.address, mark.kind != CodeKind::data); });
     return marks;

@@ -1,4 +1,4 @@
-// Where code and data begin in an Arm program, by its mapping symbols ($a, $t, $x, $d).
+// Where code and data begin in an Arm program, from its mapping symbols ($a, $t, $x, $d).
 #pragma once
 
 #include <libelf.h>
@@ -10,8 +10,8 @@
 
 namespace flamewire::symbol {
 
-// By ascending address. A 32-bit Arm file without mapping symbols is marked by its functions: the low bit of a Thumb
-// function's address is set.
+// By ascending address. If a 32-bit Arm file has no mapping symbols, its functions provide the marks: a Thumb
+// function's address has the low bit set.
 std::vector<CodeMark> code_marks_of(Elf* elf, std::uint16_t machine);
 
 }  // namespace flamewire::symbol

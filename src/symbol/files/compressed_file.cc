@@ -27,7 +27,7 @@ constexpr std::string_view xz_magic(
 constexpr std::string_view zstd_magic("\x28\xb5\x2f\xfd", 4);
 constexpr std::array magics = {gzip_magic, xz_magic, zstd_magic};
 
-// What each of these answers: nothing when it is damaged or has more than `limit` bytes (one step more, at most).
+// Each of these returns nullopt if the data is damaged or unpacks to more than `limit` bytes (at most one step more).
 std::optional<std::string> gunzip(std::string_view packed, std::size_t limit) {
     z_stream stream{};
     constexpr int gzip_only = 16;

@@ -23,7 +23,7 @@ namespace flamewire::symbol {
 namespace fs = std::filesystem;
 namespace {
 
-// What is used of the library.
+// The library functions in use.
 struct Library {
     decltype(&::debuginfod_begin) begin = nullptr;
     decltype(&::debuginfod_end) end = nullptr;
@@ -36,7 +36,7 @@ struct Library {
     decltype(&::debuginfod_get_url) get_url = nullptr;
 };
 Library library;
-std::string servers;  // as the settings say them, for sentences
+std::string servers;  // as in the settings, for error messages
 
 template <class Function>
 bool find_function(void* handle, const char* name, Function& function) {
@@ -45,7 +45,7 @@ bool find_function(void* handle, const char* name, Function& function) {
 }
 
 bool load_library() {
-    // Never unloaded: its threads and those of what it uses may still be there at exit.
+    // Never unloaded: its threads, and those of libraries that it uses, may still exist at exit.
     void* const handle = ::dlopen(DEBUGINFOD_SONAME, RTLD_NOW | RTLD_LOCAL);
     return handle != nullptr && find_function(handle, "debuginfod_begin", library.begin) &&
            find_function(handle, "debuginfod_end", library.end) &&
@@ -63,7 +63,7 @@ struct Asked {
     bool ended = false;  // by `progress`
 };
 
-// (a, b): bytes of all bytes while b is positive; before that a counts rounds of waiting.
+// (a, b): bytes received and total bytes, if b is positive. Before that, a counts wait rounds.
 int tell_progress(debuginfod_client* client, long a, long b) {
     Asked& asked = *static_cast<Asked*>(library.get_user_data(client));
     const bool arriving = a >= 0 && b > 0;
@@ -82,7 +82,7 @@ Result<std::string> build_id_of(const std::string& path) {
 
 std::string short_id(const std::string& build_id) { return to_hex(build_id).substr(0, 16); }
 
-// The server that was spoken to, without what stands behind its name in the request.
+// The URL of the contacted server, without the rest of the request.
 std::string server_of(debuginfod_client* client) {
     const char* const url = library.get_url(client);
     const std::string text = url == nullptr ? "" : url;
@@ -221,7 +221,7 @@ DebuginfodClient::~DebuginfodClient() {
     if (client_ != nullptr) library.end(client_);
 }
 
-// One request: `call` gives a descriptor, or what went wrong, and where the file is.
+// Makes one request. `call` returns a descriptor or a negative error code, and sets the path of the file.
 template <class Call>
 Result<std::string> DebuginfodClient::request(const Progress& progress, const char* what, const Call& call) {
     if (client_ == nullptr) return fail(ErrorCode::unsupported, "no debuginfod client could be made");
@@ -246,7 +246,8 @@ Result<std::string> DebuginfodClient::find(Kind kind, const std::string& build_i
     }));
     const auto has = build_id_of(path);
     if (has && *has == build_id) return path;
-    // A server that mixes files up must not be believed, nor asked for nothing again at once.
+    // Delete a file of another build, or later requests would return it from the cache. After this error the caller
+    // waits before it retries.
     ::unlink(path.c_str());
     return fail(ErrorCode::invalid, has ? fmt::format("build-id mismatch: the debuginfod server {} sent {} for {}",
                                                       server_of(client_), short_id(*has), short_id(build_id))
@@ -258,7 +259,7 @@ Result<std::string> DebuginfodClient::debug_info(const std::string& build_id, co
     std::string path = TRY(find(Kind::debug_info, build_id, progress));
     const auto file = ObjectFile::open(path);
     const std::string common = file ? file->alternate_build_id() : std::string();
-    // Without it names would be missing, but not all.
+    // If this fails, only some names are missing.
     if (!common.empty()) (void)find(Kind::debug_info, common, progress);
     return path;
 }

@@ -1,4 +1,4 @@
-// Where the files of modules are kept that agents sent or people gave.
+// Where module files are stored that agents sent or that people provided.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace flamewire::symbol {
 
-// The name of a module's file among those that were sent: its build-id, else a hash of path, size and time.
+// The name under which a module's file is stored: its build-id, else a hash of path, size and time.
 std::string fetched_name(const ModuleIdentity& module);
-// Where among those that agents sent: a build-id is the word of who sends the file, so the files of each pairing key are
-// for what that key's agents recorded. Empty: the owner is no key's id.
+// The path of a file that an agent sent. An agent may claim any build-id, so each pairing key has its own files, used
+// only for recordings by that key's agents. Empty: the owner is not the id of a key.
 std::string fetched_path(const std::string& folder, const ModuleIdentity& module);
 
 }  // namespace flamewire::symbol

@@ -35,7 +35,7 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(0, last == std::string_view::npos ? 0 : last + 1);
 }
 
-// ".text.unlikely.name" -> "name"; empty when the piece is not a function's own.
+// ".text.unlikely.name" -> "name"; empty if the piece does not belong to one function.
 std::string_view function_of_section(std::string_view section) {
     if (!section.starts_with(".text.")) return {};
     std::string_view name = section.substr(6);
@@ -49,7 +49,7 @@ std::string_view function_of_section(std::string_view section) {
     return name;
 }
 
-// Without folders: "/usr/lib/libc.a(printf.o)" -> "libc.a(printf.o)".
+// Without directories: "/usr/lib/libc.a(printf.o)" -> "libc.a(printf.o)".
 std::string_view base_name(std::string_view object) {
     const std::size_t member = std::min(object.find('('), object.size());
     const std::size_t slash = object.substr(0, member).rfind('/');
@@ -97,7 +97,7 @@ private:
     void take_piece(std::string_view line) {
         close_piece();
         pending_ = false;
-        if (line[0] == '*') return;  // a pattern of the script, or *fill*
+        if (line[0] == '*') return;  // a pattern of the linker script, or *fill*
         section_ = next_word(line);
         if (trimmed(line).empty())
             pending_ = true;
@@ -116,7 +116,7 @@ private:
         open_ = true;
     }
 
-    // The rest of a piece, or "0xADDRESS  symbol", or an assignment of the script.
+    // The rest of a piece, or "0xADDRESS  symbol", or an assignment of the linker script.
     void take_continuation(std::string_view line) {
         if (pending_) {
             pending_ = false;
@@ -134,7 +134,7 @@ private:
         if (map_.symbols.size() < max_symbols) map_.symbols.push_back({address, 0, std::string(name), text_});
     }
 
-    // Its sizes are known once all of its symbols are.
+    // The sizes of symbols are known when the piece is complete.
     void close_piece() {
         if (!open_) return;
         open_ = false;
@@ -156,7 +156,7 @@ private:
         std::uint64_t next = end_;
         for (auto at = map_.symbols.end(); at != from;) {
             --at;
-            // Several names of one address have the same size.
+            // Names with the same address have the same size.
             const auto after = at + 1;
             if (after != map_.symbols.end() && after->address != at->address) next = after->address;
             at->size = next - at->address;

@@ -29,7 +29,8 @@ struct DebugLink {
     std::uint32_t checksum = 0;
 };
 
-// Section .gnu_debuglink: a file name, padding to 4 bytes, the CRC-32 of the whole debug file in the file's byte order.
+// Reads section .gnu_debuglink: a file name, padding to 4 bytes, the CRC-32 of the whole debug file in the file's byte
+// order.
 std::optional<DebugLink> debug_link(const ObjectFile& file) {
     const Bytes bytes = file.section(".gnu_debuglink");
     ByteReader in(bytes);
@@ -43,7 +44,7 @@ std::optional<DebugLink> debug_link(const ObjectFile& file) {
     return link;
 }
 
-// CRC-32 of a whole file, or nothing when it cannot be read.
+// CRC-32 of a whole file; nullopt if it cannot be read.
 std::optional<std::uint32_t> checksum_of(const std::string& path) {
     const auto fd = open_read(path);
     if (!fd) return std::nullopt;
@@ -62,7 +63,7 @@ struct Candidate {
     std::uint64_t size = 0;
 };
 
-// What identifies the ELF file at `path`; nothing when there is none.
+// Identifies the ELF file at `path`; nullopt if there is none.
 std::optional<Candidate> identify(const std::string& path) {
     struct stat status{};
     if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
@@ -101,12 +102,12 @@ public:
 private:
     [[nodiscard]] bool satisfied() const { return files_.report.quality == Quality::debug_info; }
 
-    // What a person sent for this very module.
+    // The file that a person uploaded for this module.
     void try_uploaded() {
         if (config_.upload_directory.empty()) return;
         place_ = FoundBy::uploaded;
         const std::string path = config_.upload_directory + "/" + fetched_name(module_);
-        // Not noted among the places when nobody sent one.
+        // If there is no upload, do not list it among the tried places.
         if (const auto found = identify(path)) offer(path, *found, true);
     }
 
@@ -123,7 +124,7 @@ private:
         }
     }
 
-    // Configured places before the path as is: without a build-id, what a person configured is the better evidence.
+    // Configured places come before the plain path: without a build-id, what a person configured is better evidence.
     void try_paths() {
         for (const auto& [place, path] : paths()) {
             place_ = place;
@@ -139,7 +140,7 @@ private:
                 paths.emplace_back(FoundBy::path_map, std::move(mapped));
         if (!config_.sysroot.empty()) {
             paths.emplace_back(FoundBy::sysroot, config_.sysroot + path_);
-            // Merged and unmerged /usr.
+            // With merged and with unmerged /usr.
             paths.emplace_back(FoundBy::sysroot,
                                config_.sysroot + (path_.starts_with("/usr/") ? path_.substr(4) : "/usr" + path_));
             for (const char* place : {"/lib/", "/usr/lib/", "/bin/", "/usr/bin/", "/"})
@@ -149,8 +150,8 @@ private:
         return paths;
     }
 
-    // The file with the best names may be without code: debug info alone, or what an agent sent. Then the code is in
-    // the file that the target runs, stripped or not; without a build-id nothing proves that it is the same build.
+    // The file with the best names may have no code: pure debug info, or a file from an agent. The code is then in the
+    // file that the target runs, stripped or not. Without a build-id nothing proves that it is the same build.
     void find_code() {
         if (files_.main && !files_.fetched && files_.main->holds_code()) {
             files_.code_file = files_.report.file;
@@ -174,7 +175,7 @@ private:
         }
     }
 
-    // What the agent sent: only where nothing better than exported names is at hand.
+    // The file from the agent, used only if there are no names or only exported ones.
     void try_fetched() {
         if (config_.module_directory.empty() || files_.report.quality >= Quality::symbols) return;
         if (module_.kind != ModuleKind::file) return;
@@ -183,7 +184,7 @@ private:
         if (path.empty()) return;
         try_path(path);
         files_.fetched = files_.report.file == path;
-        // Used last goes last, when room is made there.
+        // Marks the file as recently used, so that it is deleted last.
         if (files_.fetched) (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
     }
 
@@ -207,7 +208,7 @@ private:
         if (const auto found = identify(file)) offer(file, *found, false);
     }
 
-    // Links inside of the sysroot mean the target's root, not this machine's.
+    // Symbolic links in the sysroot are resolved against the target's root, not this machine's.
     [[nodiscard]] std::string on_disk(const std::string& path) const {
         const std::string& root = config_.sysroot;
         if (root.empty() || !path.starts_with(root)) return path;
@@ -229,7 +230,8 @@ private:
             }
     }
 
-    // Beside the module, in .debug below it, and in the debug directories under the module's own folder, like gdb.
+    // Like gdb: beside the module, in its .debug subdirectory, and in the debug directories under the module's own
+    // directory.
     void try_debug_link() {
         if (!files_.main) return;
         const auto link = debug_link(*files_.main);
@@ -237,7 +239,7 @@ private:
         place_ = FoundBy::debug_link;
         const std::string beside = folder_of(files_.report.file);
         std::vector<std::string> places = {beside, beside + "/.debug"};
-        // Of a file of the sysroot, where it is on the target.
+        // For a file of the sysroot, use its directory on the target.
         const bool of_sysroot = !config_.sysroot.empty() && beside.starts_with(config_.sysroot);
         for (const std::string& place : debug_places()) {
             places.push_back(place + (of_sysroot ? beside.substr(config_.sysroot.size()) : beside));
@@ -256,8 +258,8 @@ private:
         }
     }
 
-    // Where SDKs keep debug files when there is no module with a link to them (a root file system that holds the debug
-    // files alone). Nothing but the build-id says that it is the right one.
+    // Where SDKs store debug files if there is no module with a link to them (a root file system with only debug
+    // files). Only the build-id shows that it is the right file.
     void try_debug_names() {
         if (module_.build_id.empty() || module_.kind != ModuleKind::file || !path_.starts_with('/')) return;
         place_ = FoundBy::debug_name;
@@ -272,12 +274,12 @@ private:
             if (!satisfied() && note(place)) offer_debug(on_disk(place), module_.build_id);
     }
 
-    // What a server sent earlier; others are asked for elsewhere, as that takes its time.
+    // A file that a server sent earlier. Requests to servers are made elsewhere, because they take time.
     void try_debuginfod() {
         const std::string& id = module_.build_id.empty() ? main_build_id_ : module_.build_id;
         if (config_.debuginfod_directory.empty() || id.empty()) return;
         place_ = FoundBy::debuginfod;
-        // Neither is noted among the places when none has come.
+        // If there are no such files, do not list them among the tried places.
         const std::string program = debuginfod_executable(config_.debuginfod_directory, id);
         if (const auto found = identify(program)) offer(program, *found, false);
         if (files_.report.file == program) files_.fetched = false;
@@ -286,13 +288,13 @@ private:
             (void)note(path);
             offer_debug(path, id);
         }
-        // Used last goes last, when room is made there.
+        // Marks the files as recently used, so that they are deleted last.
         for (const std::string& used : {program, path})
             if (files_.report.file == used || files_.report.debug_file == used)
                 (void)::utimensat(AT_FDCWD, used.c_str(), nullptr, 0);
     }
 
-    // The common debug info of several files, where it came from a server, too.
+    // The common debug info of several files, if that also came from a server.
     void add_alternate() {
         ObjectFile* const file = files_.debug ? &*files_.debug : files_.main ? &*files_.main : nullptr;
         if (config_.debuginfod_directory.empty() || file == nullptr || !satisfied()) return;
@@ -316,7 +318,7 @@ private:
         return places;
     }
 
-    // Records the place; false when it was looked at before.
+    // Records the place. Returns false if it was checked before.
     bool note(const std::string& path) {
         std::vector<std::string>& tried = files_.report.tried;
         if (std::find(tried.begin(), tried.end(), path) != tried.end()) return false;
@@ -329,7 +331,7 @@ private:
         if (!module_.build_id.empty() && found.build_id != module_.build_id)
             return refuse_build(fmt::format("build-id mismatch: {} has {}, the target runs {}", path,
                                             short_id(found.build_id), short_id(module_.build_id)));
-        // A given binary may be the unstripped, larger twin of the target's file.
+        // A given binary may be the unstripped, larger version of the target's file.
         if (module_.build_id.empty() && !given && module_.size != 0 && found.size != module_.size)
             return refuse_build(
                 fmt::format("size mismatch: {} has {} bytes, the target's file {}", path, found.size, module_.size));
@@ -401,7 +403,7 @@ private:
     std::string main_build_id_;
     std::string refused_;  // the first reason
     std::string refused_remedy_ = "give the unstripped file of the very build that runs on the target: --binary FILE";
-    FoundBy place_ = FoundBy::nothing;  // where is being looked
+    FoundBy place_ = FoundBy::nothing;  // the place being searched
     ModuleFiles files_;
 };
 

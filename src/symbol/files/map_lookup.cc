@@ -10,7 +10,7 @@ constexpr std::size_t max_map_bytes = std::size_t{256} << 20;
 
 std::string_view without_suffix(std::string_view name) { return name.substr(0, name.rfind('.')); }
 
-// app.map, app.elf.map and app.elf's app.map.
+// True for app and app.elf with app.map, and for app.elf with app.elf.map.
 bool named_as(std::string_view map_file, std::string_view module) {
     const std::string map = file_name(map_file);
     if (!map.ends_with(".map")) return false;

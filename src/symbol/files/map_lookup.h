@@ -1,4 +1,4 @@
-// Which of the given linker maps is a module's, read.
+// Finds and reads the linker map of a module.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@ struct FoundMap {
     LinkerMap map;
 };
 
-// In this order: a map given for the module by name or path, one named as the module is (app.map for app, and for
-// app.elf), one whose OUTPUT is a file of the module's name, and FILE.map beside `file`, the module's on this machine
-// (empty: it has none).
+// In this order: a map given for the module by name or path; one named like the module (app.map for app and for
+// app.elf); one whose OUTPUT is a file of the module's name; FILE.map beside `file`. `file` is the module's file on
+// this machine (empty if there is none).
 std::optional<FoundMap> map_of(const ModuleIdentity& module, const std::string& file, std::span<const MapFile> maps);
 
-// The map at `path`; too_large over 256 MiB.
+// Reads the map at `path`. too_large: over 256 MiB.
 Result<LinkerMap> read_linker_map(const std::string& path);
 
 }  // namespace flamewire::symbol

@@ -51,7 +51,7 @@ Result<bool> check_growth(int fd, Elf* elf, const elf::Header& header, const std
     return check_section_growth(elf, header, elf::source_of_fd(fd), static_cast<std::uint64_t>(status.st_size), path);
 }
 
-// What .gnu_debugaltlink says: a file name, a zero, and the build-id.
+// The contents of .gnu_debugaltlink: a file name, a zero byte, and the build-id.
 struct AlternateLink {
     std::string name, build_id;
 };
@@ -65,7 +65,7 @@ AlternateLink alternate_link(Bytes bytes) {
     return link;
 }
 
-// Where libdw looks for that file by itself, once something refers to it.
+// Where libdw searches for that file, as soon as something refers to it.
 std::vector<std::string> alternate_places(const AlternateLink& link, const std::string& path) {
     std::vector<std::string> places;
     if (link.build_id.size() > 1) {
@@ -129,7 +129,7 @@ Result<bool> ObjectFile::check_alternates(const std::string& path) const {
         other.elf_.reset(elf_begin(other.fd_.get(), ELF_C_READ, nullptr));
         if (!other.elf_ || elf_kind(other.elf_.get()) != ELF_K_ELF) continue;
         TRY(check_growth(other.fd_.get(), other.elf_.get(), other.header_, place));
-        // dwz makes no such chains, which could go on without end.
+        // dwz does not create such chains, which could be endless.
         if (!other.section(".gnu_debugaltlink").empty())
             return fail(ErrorCode::invalid,
                         fmt::format("{}, the common debug info of {}, refers to another file", place, path));
@@ -139,7 +139,7 @@ Result<bool> ObjectFile::check_alternates(const std::string& path) const {
 
 Result<bool> ObjectFile::relocate(const std::string& path) {
     static const Dwfl_Callbacks callbacks = {
-        // Nothing is looked for: this file it is.
+        // No search: the file is already known.
         .find_elf = nullptr,
         .find_debuginfo = [](Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*, GElf_Word,
                              char**) { return -1; },
@@ -150,7 +150,7 @@ Result<bool> ObjectFile::relocate(const std::string& path) {
     if (fd.get() < 0) return fail_errno("open " + path, errno);
     dwfl_report_begin(dwfl_.get());
     Dwfl_Module* const module = dwfl_report_offline(dwfl_.get(), path.c_str(), path.c_str(), fd.get());
-    if (module != nullptr) (void)fd.release();  // it is dwfl's now
+    if (module != nullptr) (void)fd.release();  // now owned by dwfl
     dwfl_report_end(dwfl_.get(), nullptr, nullptr);
     Dwarf_Addr bias = 0;
     Elf* const elf = module == nullptr ? nullptr : dwfl_module_getelf(module, &bias);
@@ -208,8 +208,8 @@ bool ObjectFile::holds_code() const {
     return code || !sections;
 }
 
-// By sections, as only they tell debug info (whose segments point nowhere) from the program; by segments where sections
-// were stripped away.
+// Uses sections, because only they distinguish debug info (whose segments point nowhere) from the program. Uses
+// segments if the sections were stripped.
 Result<std::string> ObjectFile::code(std::uint64_t vaddr, std::uint64_t size) const {
     std::uint64_t offset = 0, there = 0;
     bool sections = false;

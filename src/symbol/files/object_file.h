@@ -1,6 +1,6 @@
-// One ELF file opened for symbols: libelf and libdw handles with one owner. Bytes are read, never mapped: a file that
-// is overwritten while we look at it gives wrong names at worst, not a SIGBUS. A relocatable file (a kernel module's .ko)
-// has its sections laid out one behind the other, and debug info that is relocated so. Not thread-safe, like libdw itself.
+// One ELF file opened for symbols: libelf and libdw handles with one owner. Bytes are read, never mapped: overwriting a
+// file during a lookup gives wrong names at worst, not a SIGBUS. The sections of a relocatable file (a kernel module's
+// .ko) are laid out one after the other, and its debug info is relocated accordingly. Not thread-safe, like libdw.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -22,47 +22,48 @@ namespace flamewire::symbol {
 
 class ObjectFile {
 public:
-    // invalid: not an ELF file that libelf can read. too_large: its compressed sections, or those of the file that dwz
-    // moved debug info into, hold more than section_growth.h allows.
+    // invalid: not an ELF file that libelf can read. too_large: its compressed sections, or those of the file into
+    // which dwz moved debug info, unpack to more than section_growth.h allows.
     static Result<ObjectFile> open(const std::string& path);
     // An ELF image in memory (the vDSO); keeps the bytes.
     static Result<ObjectFile> of_image(std::string image);
 
     [[nodiscard]] Elf* elf() const { return elf_.get(); }
-    // Opened on first use; nullptr when there is no usable DWARF.
+    // Opened on first use; nullptr if there is no usable DWARF.
     [[nodiscard]] Dwarf* dwarf();
     [[nodiscard]] const elf::Header& header() const { return header_; }
-    // Its bytes; valid as long as this object.
+    // Valid as long as this object.
     [[nodiscard]] elf::ByteSource source() const;
-    // On disk, as it is there: compressed as a whole, too.
+    // Size on disk; if the whole file is compressed, its compressed size.
     [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }
-    // What .gnu_debugaltlink names: the build-id (raw bytes) of the file that dwz moved common debug info into; empty.
+    // From .gnu_debugaltlink: the build-id (raw bytes) of the file into which dwz moved common debug info; empty if
+    // none.
     [[nodiscard]] std::string alternate_build_id() const;
-    // That file, for where libdw does not find it; before dwarf() is called first.
+    // Sets that file, if libdw cannot find it. Call it before the first dwarf().
     void set_alternate(ObjectFile file) { alternate_ = std::make_unique<ObjectFile>(std::move(file)); }
-    // What .gnu_debugdata holds (MiniDebugInfo: a small ELF file of the symbols that are not exported); nullptr if it is
-    // absent, damaged or larger than max_mini_bytes unpacked.
-    // The largest libraries have a tenth of that.
+    // The contents of .gnu_debugdata (MiniDebugInfo: a small ELF file with the symbols that are not exported). nullptr
+    // if it is absent, damaged or larger than max_mini_bytes unpacked. The largest libraries have a tenth of that.
     static constexpr std::size_t max_mini_bytes = std::size_t{64} << 20;
     [[nodiscard]] const ObjectFile* mini() const { return mini_.get(); }
-    // Contents of a section, decompressed if need be; empty when absent. Valid as long as this object.
+    // Contents of a section, decompressed if necessary; empty if absent. Valid as long as this object.
     [[nodiscard]] Bytes section(std::string_view name) const;
-    // Whether its code is in it: not so of separate debug info.
+    // Whether it contains its code. Separate debug info does not.
     [[nodiscard]] bool holds_code() const;
-    // Up to `size` bytes at `vaddr`, fewer at the end of the section. not_found: none are at that address.
+    // Up to `size` bytes at `vaddr`, fewer at the end of the section. not_found: there are none at that address.
     [[nodiscard]] Result<std::string> code(std::uint64_t vaddr, std::uint64_t size) const;
-    // Empty when there is none.
+    // Empty if there is none.
     [[nodiscard]] Result<std::string> build_id() const;
-    // By the sections that are there.
+    // Depends on which sections exist.
     [[nodiscard]] Quality quality() const;
-    // Whether code can stand at `vaddr`. Functions that the linker dropped keep DWARF with addresses where none can be.
+    // Whether `vaddr` can be code. The linker drops functions but keeps their DWARF, with addresses that cannot be
+    // code.
     [[nodiscard]] bool is_code(std::uint64_t vaddr) const;
 
 private:
     struct Closer {
         Closer() : borrowed(false) {}  // NOLINT(modernize-use-default-member-init): g++ 12 has it too late
         explicit Closer(bool of_dwfl) : borrowed(of_dwfl) {}
-        bool borrowed;  // it is of dwfl_
+        bool borrowed;  // it belongs to dwfl_
         void operator()(Elf* elf) const {
             if (!borrowed) elf_end(elf);
         }
@@ -76,15 +77,15 @@ private:
 
     ObjectFile() = default;
     void open_mini();
-    // libdw opens the common file of dwz by itself, so that one is checked before.
+    // libdw opens dwz's common file itself, so that file must be checked first.
     [[nodiscard]] Result<bool> check_alternates(const std::string& path) const;
     Result<bool> relocate(const std::string& path);
 
-    // Order matters: libdw's handle goes first, then libelf's, then what they read from.
+    // The order matters: libdw's handle is destroyed first, then libelf's, then what they read from.
     UniqueFd fd_;
     std::unique_ptr<std::string> image_;
     std::unique_ptr<ObjectFile> alternate_, mini_;
-    std::unique_ptr<Dwfl, DwflCloser> dwfl_;  // of a relocatable file: owns the two that follow
+    std::unique_ptr<Dwfl, DwflCloser> dwfl_;  // of a relocatable file: owns the next two
     std::unique_ptr<Elf, Closer> elf_;
     std::unique_ptr<Dwarf, Closer> dwarf_;
     bool dwarf_tried_ = false;

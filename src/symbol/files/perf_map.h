@@ -1,6 +1,6 @@
-// /tmp/perf-PID.map: what a process writes of the code that it makes while it runs, a line "START SIZE NAME" each, numbers
-// hexadecimal (linux, tools/perf/Documentation/jit-interface.txt). Where several lines cover an address the last one holds:
-// code is written over old code.
+// /tmp/perf-PID.map, which a process writes for its JIT code: one line "START SIZE NAME" each, with hexadecimal numbers
+// (linux, tools/perf/Documentation/jit-interface.txt). If several lines cover an address, the last one wins, because
+// new code overwrites old code.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace flamewire::symbol {
 
 class PerfMap {
 public:
-    // Bounds memory: at most 64 bytes a line are needed beside the text. What stands behind is left out.
+    // Bounds memory: a line needs at most 64 bytes in addition to the text. Later lines are ignored.
     static constexpr std::size_t max_lines = std::size_t{1} << 20;
 
     PerfMap() = default;
-    // Lines that are none are passed over.
+    // Skips malformed lines.
     explicit PerfMap(std::string text);
 
-    // The name of what covers the address; empty: nothing does. It lives as long as the map.
+    // The name that covers the address; empty if there is none. Valid as long as the map.
     [[nodiscard]] std::string_view find(std::uint64_t address) const;
     [[nodiscard]] std::size_t lines() const { return names_.size(); }
     [[nodiscard]] bool cut() const { return cut_; }

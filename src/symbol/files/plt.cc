@@ -10,7 +10,7 @@
 namespace flamewire::symbol {
 namespace {
 
-// GOT slot -> name of the function that the loader puts there.
+// GOT slot -> name of the function that the loader stores there.
 using Slots = std::unordered_map<std::uint64_t, std::string>;
 
 void read_slots(Elf* elf, Elf_Scn* section, const GElf_Shdr& header, Slots& slots) {
@@ -48,7 +48,7 @@ struct Stub {
     std::size_t size = 0;    // bytes from its start
 };
 
-// `jmp *disp32(%rip)`, anywhere in a stub of `size` bytes: endbr64 and bnd may stand before it.
+// `jmp *disp32(%rip)`, anywhere in a stub of `size` bytes: endbr64 and bnd may come before it.
 std::optional<Stub> x86_stub(Bytes code, std::uint64_t address, std::size_t size) {
     for (std::size_t i = 0; i + 6 <= std::min(size, code.size()); ++i) {
         if (code[i] != std::byte{0xff} || code[i + 1] != std::byte{0x25}) continue;

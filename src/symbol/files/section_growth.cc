@@ -20,11 +20,11 @@ std::uint64_t number(std::string_view bytes, bool big_endian) {
     return value;
 }
 
-// What a section says that it holds; 0: it is not compressed, or nobody can read it.
+// The unpacked size that a section states; 0 if it is not compressed, or cannot be decompressed.
 Result<std::uint64_t> unpacked_bytes(const GElf_Shdr& section, const elf::Header& header,
                                      const elf::ByteSource& source) {
     const bool flagged = (section.sh_flags & SHF_COMPRESSED) != 0;
-    // Elf64_Chdr: type, reserved, size, alignment. Elf32_Chdr: type, size, alignment. Of .zdebug: "ZLIB", size.
+    // Elf64_Chdr: type, reserved, size, alignment. Elf32_Chdr: type, size, alignment. .zdebug: "ZLIB", size.
     const std::size_t size_at = !flagged || !header.is_64 ? 4 : 8, size_bytes = flagged && !header.is_64 ? 4 : 8;
     const std::string head = TRY(source(section.sh_offset, size_at + size_bytes));
     if (head.size() < size_at + size_bytes) return 0;
@@ -57,7 +57,7 @@ Result<bool> check_section_growth(Elf* elf, const elf::Header& header, const elf
         const std::uint64_t bytes = TRY(unpacked_bytes(found, header, source));
         if (bytes == 0) continue;
         unpacked = add_up(unpacked, bytes);
-        // Sections may share bytes of the file: all of them together are no more than it has.
+        // Sections may share bytes of the file, so all of them together have at most the file's size.
         packed = std::min(add_up(packed, found.sh_size), file_bytes);
     }
     const std::uint64_t limit = growth_limit(packed, max_unpacked_section_bytes);

@@ -15,7 +15,7 @@ struct SectionEnd {
     bool code = false;
 };
 
-// By section index: where it ends, and whether it holds code.
+// By section index: its end, and whether it holds code.
 std::vector<SectionEnd> section_ends(Elf* elf) {
     std::vector<SectionEnd> ends(1);
     Elf_Scn* section = nullptr;
@@ -44,7 +44,7 @@ bool may_name_code(unsigned char info) {
     return type == STT_FUNC || type == STT_NOTYPE || type == STT_OBJECT || type == STT_GNU_IFUNC;
 }
 
-// $a $t $d $x, alone or followed by a dot or (RISC-V) an ISA string: marks of code and data, not functions.
+// $a $t $d $x, alone or followed by a dot or (RISC-V) an ISA string. They mark code and data, and are not functions.
 bool is_mapping_symbol(std::string_view name, std::uint16_t machine) {
     if (machine != EM_ARM && machine != EM_AARCH64 && machine != EM_RISCV) return false;
     if (name.size() < 2 || name[0] != '$' || std::strchr("atdx", name[1]) == nullptr) return false;
@@ -83,12 +83,12 @@ void SymbolTable::add_elf(Elf* elf, std::uint16_t machine) {
         if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
         if (GELF_ST_TYPE(symbol.st_info) == STT_FILE)
             if (const char* file = elf_strptr(elf, header.sh_link, symbol.st_name); file != nullptr) begin_file(file);
-        // An index beyond 0xff00 stands in another table; files with so many sections are not linked programs.
+        // An index of 0xff00 or more is in another table. Files with so many sections are not linked programs.
         if (!may_name_code(symbol.st_info) || symbol.st_shndx >= ends.size() || !ends[symbol.st_shndx].code) continue;
         const char* name = elf_strptr(elf, header.sh_link, symbol.st_name);
         if (name == nullptr || *name == '\0' || is_mapping_symbol(name, machine)) continue;
         const bool thumb = machine == EM_ARM && GELF_ST_TYPE(symbol.st_info) == STT_FUNC;
-        // In a relocatable file a value counts from its section.
+        // In a relocatable file, values are relative to their sections.
         if (relocatable) symbol.st_value += ends[symbol.st_shndx].begin;
         add(symbol.st_value & ~std::uint64_t{thumb ? 1u : 0u}, symbol.st_size, ends[symbol.st_shndx].end, name,
             GELF_ST_BIND(symbol.st_info) == STB_LOCAL);
@@ -108,7 +108,7 @@ void SymbolTable::add(std::uint64_t address, std::uint64_t size, std::uint64_t l
 
 void SymbolTable::sort() {
     std::sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) {
-        // Names are stored in the order of add(), so the last key keeps that order.
+        // Names are stored in the order of add(), so the last key preserves that order.
         return std::tie(a.address, a.size, a.name_offset) < std::tie(b.address, b.size, b.name_offset);
     });
     std::size_t kept = 0;

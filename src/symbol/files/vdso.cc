@@ -10,8 +10,8 @@ Result<ObjectFile> own_vdso(const std::string& build_id) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): the auxiliary vector has the address as a number.
     const auto* const start = reinterpret_cast<const std::byte*>(getauxval(AT_SYSINFO_EHDR));
     if (start == nullptr) return fail(ErrorCode::not_found, "this process has no vDSO");
-    // The kernel's own image, so its headers are trusted for its size: it ends where its sections or its segment end.
-    // One page holds all headers; the section headers stand at the very end.
+    // The headers come from the running kernel, so their sizes are trusted: the image ends at the end of its sections
+    // or segment. One page holds all headers except the section headers, which are at the very end.
     const Bytes first_page(start, 4096);
     const elf::Header header = TRY(elf::read_header(elf::source_of_bytes(first_page)));
     std::uint64_t size = header.section_offset + std::uint64_t{header.section_entry_size} * header.section_count;

@@ -1,4 +1,5 @@
-// The vDSO, the kernel's own shared object in each process. It is in no file, but ours is often the target's.
+// The vDSO, the kernel's shared object in each process. It is not in any file, but this process often has the same one
+// as the target.
 #pragma once
 
 #include "base/result.h"
@@ -6,7 +7,7 @@
 
 namespace flamewire::symbol {
 
-// This process's vDSO when its build-id is `build_id`. not_found: another kernel's, or there is none here.
+// This process's vDSO, if its build-id is `build_id`. not_found: it is another kernel's, or this process has none.
 Result<ObjectFile> own_vdso(const std::string& build_id);
 
 }  // namespace flamewire::symbol

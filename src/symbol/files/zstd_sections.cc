@@ -50,7 +50,7 @@ Result<Elf*> open_decompressed(std::string& image) {
         header_size = gelf_getclass(packed.get()) == ELFCLASS64 ? sizeof(Elf64_Chdr) : sizeof(Elf32_Chdr);
     }
     const std::size_t file_size = image.size();
-    // The file may be another one than check_section_growth() was given: somebody may write to it.
+    // The file may have changed since check_section_growth(), because others may write to it.
     const std::uint64_t limit = file_size + growth_limit(file_size, max_unpacked_section_bytes);
     std::uint64_t total = file_size;
     for (const Packed& packed : sections) {

@@ -10,12 +10,12 @@
 
 namespace flamewire::symbol {
 
-// Whether any section of `elf` is compressed so.
+// Whether any section of `elf` is compressed with zstd.
 bool has_zstd_sections(Elf* elf);
 
-// Decompresses those sections behind the end of `image`, the bytes of an ELF file, and returns a handle on it in which
-// they are plain. The handle refers to `image`, which must stay as it is. Call check_section_growth() first. invalid: a
-// section that lies about its size.
+// Decompresses those sections to the end of `image`, the bytes of an ELF file, and returns a handle in which they are
+// uncompressed. The handle refers to `image`, which must not change. Call check_section_growth() first. invalid: a
+// section states a wrong size.
 Result<Elf*> open_decompressed(std::string& image);
 
 }  // namespace flamewire::symbol

@@ -9,18 +9,18 @@
 namespace flamewire::symbol {
 namespace {
 
-// No function is as large: what is farther behind the last one is code that the table does not name (a module's, a
-// program's that was loaded later), not that function.
+// No function is this large. An address farther after the last function belongs to code that the table does not name
+// (of a module or program that was loaded later).
 constexpr std::uint64_t max_function_bytes = 1u << 20;
 
 struct KernelSymbol {
     std::uint64_t address = 0;
     char type = 0;
     std::string_view name;
-    std::string_view module;  // "ext4", of BPF programs "bpf"; empty: the image itself
+    std::string_view module;  // for example "ext4"; "bpf" for BPF programs; empty: the kernel image itself
 };
 
-// "ffffffff81000000 T _text" or, of a module, "ffffffffc0001000 t ext4_find\t[ext4]".
+// "ffffffff81000000 T _text", or for a module "ffffffffc0001000 t ext4_find\t[ext4]".
 bool parse_line(std::string_view line, KernelSymbol& symbol) {
     const char* const end = line.data() + line.size();
     // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): from_chars stops at `end`, which the check does not see.
@@ -62,8 +62,8 @@ Result<SymbolTable> parse_kallsyms(std::string_view text) {
     SymbolTable table;
     std::string name;
     each_symbol(text, [&](const KernelSymbol& symbol) {
-        // Below _text are per-CPU offsets and, on arm64 and x86, what is mapped elsewhere: differences wrap, as the
-        // agent's do.
+        // Per-CPU offsets and, on arm64 and x86, code that is mapped elsewhere are below _text. Differences wrap, as in
+        // the agent.
         if (!is_text(symbol.type)) return;
         name = symbol.name;
         if (!symbol.module.empty()) name.append(" [").append(symbol.module).append("]");

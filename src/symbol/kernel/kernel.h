@@ -1,4 +1,4 @@
-// Names of the running kernel, for recordings of this machine and this boot.
+// Names of the running kernel, for recordings from this machine and this boot.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace flamewire::symbol {
 
-// The functions in the text of /proc/kallsyms, at addresses relative to _text; those of kernel modules and BPF programs
-// are "name [module]". More than 1 MiB behind the last of them nothing is named. permission: the kernel shows zeros to
-// us.
+// The functions in the text of /proc/kallsyms, at addresses relative to _text. Functions of kernel modules and BPF
+// programs are "name [module]". Addresses more than 1 MiB after the last function get no name. permission: the kernel
+// shows only zeros.
 Result<SymbolTable> parse_kallsyms(std::string_view text);
 
-// /proc/kallsyms, when `boot_id` is this boot's. not_found: it is another machine or boot.
+// /proc/kallsyms, if `boot_id` is the current boot's. not_found: it is another machine or boot.
 Result<SymbolTable> running_kernel_symbols(const std::string& boot_id);
 
 }  // namespace flamewire::symbol

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t max_notes_bytes = 1u << 16;
 
-// "/lib/modules/6.1.0/kernel/net/snd-pcm.ko.debug" or "….ko.xz" is of the module snd_pcm, as the kernel calls it. Empty:
-// of none.
+// "/lib/modules/6.1.0/kernel/net/snd-pcm.ko.debug" or "….ko.xz" belongs to the module snd_pcm (the kernel's spelling).
+// Empty if the file is not a module.
 std::string module_of(const std::string& path) {
     std::string name(without_compression_suffix(path));
     name.erase(0, name.rfind('/') + 1);
@@ -45,7 +45,7 @@ struct KernelModules::File {
     ObjectFile object;
     SplitDwarf split;
     DwarfIndex dwarf;
-    std::unordered_map<std::string, std::optional<std::uint64_t>> functions;  // nothing: several have that name
+    std::unordered_map<std::string, std::optional<std::uint64_t>> functions;  // nullopt: several have that name
     std::unordered_map<std::uint32_t, std::uint32_t> shown;                   // name -> "name [module]"
 };
 
@@ -53,7 +53,7 @@ KernelModules::KernelModules(const Config& config, std::string release, std::str
     : config_(config), release_(std::move(release)), sys_modules_(std::move(sys_modules)), strings_(strings) {}
 KernelModules::~KernelModules() = default;
 
-// What a person gave, then debug info, then what the kernel itself loads.
+// Files that a person gave, then debug info, then the files that the kernel loads.
 void KernelModules::list_files() {
     listed_ = true;
     const auto note = [&](const std::string& path) {
@@ -80,7 +80,7 @@ std::unique_ptr<KernelModules::File> KernelModules::open(const std::string& modu
     if (!listed_) list_files();
     const auto places = places_.find(module);
     if (places == places_.end()) return nullptr;
-    // Nothing is there for modules without one: then the name has to do.
+    // Modules without a build-id have no such file. They are matched by name alone.
     std::string loaded;
     if (const auto notes = read_file(sys_modules_ + "/" + module + "/notes/.note.gnu.build-id", max_notes_bytes))
         loaded = elf::build_id_of_notes(as_bytes_view(*notes), std::endian::native == std::endian::big);

@@ -1,5 +1,5 @@
-// Lines and inlined functions of kernel modules: kallsyms says in which function of which module an address is, and the
-// module's .ko, where that function is in it. So it needs no addresses of sections, which only root may read.
+// Lines and inlined functions of kernel modules. kallsyms names the module and the function of an address, and the
+// module's .ko contains that function. This needs no section addresses, which only root may read.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ namespace flamewire::symbol {
 
 class KernelModules {
 public:
-    // `strings` must outlive it. Files are looked for when one is first asked for. `sys_modules`: where the build-ids of
-    // modules that are loaded now are, "/sys/module".
+    // `strings` must outlive the object. Files are searched on the first lookup. `sys_modules` is the directory with
+    // the build-ids of the loaded modules, "/sys/module".
     KernelModules(const Config& config, std::string release, std::string sys_modules, StringPool& strings);
     ~KernelModules();
 
-    // Appends the frames at `offset` behind the beginning of a module's function (as kallsyms names the two), innermost
-    // first, each function followed by " [module]". False: there is no such file with debug info, or it has several
-    // functions of that name.
+    // Appends the frames at `offset` from the beginning of a module's function (module and function named as in
+    // kallsyms), innermost first, each function followed by " [module]". False: there is no such file with debug info,
+    // or it has several functions of that name.
     bool find(const std::string& module, std::string_view function, std::uint64_t offset,
               std::vector<IndexedFrame>& frames);
 
@@ -40,7 +40,7 @@ private:
     StringPool& strings_;
     bool listed_ = false;
     std::map<std::string, std::vector<std::string>> places_;  // by module
-    std::map<std::string, std::unique_ptr<File>> files_;      // by module; empty: none that serves
+    std::map<std::string, std::unique_ptr<File>> files_;      // by module; empty: no usable file
 };
 
 }  // namespace flamewire::symbol

@@ -1,4 +1,4 @@
-// Where a Symbolizer looks for files, and what it makes of their names.
+// Where a Symbolizer searches for files, and how it converts names.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ struct PathMap {
     std::string from, to;
 };
 
-// A linker map for the module of that name or path; without one for the module that the map's own name or its OUTPUT
-// says.
+// A linker map for the module of that name or path. If `module` is empty, for the module that the map's own file name
+// or its OUTPUT names.
 struct MapFile {
     std::string module, file;
 };
@@ -21,13 +21,12 @@ struct Config {
     std::string sysroot;
     std::vector<PathMap> path_maps;
     std::vector<MapFile> maps;         // --map: for modules that have no symbol table
-    std::string module_directory;      // files that agents sent, by fetched_path(); empty: none
-    std::string upload_directory;      // files that people sent, named in the same way; empty: none
-    std::string debuginfod_directory;  // what debuginfod servers sent (debuginfod.h); empty: none
+    std::string module_directory;      // files from agents, by fetched_path(); empty: none
+    std::string upload_directory;      // files from people, named in the same way; empty: none
+    std::string debuginfod_directory;  // files from debuginfod servers (debuginfod.h); empty: none
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};
-    bool inlines =
-        true;  // else one frame an address: the function that the linker knows, at the line of its outermost call
-    bool demangle = true;  // else names as the linker has them, for comparing with other tools
+    bool inlines = true;   // else one frame per address: the linker's function, at the line of its outermost call
+    bool demangle = true;  // else linker names, for comparison with other tools
 };
 
 }  // namespace flamewire::symbol

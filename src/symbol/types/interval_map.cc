@@ -5,7 +5,7 @@
 
 namespace flamewire::symbol {
 
-// One sweep over the starts. `active` holds the intervals that began at or before `position`; those that ended
+// One sweep over the starts. `active` holds the intervals that began at or before `position`. Intervals that have ended
 // are dropped when they reach the top, so each interval is pushed and popped once.
 IntervalMap::IntervalMap(std::vector<Interval> intervals) {
     std::erase_if(intervals, [](const Interval& i) { return i.start >= i.end; });

@@ -1,4 +1,4 @@
-// The ELF file that a module is, as the target names it.
+// Identifies the ELF file of a module, as the target names it.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@ namespace flamewire::symbol {
 
 enum class ModuleKind : std::uint8_t { file, kernel, vdso, jit };
 
-// Which ELF file is meant. Equal build-ids are the same module whatever the path.
+// Equal build-ids mean the same module, whatever the path.
 struct ModuleIdentity {
     ModuleKind kind = ModuleKind::file;
     std::string path;           // as the target sees it
     std::string build_id;       // raw bytes; empty when unknown
-    std::string boot_id;        // of the target, for the kernel: the live /proc/kallsyms serves only the same boot
-    std::uint64_t size = 0;     // of the file on the target; 0 when unknown (the only check without a build-id)
+    std::string boot_id;        // of the target, for the kernel: the live /proc/kallsyms is valid for one boot
+    std::uint64_t size = 0;     // of the file on the target; 0: unknown (the only check without a build-id)
     std::int64_t mtime_ns = 0;  // of that file
-    std::string owner{};        // id of the pairing key of the agent that names it; empty: it has none
+    std::string owner{};        // id of the pairing key of the agent that reported it; empty: none
 };
 
 }  // namespace flamewire::symbol

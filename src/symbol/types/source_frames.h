@@ -1,4 +1,4 @@
-// Addresses of a module, and the source-level frames that symbolization makes of them.
+// Addresses of a module, and the source-level frames that symbolization finds for them.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 namespace flamewire::symbol {
 
 struct Address {
-    std::uint64_t vaddr = 0;      // ELF virtual address; of the kernel relative to _text
-    bool return_address = false;  // then vaddr - 1 is looked up
+    std::uint64_t vaddr = 0;      // ELF virtual address; for the kernel relative to _text
+    bool return_address = false;  // if set, vaddr - 1 is looked up
 };
 
-// One source-level frame. `function` is demangled. line 0 and file empty: not known.
+// One source-level frame. `function` is demangled. line 0 and an empty file mean unknown.
 struct SourceFrame {
     std::uint32_t function = 0;  // index into Resolved::strings; 0 is the empty string
     std::uint32_t file = 0;      // index into Resolved::strings
@@ -20,8 +20,8 @@ struct SourceFrame {
     bool inlined = false;  // this frame was inlined into the next one
 };
 
-// Frames of address i are frames[first[i]] … frames[first[i + 1] - 1], innermost first. No frames: nothing is known of
-// the address.
+// Frames of address i are frames[first[i]] … frames[first[i + 1] - 1], innermost first. No frames: the address is
+// unknown.
 struct Resolved {
     std::vector<std::uint32_t> first;  // size: addresses + 1
     std::vector<SourceFrame> frames;

@@ -1,4 +1,4 @@
-// Strings stored once, named by a small number. 0 is the empty string. Numbers and texts stay valid as long as the
+// Interned strings, identified by small numbers. 0 is the empty string. Numbers and texts stay valid as long as the
 // pool.
 #pragma once
 
