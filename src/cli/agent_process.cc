@@ -23,7 +23,7 @@ constexpr std::array ending_signals{SIGINT, SIGTERM, SIGHUP};
 
 volatile std::sig_atomic_t agent_pid = 0;
 
-// From the terminal the agent has the signal already.
+// The agent already has signals that come from the terminal.
 void pass_on(int signal, siginfo_t* info, void*) {
     const bool by_terminal = info != nullptr && info->si_code == SI_KERNEL;
     if (agent_pid > 0 && !by_terminal) (void)::kill(agent_pid, signal);

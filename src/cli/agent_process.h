@@ -1,4 +1,4 @@
-// flamewire-agent, started by us to record on this machine.
+// Runs flamewire-agent to record on this machine.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -16,29 +16,29 @@
 
 namespace flamewire::cli {
 
-// FLAMEWIRE_AGENT, else the one beside this program, else the one in PATH.
+// Path of the agent: FLAMEWIRE_AGENT, else the agent beside this program, else the agent in PATH.
 Result<std::string> find_agent();
 
 class AgentProcess {
 public:
     enum class Output {
-        ours,       // it prints where we do
-        to_errors,  // its standard output, and that of the command, is our standard error
-        quiet,      // what it says is kept: words()
+        ours,       // it shares our standard output and error
+        to_errors,  // the standard output of the agent and of the command goes to our standard error
+        quiet,      // its standard error is captured: words()
     };
-    // It ends when we do, however that is.
+    // The agent exits when this process ends for any reason.
     static Result<AgentProcess> start(const std::vector<std::string>& arguments, Output output = Output::ours);
     AgentProcess(AgentProcess&& other) noexcept
         : pid_(std::exchange(other.pid_, -1)), words_(std::move(other.words_)) {}
     AgentProcess& operator=(AgentProcess&&) = delete;
     ~AgentProcess();
 
-    // Its exit code (128 + signal), once it has ended.
+    // The agent's exit code (128 + signal) once it has exited.
     [[nodiscard]] std::optional<int> ended();
-    // Until it ends. A SIGTERM, SIGHUP or SIGINT to this program is one for the agent meanwhile; Ctrl-C in a terminal
-    // reaches it anyway.
+    // Waits until the agent exits. Meanwhile, SIGTERM, SIGHUP and SIGINT to this program are forwarded to the agent.
+    // Ctrl-C in a terminal reaches the agent directly.
     int wait();
-    // Asks it to end the recording.
+    // Asks the agent to end the recording (SIGTERM).
     void stop() const;
     [[nodiscard]] std::string words() const;
 
@@ -48,19 +48,19 @@ private:
     UniqueFd words_;
 };
 
-// What record, stat and top pass on to the agent; it checks them.
+// Options that record, stat and top pass on to the agent, which validates them.
 class AgentOptions {
 public:
-    // `sampling`: also how to sample.
+    // `sampling`: also adds the options for sampling.
     void add(CLI::App& command, bool sampling);
-    // The options as they were given. invalid: no target, or several.
+    // The options as given. invalid: no target, or several.
     [[nodiscard]] Result<std::vector<std::string>> arguments() const;
     // -- CMD ARGS…; empty: none.
     [[nodiscard]] const std::vector<std::string>& command() const { return command_; }
-    // What is profiled, in a word: for the name of a session.
+    // The target in one word, for the name of a session.
     [[nodiscard]] std::string target() const;
     [[nodiscard]] bool gave(std::string_view option) const { return !value(option).empty(); }
-    // --stat sched: a table of its own, which only `stat` prints.
+    // --stat sched prints a separate table, which only `stat` supports.
     [[nodiscard]] bool sched() const { return value("--stat") == "sched"; }
 
 private:

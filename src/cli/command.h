@@ -1,5 +1,4 @@
-// The subcommands of `flamewire`. Each adds its options to its place on the command line and says what it does when it is
-// chosen.
+// The subcommands of `flamewire`. Each adds its options to the command line and returns its action.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -11,7 +10,7 @@
 
 namespace flamewire::cli {
 
-// The exit code, or what went wrong: one sentence, printed by whoever called.
+// Returns the exit code, or an error of one sentence, which the caller prints.
 using Action = std::function<Result<int>()>;
 
 struct Command {

@@ -54,7 +54,7 @@ std::string bash(const std::vector<DescribedCommand>& commands) {
     return out;
 }
 
-// Within single quotes, and for zsh's specifications also without what ends their parts.
+// Escapes text for single quotes, and escapes the characters that separate parts of zsh's specifications.
 std::string zsh_quoted(std::string_view text) {
     std::string out;
     for (const char c : text) {

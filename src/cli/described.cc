@@ -3,7 +3,7 @@
 namespace flamewire::cli {
 namespace {
 
-// CLI11 writes checks behind the type: "TEXT:{a,b}", "UINT:INT in [0 - 3]".
+// CLI11 appends checks to the type: "TEXT:{a,b}", "UINT:INT in [0 - 3]".
 std::vector<std::string> choices_of(const std::string& type) {
     std::vector<std::string> choices;
     const std::size_t open = type.find('{'), close = type.find('}');

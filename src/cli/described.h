@@ -1,4 +1,4 @@
-// The command line as data, for what is made of it: shell completions and the manual page.
+// The command line as data, for shell completions and the manual page.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -9,10 +9,10 @@
 namespace flamewire::cli {
 
 struct DescribedOption {
-    std::vector<std::string> names;  // with their dashes; empty: a positional
-    std::string value;               // what it takes: "FILE"; empty: nothing
-    std::string text;                // what it does
-    std::string standard;            // its value when it is not given; empty: none
+    std::vector<std::string> names;  // with dashes; empty: a positional
+    std::string value;               // name of its value: "FILE"; empty: takes no value
+    std::string text;                // description
+    std::string standard;            // default value; empty: none
     std::vector<std::string> choices;
 };
 struct DescribedCommand {
@@ -21,7 +21,7 @@ struct DescribedCommand {
     std::vector<DescribedOption> options;
 };
 
-// The program's commands in their order.
+// The program's commands, in order.
 std::vector<DescribedCommand> describe(const CLI::App& program);
 
 }  // namespace flamewire::cli

@@ -32,7 +32,7 @@ struct Options {
     std::string by = "total", sort = "self";
 };
 
-// Shares in percent of what the side before (by time) or each side (by total) is in all.
+// Shares in percent: of the total before, scaled to the duration (by time), or of each side's own total (by total).
 struct Row {
     const profile::FunctionDiff* diff;
     double self_before, self_after, total_before, total_after;
@@ -73,7 +73,7 @@ Result<Comparison> compare(const profile::Store& before, const profile::Store& a
         static_cast<double>(profile::covered_ns(before, left.filter, sides.before.start_ns())) / 1e9;
     result.seconds_after = static_cast<double>(profile::covered_ns(after, right.filter, sides.after.start_ns())) / 1e9;
     result.functions = profile::diff_functions({before, left.filter}, {after, right.filter});
-    // Weights only where both have them, in one unit.
+    // Compare weights only if both sides have them in the same unit, else samples.
     const bool samples = result.before.weight == 0 || result.after.weight == 0 || left.unit != right.unit;
     const auto measure = [&](const profile::Weight& weight) {
         return static_cast<double>(samples ? weight.samples : weight.weight);
@@ -175,7 +175,7 @@ Result<std::string> compared(const profile::Store& first, const profile::Store& 
            text_of(comparison, options, look_of_output(options.output));
 }
 
-// A file of difffolded.pl is both sides.
+// A difffolded.pl file has both sides.
 Result<int> diff_of_one(const Options& options) {
     const OpenProfile both = TRY(open_profile(options.before, options.open));
     const std::vector<wire::Notice> notices = both.session->info().notices;

@@ -31,7 +31,7 @@ struct Options {
 
 constexpr std::string_view html = "html", archive = "flamewire";
 
-// What the page would be told by a server.
+// Builds the page with the answers that a server would give it.
 Result<std::string> html_of(const server::Session& session, const server::ViewParameters& view) {
     server::Request request;
     request.method = "GET";
@@ -66,14 +66,14 @@ Result<std::string> exported(const server::Session& session, const Options& opti
     return session.read([&](const profile::Store& store) -> Result<std::string> {
         server::View view = TRY(resolve_view(options.view, store, start_ns));
         TRY(check_places(options.view, store));
-        // All events, as far as the format has a place for them; folded stacks name each line's.
+        // Write all events if the format supports several. Folded stacks name the event in each line.
         const bool first_only = format.one_event && format.name != "collapsed";
         if (options.view.event.empty() && !first_only) view.filter.event.reset();
         return format.write(store, view.filter, about);
     });
 }
 
-// `write(fd)` into the file, which goes again when it cannot be whole, or to standard output.
+// Calls `write(fd)` for the file, or for standard output. Removes the file if writing fails.
 template <class Write>
 Result<int> into_output(const std::string& path, Write write) {
     if (path.empty() || path == "-") {
@@ -110,7 +110,7 @@ Result<int> write_output(int from, std::uint64_t size, const std::string& path) 
     });
 }
 
-// With its names, and the sources when they are asked for, whatever of them is here.
+// Writes an archive with the session's names, and with its sources on request, as far as they are on this machine.
 Result<int> write_archive(const Options& options) {
     const OpenProfile open = TRY(open_profile(options.file, options.open, OpenWhere::in_scratch));
     server::Session& session = *open.session;

@@ -71,7 +71,7 @@ Result<int> import_all(const Options& options) {
         return std::unexpected(std::move(made).error());
     }
     symbol::Symbolizer symbolizer(symbol_config(open.symbols));
-    // A server may have the folder at the same time: it finds new sessions there.
+    // A server can use the folder at the same time: it detects new sessions there.
     const auto catalog = server::Catalog::look_at(data_dir, {});
     server::JsonWriter json;
     json.array();
@@ -80,7 +80,7 @@ Result<int> import_all(const Options& options) {
         const auto done = import_one(file, *catalog, symbolizer, open.symbols, memory_bytes);
         if (!done) {
             const std::string& why = done.error().message;
-            // Some messages begin with the name of the file.
+            // Some messages already begin with the file's name.
             const std::string name = fs::path(file).filename().string();
             const bool is_named = why.starts_with(file) || why.starts_with(name + " ") || why.starts_with(name + ":") ||
                                   why.starts_with("cannot open " + file);

@@ -1,4 +1,4 @@
-// A session file that an agent is writing, read as it grows into a store of its own.
+// Reads a session file into a store while an agent writes it.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class LiveProfile {
 public:
     LiveProfile(std::string path, symbol::Symbolizer& symbolizer) : path_(std::move(path)), symbolizer_(symbolizer) {}
 
-    // Takes what was written since the last call, and names it; true when there was something. The file need not exist
-    // yet.
+    // Reads what was written since the last call and symbolizes it. Returns true if there was anything. The file need
+    // not exist yet.
     Result<bool> take();
     [[nodiscard]] const profile::Store& store() const { return store_; }
 

@@ -29,7 +29,7 @@ int run(int argc, char** argv) {
     }
     try {
         app.parse(argc, argv);
-    } catch (const CLI::Success& wanted) {  // help, version
+    } catch (const CLI::Success& wanted) {  // --help or --version
         return app.exit(wanted);
     } catch (const CLI::ParseError& error) {
         const auto chosen = app.get_subcommands();
@@ -51,7 +51,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    // A pager that was left, or a pipe that nobody reads, is an error of that write.
+    // With SIGPIPE ignored, writing to a closed pager or pipe returns an error.
     std::signal(SIGPIPE, SIG_IGN);
     try {
         return run(argc, argv);

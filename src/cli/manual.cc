@@ -9,7 +9,7 @@
 namespace flamewire::cli {
 namespace {
 
-// Text of a page: backslashes, dashes that are to stay dashes, and lines that would be requests.
+// Escapes text for a manual page: backslashes, dashes that must stay dashes, and lines that would be requests.
 std::string roff(std::string_view text) {
     std::string out;
     constexpr std::string_view ellipsis = "…";

@@ -25,13 +25,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Rows are kept as they are unless a session has more than this.
-// A file on disk is all its reader's own.
+// Rows are merged only if a session has more than max_rows. Table bytes are nearly unlimited, because this process only
+// reads one file.
 constexpr server::SessionLimits limits{.store = {.max_rows = 16'000'000, .max_table_bytes = std::size_t{16} << 30}};
 
 Error no_home() { return {.code = ErrorCode::invalid, .message = "there is no home directory: give --data-dir"}; }
 
-// Streams below DATA_DIR/sessions, as the server has them.
+// Streams below DATA_DIR/sessions, in the server's layout.
 struct Stored {
     std::string id, stream;
     fs::file_time_type written;
@@ -66,7 +66,7 @@ Result<std::string> keep_input(const Scratch& scratch, Progress& progress) {
     }
 }
 
-// The stream and what travels with it.
+// Copies the stream and the files that belong to it.
 Result<bool> copy_session(const std::string& from, const std::string& to) {
     std::error_code error;
     fs::copy_file(from, to, error);
@@ -135,7 +135,7 @@ Result<bool> ask_debuginfod(server::Session& session, symbol::Symbolizer& symbol
 
 Result<OpenProfile> open_profile(const std::string& file, OpenOptions options, OpenWhere where) {
     Progress progress;
-    // Without a home there are no ids; files are read all the same.
+    // Without a home directory there are no ids, but files can still be read.
     const std::string data_dir = data_dir_of(options.data_dir).value_or(std::string{});
     TRY(server::finish_symbol_options(options.symbols, data_dir));
     OpenProfile open;

@@ -1,4 +1,4 @@
-// FILE of the command line: a session or anything that can be imported, opened for reading, with its names.
+// Opens FILE of the command line for reading and symbolizes it: a session, or any file that can be imported.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -18,36 +18,35 @@
 namespace flamewire::cli {
 
 struct OpenOptions {
-    server::SettingsValues symbols;  // where files and sources are looked for
-    std::string data_dir;            // whose sessions are meant by ids; empty: the server's default
-    std::string import_memory;       // SIZE of --import-memory; empty: the default
+    server::SettingsValues symbols;  // where to find files and sources
+    std::string data_dir;            // where session ids are looked up; empty: the server's default
+    std::string import_memory;       // SIZE of --import-memory; empty: default
 };
-// --binary and its like, --data-dir and --import-memory.
+// Adds the symbol options (--binary and others), --data-dir and --import-memory.
 void add_open_options(CLI::App& command, OpenOptions& options);
 
-// The session and what is needed to go on asking for names.
+// The session and what later symbolization needs.
 struct OpenProfile {
-    std::optional<Scratch> scratch;  // of an import
+    std::optional<Scratch> scratch;  // for imports
     std::shared_ptr<server::Session> session;
     std::unique_ptr<symbol::Symbolizer> symbolizer;
 };
 
-// Where the stream of the session that is opened stands: where it is, or in the scratch folder, where it may be
-// written to.
+// Location of the opened session's stream: its original place, or a copy in the scratch folder, which is writable.
 enum class OpenWhere : std::uint8_t { in_place, in_scratch };
 
-// `file`: a path, "-" for standard input, or the id of a session below the data directory; empty: the newest one.
-// Blocking, with a progress bar. Losses and damage are in the session's notices.
+// `file`: a path, "-" for standard input, or the id of a session below the data directory; empty: the newest session.
+// Blocks and shows a progress bar. Losses and damage are in the session's notices.
 Result<OpenProfile> open_profile(const std::string& file, OpenOptions options, OpenWhere where = OpenWhere::in_place);
 
-// What the session lacks, from the servers of --debuginfod, if any; what they have not is said on standard error. Blocking.
+// Fetches missing debug info from the servers of --debuginfod, if any. Failures are reported on standard error. Blocks.
 Result<bool> ask_debuginfod(server::Session& session, symbol::Symbolizer& symbolizer,
                             const server::SettingsValues& symbols, Progress& progress);
 
-// Path of the session's stream: of an id, a folder, a file, or the newest ("").
+// Path of a session's stream, given its id, its folder or its file. "": the newest session.
 Result<std::string> find_session(const std::string& file, const std::string& data_dir);
 
-// As the options say, or the server's default, absolute.
+// The absolute path of the data directory: the option, or the server's default.
 Result<std::string> data_dir_of(const std::string& option);
 
 }  // namespace flamewire::cli

@@ -18,7 +18,7 @@ namespace {
 using profile::CallTree;
 using profile::Weight;
 
-// As perf colours shares.
+// Thresholds of perf's colors for shares.
 constexpr double hot_percent = 5, warm_percent = 0.5;
 
 std::string percent_cell(std::uint64_t part, std::uint64_t whole, const Look& look) {
@@ -29,7 +29,7 @@ std::string percent_cell(std::uint64_t part, std::uint64_t whole, const Look& lo
     return cell;
 }
 
-// UTF-8 bytes of the first `columns` characters.
+// Number of UTF-8 bytes of the first `columns` characters.
 std::size_t bytes_of(std::string_view text, std::size_t columns) {
     std::size_t at = 0;
     for (; at < text.size(); ++at)
@@ -82,7 +82,7 @@ public:
 
     std::string text() && {
         out_ = "   Total     Self  Call tree\n";
-        // Depth first without recursion: stacks are deep.
+        // Depth first without recursion, because stacks are deep.
         std::vector<Step> open;
         push(open, 0, "");
         while (!open.empty()) {
@@ -97,7 +97,7 @@ public:
 private:
     struct Step {
         std::uint32_t node;
-        std::string before, below;  // lines of the tree left of the name, and of what it calls
+        std::string before, below;  // tree lines left of the name, and left of its callees
     };
 
     void push(std::vector<Step>& open, std::uint32_t parent, const std::string& lines) {
@@ -187,14 +187,14 @@ std::string loss_text(const server::LossInfo& loss) {
 
 std::string shown_function(std::string_view name, std::string_view module, unsigned width) {
     std::string text = printable(name);
-    // "[module+0xoffset]" says it already.
+    // "[module+0xoffset]" already contains the module.
     const bool says_module = name.starts_with('[') && name.substr(1).starts_with(module);
     std::string where = printable(module);
     if (!where.empty() && !where.starts_with('[')) where = fmt::format("[{}]", where);  // [kernel], [vdso]
     where = where.empty() || says_module ? "" : "  " + where;
     const std::size_t left = width > width_of(where) + 8 ? width - width_of(where) : 8;
     if (width != 0 && width_of(text) > left) {
-        // Both ends of a long name tell more than its beginning alone.
+        // Both ends of a long name are more useful than its beginning alone.
         const std::size_t columns = width_of(text), head = (left - 1) / 2, tail = left - 1 - head;
         text = text.substr(0, bytes_of(text, head)) + "…" + text.substr(bytes_of(text, columns - tail));
     }

@@ -1,4 +1,4 @@
-// Tables and trees of a profile as text. Pure.
+// Formats tables and trees of a profile as text. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -14,28 +14,29 @@
 namespace flamewire::cli {
 
 struct TableOptions {
-    double percent_limit = 0.5;  // rows and subtrees below it are left out, and counted
+    double percent_limit = 0.5;  // smaller rows and subtrees are omitted; tables count omitted rows
     std::size_t most_rows = 0;   // 0: all
-    bool by_total = false;       // order of functions; else by self
+    bool by_total = false;       // sort functions by total instead of self
 };
 
-// What was recorded, when and where, and what is missing of it: lines that begin with '#'.
+// Lines that begin with '#': what was recorded, when and where, and which data is missing.
 std::string session_head(const server::SessionInfo& info);
-// Samples, weight and unnamed share of one event: a line that begins with '#'.
+// A line that begins with '#': samples, weight and unnamed share of one event.
 std::string event_head(const profile::Store& store, const server::View& view);
 
-// A row a function: self and total share, samples, module, name. `rows` as query.h gives them.
+// One row per function: self and total share, samples, module, name. `rows` as in query.h.
 std::string function_table(const profile::Store& store, const server::View& view,
                            const std::vector<profile::FunctionRow>& rows, const TableOptions& options,
                            const Look& look);
-// A row a node, callers before callees; only where calls part the lines are indented.
+// One row per node, callers before callees. Lines are indented only where calls branch.
 std::string call_tree_text(const profile::Store& store, const profile::GroupedTree& tree, const TableOptions& options,
                            const Look& look);
 
-// Sum of a view.
+// Total weight of a view.
 profile::Weight total_of(const profile::Store& store, const profile::Filter& filter);
 
-// "name  [module]", without control characters, cut to `width` columns (0: not at all) in the midst of the name.
+// "name  [module]", without control characters. Names are shortened in the middle to fit `width` columns (0:
+// unlimited).
 std::string shown_function(std::string_view name, std::string_view module, unsigned width);
 
 }  // namespace flamewire::cli

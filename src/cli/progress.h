@@ -1,4 +1,4 @@
-// A bar on standard error for what takes long; nothing where that is no terminal.
+// A progress bar on standard error for slow operations. Shows nothing if standard error is not a terminal.
 #pragma once
 
 #include <chrono>
@@ -15,9 +15,9 @@ public:
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
 
-    // What is being done, and how far; total 0: nobody knows.
+    // Shows the current operation and its progress. total 0: unknown.
     void show(std::string_view what, std::uint64_t done = 0, std::uint64_t total = 0);
-    // Takes the bar away.
+    // Removes the bar.
     void clear();
 
 private:

@@ -43,7 +43,7 @@ bool is_file(const profile::Store& store, profile::StringId name) {
     });
 }
 
-// Whether most unwinding that stopped early used frame pointers, so that unwind tables may find more.
+// Returns whether most unwinding that stopped early used frame pointers, so that unwind tables may find more.
 bool used_frame_pointers(const server::Unwinding& unwinding) {
     std::uint64_t stopped = 0;
     for (const server::UnwindProcess& process : unwinding.processes)
@@ -61,7 +61,7 @@ Weight truncated_part(const profile::MissingCallers& missing) { return missing.t
 
 Weight unsampled_part(const profile::MissingCallers& missing) { return missing.unsampled; }
 
-// Whether that part is small in the last quarter of the view: the agent adapts to what it has measured.
+// Returns whether that part is small in the last quarter of the view: the agent adapts to its measurements.
 template <class Part>
 bool only_at_first(const profile::Store& store, profile::Filter filter, Part part) {
     const std::uint64_t begin = std::max(filter.start_ns, store.first_ns());
@@ -108,7 +108,7 @@ std::string truncated_warning(const profile::Store& store, const profile::Filter
                    options.empty() ? "" : "record with" + options);
 }
 
-// A chain of frame pointers that ends where code omits them looks like a whole one.
+// A frame-pointer chain that ends where code omits frame pointers looks complete.
 std::string open_end_warning(const server::Unwinding& unwinding) {
     const server::UnwindCounts& counts = unwinding.total;
     if (unwinding.mode == "fp" || counts.open_end * 100 <= counts.samples * threshold_percent) return {};

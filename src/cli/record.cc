@@ -42,7 +42,7 @@ struct Options {
     std::size_t rows = default_rows;
 };
 
-// Where the session goes: --output, or a new name among the server's sessions, which finds it there.
+// The session's path: --output, or a new name among the server's sessions, where the server finds it.
 Result<std::string> session_path(const Options& options) {
     if (!options.file.empty()) return fs::absolute(options.file).lexically_normal().string();
     const fs::path folder = fs::path(TRY(data_dir_of(options.open.data_dir))) / "sessions";
@@ -57,7 +57,7 @@ Result<std::string> session_path(const Options& options) {
     return path.string();
 }
 
-// What --title and --tag say of it, beside the stream.
+// Stores the values of --title and --tag beside the stream.
 Result<bool> keep_label(const Options& options, const std::string& stream) {
     server::LabelChange change;
     if (!options.name.empty()) change.name = options.name;
@@ -91,7 +91,8 @@ Result<std::string> json_of(const server::Session& session, const std::string& p
     return json.take() + "\n";
 }
 
-// Names by files that only the processes still have, or that the command had; true: there were some.
+// Symbolizes with files that only processes still have open, or that the command had. Returns true if there were such
+// files.
 bool name_by_running_files(OpenProfile& open, std::optional<RunningFile> command) {
     std::vector<symbol::ModuleIdentity> modules;
     for (const auto& wanted : open.session->wanted_modules()) modules.push_back(wanted.identity);
@@ -129,7 +130,7 @@ Result<int> record(const Options& options) {
     AgentProcess agent = TRY(AgentProcess::start(
         arguments, options.output.json ? AgentProcess::Output::to_errors : AgentProcess::Output::ours));
     const int code = agent.wait();
-    // The agent has said why there is none.
+    // The agent has already printed the reason.
     const auto after = fs::last_write_time(path, error);
     if (error || (was_there && after == before)) return code == 0 ? 1 : code;
 
@@ -138,14 +139,15 @@ Result<int> record(const Options& options) {
     OpenProfile open = TRY(open_profile(path, options.open));
     server::Session& session = *open.session;
     const bool from_processes = name_by_running_files(open, std::move(command_file));
-    // Among the sessions it opens wherever they are taken. And files of processes are not there later.
+    // Store the symbols: a session in the server's folder must stay readable wherever it is copied, and files of
+    // processes are gone later.
     if (options.file.empty() || from_processes) session.keep_symbols();
     if (options.output.json) {
         const std::string json = TRY(json_of(session, path, code));
         TRY(print_paged(json, options.output));
     } else if (!options.quiet) {
         const std::vector<server::View> views = TRY(views_of(session, {}));
-        // Beside what the command itself prints, as perf does it.
+        // On standard error, separate from the command's own output, as perf does.
         fmt::print(stderr, "\n{}\nsession: {}\n", summary(session, views, options, look_of_errors(options.output)),
                    path);
         if (views.empty())

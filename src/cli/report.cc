@@ -29,7 +29,7 @@ struct Options {
     bool inverted = false, collapse = false, sched = false;
 };
 
-// Every event's tables in one document, as the export has it.
+// Prints the tables of all events in one document, like the export.
 Result<int> print_json(const server::Session& session, const Options& options, const std::vector<server::View>& views) {
     profile::Filter filter = views.empty() ? profile::Filter{} : views.front().filter;
     if (options.view.event.empty()) filter.event.reset();
@@ -56,7 +56,7 @@ constexpr std::string_view wake_up_note =
     "# Wake-up latency counts as Blocked\n"
     "#   record woken-by as well to count it as Runnable: --events off-cpu,woken-by\n";
 
-// What threads did with their time, instead of functions.
+// Prints how threads spent their time, instead of functions.
 Result<int> print_scheduling(const server::Session& session, const Options& options) {
     server::ViewParameters view = options.view;
     view.event.clear();

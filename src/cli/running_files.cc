@@ -18,10 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// vm.max_map_count, as most systems have it.
+// The usual vm.max_map_count, rounded up.
 constexpr std::size_t most_mappings = 65'536;
 
-// The program and all that is mapped, as links to the files themselves.
+// Links to the executable and to all mapped files, which open the files themselves.
 std::vector<fs::path> mapped_files(std::uint32_t pid) {
     const fs::path folder = fs::path("/proc") / std::to_string(pid);
     std::vector<fs::path> found{folder / "exe"};

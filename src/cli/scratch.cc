@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t max_path = 4096, longest_name = 64;
 
-// What a handler may do is little: unlink by names that stand ready, files before their folder.
+// A signal handler may only use async-signal-safe functions: it unlinks prepared names, files before their folder.
 struct Slot {
     std::array<std::array<char, max_path>, 3 + server::travelling_files.size()> paths{};
     volatile std::sig_atomic_t used = 0;
@@ -39,7 +39,7 @@ void end_by(int signal) {
     (void)std::raise(signal);
 }
 
-// Whoever is not to be ended by a signal (nohup) stays so.
+// Signals that are ignored (nohup) stay ignored.
 void on_ending_signals(void (*handler)(int)) {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP})
         if (std::signal(signal, handler) == SIG_IGN) std::signal(signal, SIG_IGN);

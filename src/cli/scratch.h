@@ -1,4 +1,4 @@
-// A folder of this run for files that nobody keeps. It goes with its owner, also when SIGINT, SIGTERM or SIGHUP end the
+// A temporary folder of this process. It is removed with its owner, and also if SIGINT, SIGTERM or SIGHUP end the
 // program.
 #pragma once
 
@@ -12,10 +12,10 @@ namespace flamewire::cli {
 
 class Scratch {
 public:
-    // As many as there can be at a time.
+    // Maximum number of folders at a time.
     static constexpr std::size_t most = 4;
 
-    // Below TMPDIR, else /tmp.
+    // Created below TMPDIR, else below /tmp.
     static Result<Scratch> create();
     Scratch(Scratch&& other) noexcept : path_(std::exchange(other.path_, {})), slot_(other.slot_) {}
     Scratch& operator=(Scratch&& other) noexcept {
@@ -26,7 +26,8 @@ public:
     ~Scratch();
 
     [[nodiscard]] const std::string& path() const { return path_; }
-    // Nothing may be in it but the input, and a session with the files that travel with it.
+    // The folder may only contain the input, and a session with the files that belong to it: no other files are
+    // removed.
     [[nodiscard]] std::string session_file() const;
     [[nodiscard]] std::string input_file() const { return path_ + "/input"; }
 

@@ -19,7 +19,7 @@ void end(int) { told_to_end = 1; }
 
 void put(std::string_view text) { (void)write_all(STDOUT_FILENO, as_bytes_view(text)); }
 
-// Another screen, without cursor, without wrapping of long lines; and back.
+// Enters the alternate screen, without cursor and line wrap, and leaves it.
 constexpr std::string_view enter = "\x1b[?1049h\x1b[?25l\x1b[?7l", leave = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The terminal as a screen of its own: drawn whole, keys read one by one. Put back as it was at the end, also by SIGINT,
-// SIGTERM and SIGHUP.
+// Full-screen mode of the terminal: draws whole screens and reads single keys. The terminal is restored at the end,
+// also after SIGINT, SIGTERM and SIGHUP.
 #pragma once
 
 #include <termios.h>
@@ -14,15 +14,15 @@ namespace flamewire::cli {
 
 class Screen {
 public:
-    // unsupported: standard input or output is no terminal.
+    // unsupported: standard input or output is not a terminal.
     static Result<Screen> open();
     Screen(Screen&& other) noexcept;
     Screen& operator=(Screen&&) = delete;
     ~Screen();
 
-    // Lines beyond the screen's height are left out; `text` has escapes for colours only.
+    // Draws the screen and drops lines beyond its height. `text` may only have escape sequences for colors.
     void draw(std::string_view text);
-    // The next key, or nothing after this time; 'q' once the program was told to end.
+    // Returns the next key, or nothing after this time. Returns 'q' after a signal to end.
     std::optional<char> key(std::chrono::milliseconds wait);
 
 private:

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A data directory of this run.
+// A temporary data directory of this process.
 class TemporaryData {
 public:
     static Result<TemporaryData> create() {
@@ -51,7 +51,7 @@ bool is_below(const std::string& path, const std::string& folder) {
     return !relative.empty() && *relative.begin() != "..";
 }
 
-// Files to look at are not kept, unless a data directory says where, or has them.
+// Files are not kept, unless --data-dir is given (`keep`) or the files are already in the data directory.
 Result<int> serve_files(server::Options options, const std::vector<std::string>& files, bool keep) {
     bool all_there = true;
     std::vector<std::string> elsewhere;

@@ -1,4 +1,4 @@
-// The server, run by the command line.
+// Runs the server for the command line.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace flamewire::cli {
 
-// Serves the data directory, or the session file alone when it is not of it, until it is ended; the address of the
-// session is printed.
+// Serves the data directory, or only the session file if it is outside of that directory, until the server is stopped.
+// Prints the address of the session.
 Result<int> serve_session(const std::string& path, const std::string& data_dir);
 
 }  // namespace flamewire::cli

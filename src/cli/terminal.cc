@@ -29,7 +29,7 @@ TerminalSize size_of(int fd) {
     return size;
 }
 
-// As setlocale() would find it, without the locale's data.
+// The same variables as in setlocale(), without loading locale data.
 bool locale_is_utf8() {
     for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
         if (const std::string_view value = variable(name); !value.empty()) {
@@ -51,7 +51,7 @@ Look look_of(int fd, const OutputOptions& options) {
     return look;
 }
 
-// Keeps colours, ends at once when all fits, leaves the screen as it was.
+// Keep colors, exit if everything fits on one screen, and leave the screen as it was.
 constexpr const char* default_pager = "less -FRX";
 
 }  // namespace
@@ -83,7 +83,7 @@ Result<int> print_paged(std::string_view text, const OutputOptions& options) {
         pager = ::popen(chosen.empty() ? default_pager : std::string(chosen).c_str(), "w");
     }
     if (pager != nullptr) {
-        (void)std::fwrite(text.data(), 1, text.size(), pager);  // less may be left before its end
+        (void)std::fwrite(text.data(), 1, text.size(), pager);  // the user can quit less before it has read everything
         const int status = ::pclose(pager);
         constexpr int not_found = 127;
         if (!(WIFEXITED(status) && WEXITSTATUS(status) == not_found)) return 0;

@@ -1,4 +1,4 @@
-// Where text goes: a person's terminal (colours, a pager, its width), a pipe or a file.
+// Text output to a terminal (colors, pager, width), a pipe or a file.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -11,7 +11,7 @@
 
 namespace flamewire::cli {
 
-// What every command that prints tables takes.
+// Options of every command that prints tables.
 struct OutputOptions {
     std::string color = "auto";
     bool no_pager = false;
@@ -19,27 +19,27 @@ struct OutputOptions {
 };
 void add_output_options(CLI::App& command, OutputOptions& options);
 
-// How text may look.
+// The style that the output supports.
 struct Look {
     bool colors = false;
-    bool unicode = true;   // lines of trees; else ASCII
-    unsigned columns = 0;  // 0: as wide as it gets
-    // `text` in a colour, or as it is.
+    bool unicode = true;   // draw trees with Unicode lines; else ASCII
+    unsigned columns = 0;  // 0: unlimited
+    // `text` in the style if colors are on, else unchanged.
     [[nodiscard]] std::string styled(std::string_view text, fmt::text_style style) const;
 };
 
 struct TerminalSize {
     unsigned columns = 80, rows = 24;
 };
-// Of standard output, when that is a terminal.
+// Refer to standard output. The default size applies if it is not a terminal.
 bool output_is_terminal();
 TerminalSize terminal_size();
-// By the options, NO_COLOR, TERM and what standard output is.
+// Depends on the options, NO_COLOR, TERM and whether standard output is a terminal.
 Look look_of_output(const OutputOptions& options);
 Look look_of_errors(const OutputOptions& options);  // the same for standard error
 
-// Prints to standard output, through $PAGER (or less) when it is a terminal with fewer rows. An error is a full disk;
-// a reader that has seen enough is none.
+// Prints to standard output, through $PAGER (or less) if it is a terminal with fewer rows. Write errors are returned
+// (for example a full disk). A reader that closes its end early is not an error.
 Result<int> print_paged(std::string_view text, const OutputOptions& options);
 
 }  // namespace flamewire::cli

@@ -35,9 +35,9 @@ struct Options {
     std::uint64_t rounds = 0;
 };
 
-// What is shown, as keys change it.
+// Display state, which keys change.
 struct Showing {
-    std::size_t event = 0;  // which of those that have samples
+    std::size_t event = 0;  // index among events with samples
     bool by_total = false, tree = false, all_time = false, paused = false, help = false;
 };
 
@@ -48,7 +48,7 @@ constexpr std::string_view help_text =
 
 struct Part {
     server::View view;
-    std::size_t index = 0, count = 0;  // of the events that have samples
+    std::size_t index = 0, count = 0;  // among events with samples
 };
 
 Part part_of(const profile::Store& store, const Showing& showing, const Options& options) {
@@ -124,7 +124,7 @@ std::string json_of(const profile::Store& store, const Options& options) {
     return json.take() + "\n";
 }
 
-// False: the person wants to end.
+// Handles a key. False: the user quits.
 bool press(char key, Showing& showing) {
     switch (key) {
         case 'q':
@@ -154,7 +154,7 @@ bool press(char key, Showing& showing) {
     return true;
 }
 
-// Until the target or the person ends it.
+// Runs until the target exits or the user quits.
 Result<int> show_on_screen(Screen& screen, AgentProcess& agent, LiveProfile& profile, const Options& options) {
     Showing showing;
     Clock::time_point drawn{};
@@ -173,7 +173,7 @@ Result<int> show_on_screen(Screen& screen, AgentProcess& agent, LiveProfile& pro
     }
 }
 
-// A page a round, one below the other.
+// Prints one page per round, one below the other.
 Result<int> print_rounds(AgentProcess& agent, LiveProfile& profile, const Options& options) {
     const Look look = look_of_output(options.output);
     const auto round = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.delay_s));

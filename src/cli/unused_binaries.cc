@@ -25,11 +25,11 @@ std::vector<std::string> unused_binaries(std::span<const profile::Module> module
         const auto file = open_read(path);
         const std::string id = file ? build_id_of(file->get()) : std::string();
         if (id.empty()) continue;
-        const profile::Module* other = nullptr;  // of its name, another build
+        const profile::Module* other = nullptr;  // same name, another build
         bool used = false;
         for (const profile::Module& module : modules) {
             const bool named = is_named(module, file_name(path));
-            // Without a build-id the name decides.
+            // If the module has no build-id, its name is compared.
             used = used || module.identity.build_id == id || (named && module.identity.build_id.empty());
             if (named) other = &module;
         }

@@ -1,5 +1,5 @@
-// Files of --binary that the symbolizer cannot use, as they are of another build than what was recorded, or of nothing
-// that was.
+// Finds files of --binary that the symbolizer cannot use, because they are another build of a recorded file or were not
+// recorded.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace flamewire::cli {
 
-// A sentence for each, in the order of `binaries`. Those without a build-id are told from nothing, and left out.
+// One sentence for each, in the order of `binaries`. Files without a build-id cannot be checked and are skipped.
 std::vector<std::string> unused_binaries(std::span<const profile::Module> modules,
                                          const std::vector<std::string>& binaries);
 

@@ -1,4 +1,4 @@
-// Which part of a profile a command looks at.
+// Options that select a part of a profile.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -17,10 +17,10 @@ void add_group_option(CLI::App& command, std::string& group);
 // --event, --start, --end, --pid, --tid, --container, --pod, --cgroup.
 void add_view_options(CLI::App& command, server::ViewParameters& view);
 
-// One view for each event that has samples, or of the one that was asked for. not_found, invalid: one sentence.
+// One view for each event that has samples, or for the requested event. not_found, invalid: one sentence.
 Result<std::vector<server::View>> views_of(const server::Session& session, const server::ViewParameters& parameters);
 
-// not_found when one of the containers, pods or groups has no process in the profile: the sentence says which there are.
+// not_found: one of the containers, pods or groups has no process in the profile. The message lists those that have.
 Result<bool> check_places(const server::ViewParameters& parameters, const profile::Store& store);
 
 }  // namespace flamewire::cli

@@ -44,9 +44,9 @@ enum Place : int {
     frame_parent,
 };
 
-// A trace is an array, or an object with one; a CPU profile is an object, or the data of an event.
+// A trace is an array, or an object that contains one. A CPU profile is an object, or the data of an event.
 const JsonShape& shape() {
-// Until 2016 V8 wrote the tree itself, `head`, with times in `timestamps`.
+// Until 2016 V8 wrote the tree as nested nodes (`head`), with times in `timestamps`.
 #define FLAMEWIRE_PROFILE(path)                                                                                      \
     {path "nodes[]", node}, {path "nodes[].id", node_id}, {path "nodes[].parent", node_parent},                      \
         {path "nodes[].callFrame.functionName", node_function}, {path "nodes[].callFrame.url", node_url},            \
@@ -68,7 +68,7 @@ const JsonShape& shape() {
         FLAMEWIRE_PROFILE(""),
         FLAMEWIRE_EVENT("[]"),
         FLAMEWIRE_EVENT("traceEvents[]"),
-        // Hermes and others: samples of a trace.
+        // Samples of a trace, from Hermes and other tools.
         {"samples[].pid", sample_pid},
         {"samples[].tid", sample_tid},
         {"samples[].ts", sample_time},
@@ -82,9 +82,9 @@ const JsonShape& shape() {
     return places;
 }
 
-// Some tools write numbers as texts.
+// Some tools write numbers as text.
 double number_of(const JsonValue& value) {
-    // NaN and infinity have no place in an order.
+    // NaN and infinity cannot be sorted.
     if (value.kind != JsonValue::Kind::text) return std::isfinite(value.number) ? value.number : 0;
     double number = 0;
     const auto [stop, error] = std::from_chars(value.text.data(), value.text.data() + value.text.size(), number);
@@ -218,7 +218,7 @@ private:
         StringId frame = 0;
     };
 
-    // The profile of the file, or the part of one in this event, whose thread and id can follow it.
+    // The profile of the file, or the part of it in this event. The event's thread and id can follow the part.
     CpuProfile& profile() { return in_event_ ? part_ : content_.profiles[{0, ""}]; }
 
     // The number 12 and the text "12" are the same id.
@@ -234,7 +234,7 @@ private:
         open_.push_back(all.nodes.size());
         all.nodes.emplace_back();
     }
-    // Its id may stand behind its children. The oldest trees have none.
+    // The id of a node can follow its children. The oldest trees have no ids.
     void end_tree_node() {
         CallTree& all = profile().tree;
         constexpr std::uint64_t beyond_ids = 10'000'000'000'000'000;
@@ -257,7 +257,7 @@ private:
         if (place == Place::node_function) one.name = content_.texts.intern(value.text);
         if (place == Place::node_url) one.url = content_.texts.intern(value.text);
         if (place == Place::node_hits) one.hits = count_of(value);
-        // Lines of nodes count from 0, and -1 is none; those of the tree from 1.
+        // Lines of nodes are 0-based, with -1 for none. Lines of the tree are 1-based.
         if (place == Place::node_line)
             one.line = value.number < 0 ? 0 : static_cast<std::uint32_t>(value.whole(most, most) + 1);
         if (place == Place::tree_line) one.line = count_of(value);
@@ -275,7 +275,7 @@ private:
     void finish_event() {
         in_event_ = false;
         if (event_.name == "Profile" || event_.name == "ProfileChunk") return add_part();
-        if (event_.name == "CpuProfile") {  // whole, in one event
+        if (event_.name == "CpuProfile") {  // the whole profile in one event
             event_.id = fmt::format("CpuProfile {}", content_.profiles.size());
             event_.name = "Profile";
             return add_part();
@@ -300,7 +300,7 @@ private:
 
     void add_part() {
         CpuProfile& whole = content_.profiles[{event_.thread.first, event_.id}];
-        // The thread that is profiled sends the first part; the others come from one that only writes.
+        // The profiled thread sends the first part. A writer thread sends the other parts.
         if (event_.name == "Profile") {
             whole.samples.thread = event_.thread;
             whole.samples.start_us = part_.samples.start_us;
@@ -320,8 +320,8 @@ private:
     Sample sample_;
     CpuProfile part_;
     bool in_event_ = false;
-    std::vector<std::size_t> open_;                              // nodes of a tree, from its root on
-    std::map<std::size_t, std::vector<std::uint64_t>> waiting_;  // by depth: children that are read, of open nodes
+    std::vector<std::size_t> open_;                              // open nodes of a tree, from the root
+    std::map<std::size_t, std::vector<std::uint64_t>> waiting_;  // by depth: finished children of open nodes
     std::uint32_t order_ = 0;
 };
 

@@ -25,7 +25,7 @@ using chrome::Samples;
 using chrome::Span;
 using chrome::ThreadKey;
 
-// Start and end in microseconds, and the time of each sample.
+// Converts start and end to microseconds and computes the time of each sample.
 void to_times(CpuProfile& profile) {
     Samples& samples = profile.samples;
     if (std::exchange(profile.in_seconds, false)) {
@@ -53,13 +53,13 @@ std::uint64_t hits_of(const CallTree& tree) {
     return hits;
 }
 
-// Whether the profile covers any time.
+// Returns whether the profile covers any time.
 bool takes_time(const CpuProfile& profile) {
     return !profile.samples.nodes.empty() ||
            (profile.samples.end_us > profile.samples.start_us && hits_of(profile.tree) != 0);
 }
 
-// "name(url:line:column)", as Hermes writes it. Views into `text`; without a place it is the name.
+// "name(url:line:column)", as Hermes writes it. Members are views into `text`. Without a place, name is the whole text.
 struct Place {
     std::string_view name, url;
     std::uint32_t line = 0;
@@ -80,7 +80,7 @@ Place place_of(std::string_view text) {
     return place.url.empty() ? whole : place;
 }
 
-// Numbers for ids that are texts. Those that are numbers stay what they are.
+// Assigns numbers to ids that are not numeric. Numeric ids stay unchanged.
 class IdNumbers {
 public:
     explicit IdNumbers(const Content& content) : texts_(content.texts) {
@@ -129,7 +129,7 @@ public:
         for (std::size_t i = 0; i < tree.nodes.size(); ++i) index_.emplace(tree.nodes[i].id, i);
         for (const auto& [child, parent] : tree.children) parents_.emplace(child, parent);
     }
-    // Climbs to a node whose stack is known, then makes the stacks of all nodes on the way down.
+    // Walks up to a node with a known stack, then creates the stacks of all nodes on the way down.
     wire::Id of(std::uint64_t id) {
         std::vector<std::size_t> path;
         wire::Id stack = 0;
@@ -176,7 +176,7 @@ private:
 
 class Rows {
 public:
-    // Spans and samples are two events: together they would count the same time twice.
+    // Spans and samples are separate events: their sum would count the same time twice.
     Rows(RecordingBuilder& builder, const Content& content, bool sampled)
         : builder_(builder), content_(content), numbers_(content) {
         std::optional<double> first;
@@ -203,7 +203,7 @@ public:
         const std::vector<Interval> intervals = matched(std::move(spans));
         std::vector<Open> open;
         double now = 0;
-        // What is innermost until `until`.
+        // Emits the innermost span until `until`.
         const auto pass = [&](double until) -> Result<bool> {
             if (!open.empty()) TRY(emit(open.back().stack, now, until - now));
             now = std::max(now, until);
@@ -228,7 +228,7 @@ public:
         return true;
     }
 
-    // Each sample lasts until the next one; the last one as long as the one before it.
+    // Each sample lasts until the next one. The last one is as long as the one before it.
     Result<bool> add(const Samples& samples, Stacks& stacks) {
         row_.thread = thread_of(samples.thread);
         row_.event = samples_event_;
@@ -252,7 +252,7 @@ public:
         const Samples& samples = profile.samples;
         if (!samples.nodes.empty()) return add(samples, stacks);
         if (!takes_time(profile)) return true;
-        // Without samples the nodes share the time by their hits.
+        // Without samples, the time is split between the nodes by their hits.
         row_.thread = thread_of(samples.thread);
         row_.event = samples_event_;
         const double each = (samples.end_us - samples.start_us) / static_cast<double>(hits_of(profile.tree));
@@ -266,7 +266,7 @@ public:
     bool has_rings = false;
 
 private:
-    // Spans that have begun and not ended, by their intervals.
+    // Spans without an end yet, by index of their interval.
     class OpenSpans {
     public:
         void begin(std::size_t interval, StringId name) {
@@ -275,7 +275,7 @@ private:
             all_.push_back(interval);
             if (name != 0) of_name_[name].push_back(interval);
         }
-        // The innermost one of that name; 0: of all.
+        // Closes the innermost open span of that name. 0: the innermost of all.
         std::optional<std::size_t> end(StringId name) {
             const auto found = of_name_.find(name);
             if (name != 0 && found == of_name_.end()) return std::nullopt;
@@ -290,13 +290,13 @@ private:
 
     private:
         std::vector<std::uint8_t> is_open_;
-        std::vector<std::size_t> all_;  // some have ended, as in of_name_
+        std::vector<std::size_t> all_;  // can contain ended spans, like of_name_
         std::unordered_map<StringId, std::vector<std::size_t>> of_name_;
     };
     struct Interval {
         double start = 0, end = 0;
         StringId name = 0;
-        std::size_t order = 0;  // of their beginnings
+        std::size_t order = 0;  // in order of their begin events
     };
     struct Open {
         double end = 0;
@@ -320,7 +320,7 @@ private:
         return builder_.add(row_);
     }
 
-    // Begins with their ends, outer ones before those in them.
+    // Pairs begin and end events. Outer intervals precede inner ones.
     std::vector<Interval> matched(std::vector<Span> spans) {
         std::ranges::sort(spans, {}, [](const Span& span) { return std::pair(span.start_us, span.order); });
         std::vector<Interval> intervals;
@@ -335,7 +335,7 @@ private:
                 open.begin(intervals.size(), span.name);
                 intervals.push_back({span.start_us, span.start_us, span.name, intervals.size()});
             } else {
-                // An end without a name is that of the innermost one.
+                // An end without a name closes the innermost span.
                 if (const auto begun = open.end(span.name))
                     intervals[*begun].end = span.start_us;
                 else

@@ -1,5 +1,5 @@
-// Reads what Chrome, Node.js and V8 write: CPU profiles (.cpuprofile, one object with nodes and samples) and traces
-// (trace event format: an array of events, or an object with traceEvents), with the CPU profiles that are in traces.
+// Imports the output of Chrome, Node.js and V8: CPU profiles (.cpuprofile, one object with nodes and samples) and
+// traces (trace event format: an array of events, or an object with traceEvents), including CPU profiles inside traces.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 namespace flamewire::profile {
 
 bool recognises_chrome(std::string_view beginning);
-// A trace may lack its end: tools append to one until they are stopped.
+// A trace can be incomplete at its end: tools append to it until they are stopped.
 Result<bool> import_chrome(ImportJob& job);
 
 }  // namespace flamewire::profile

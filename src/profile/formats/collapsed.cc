@@ -24,8 +24,8 @@ void append_name(std::string& out, std::string_view name) {
     for (const char c : name) out += c == ';' ? ':' : c == '\n' || c == '\r' ? ' ' : c;
 }
 
-// What lines begin with: the event when there are several, the group when there are such, and the thread's name unless
-// the group has it.
+// The beginnings of lines: the event if there are several, the group if the export is grouped, and the thread's name
+// unless the group has it.
 class Beginnings {
 public:
     Beginnings(const Store& store, GroupBy by, std::string_view event)
@@ -34,7 +34,7 @@ public:
           groups_(by == GroupBy::none ? nullptr : std::make_unique<Grouping>(store, by)),
           event_(event) {}
 
-    // Into texts(). Threads of one name are one.
+    // Returns an index into texts(). Threads with the same name share one.
     std::uint32_t of(const Lane& lane) {
         const std::uint32_t group = groups_ ? groups_->of(lane) : 0;
         const std::string_view comm = named_ ? std::string_view() : comm_of(tables_.threads[lane.thread]);
@@ -51,7 +51,7 @@ public:
 
 private:
     static std::string_view comm_of(const Thread& thread) {
-        // Imports of formats without threads have one that is none.
+        // Imports of formats without threads have a placeholder thread.
         const bool none = thread.comm.empty() && thread.tid == 0;
         return none || !thread.comm.empty() ? thread.comm : "[unknown]";
     }
@@ -64,7 +64,7 @@ private:
     std::vector<std::string> texts_;
 };
 
-// False: it is longer than `max_bytes`.
+// False: the stack is longer than `max_bytes`.
 bool append_stack(std::string& out, const Store::Tables& tables, NodeId node, std::size_t max_bytes,
                   std::vector<NodeId>& path) {
     path.clear();

@@ -11,7 +11,7 @@ namespace {
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
-// By the number of places / 3.
+// Indexed by the number of places / 3.
 constexpr std::array units{"samples", "thousandths", "millionths", "billionths", "10^-12", "10^-15", "10^-18"};
 
 }  // namespace
@@ -57,7 +57,7 @@ Result<bool> CollapsedImport::line(std::string_view text) {
         if (bad_lines_++ == 0) first_bad_ = line_number_;
         return true;
     }
-    // Frames that end at the same place of the same text have the same stack.
+    // Frames that end at the same position of the same text have the same stack.
     const std::string_view stack = shape_.two_columns ? folded->pair->stack : folded->stack;
     const auto same = static_cast<std::size_t>(
         std::mismatch(stack.begin(), stack.end(), last_.begin(), last_.end()).first - stack.begin());
@@ -70,7 +70,7 @@ Result<bool> CollapsedImport::line(std::string_view text) {
     while (start <= stack.size()) {
         const std::size_t end = std::min(stack.find(';', start), stack.size());
         const wire::Id parent = steps_.empty() ? 0 : steps_.back().stack;
-        // Nothing between two separators is no frame.
+        // Skip empty text between two separators.
         const wire::Id id =
             end == start ? parent : builder_.stack(parent, location_of(stack.substr(start, end - start)));
         steps_.push_back({end, id});
@@ -85,7 +85,7 @@ Result<bool> CollapsedImport::line(std::string_view text) {
     }
     TRY(add(row_, folded->number));
     if (builder_.entries() < max_entries) return true;
-    // The session has them now: a second copy of all names and stacks is not needed.
+    // The session has the tables now, so a second copy of all names and stacks is not needed.
     TRY(builder_.give());
     builder_.begin_epoch();
     begin_tables();
@@ -95,7 +95,7 @@ Result<bool> CollapsedImport::line(std::string_view text) {
 Result<bool> CollapsedImport::add(wire::Row row, const FoldedNumber& number) {
     if (number.digits == 0) return true;
     row.weight = number.scaled(shape_.places);
-    // The number of samples behind a weight with decimals is unknown.
+    // The number of samples is unknown for weights with decimals.
     row.count = shape_.decimals ? 1
                                 : static_cast<std::uint32_t>(
                                       std::min<std::uint64_t>(row.weight, std::numeric_limits<std::uint32_t>::max()));
@@ -136,7 +136,7 @@ bool CollapsedImport::recognises(std::string_view beginning) {
         const std::size_t end = beginning.find('\n');
         const std::string_view text = beginning.substr(0, end);
         if (text.find('\0') != std::string_view::npos) return false;
-        // A last line may be cut where the beginning ends.
+        // The last line can be cut at the end of `beginning`.
         if (end == std::string_view::npos && good + bad != 0) break;
         if (const auto folded = parse_folded(text)) {
             ++good;

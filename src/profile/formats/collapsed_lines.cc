@@ -37,7 +37,7 @@ std::optional<Cut> cut_number(std::string_view text) {
     return Cut{text, *number};
 }
 
-// Whether this is a row of a table: no frame separator, and every word is a number, a time or punctuation.
+// Returns whether this is a row of a table: no frame separator, and every word is a number, a time or punctuation.
 bool is_numbers(std::string_view stack) {
     if (stack.find(';') != std::string_view::npos) return false;
     constexpr std::string_view of_numbers = "0123456789.,:/+-%|";
@@ -58,7 +58,7 @@ double FoldedNumber::value() const { return static_cast<double>(digits) * std::p
 
 std::uint64_t FoldedNumber::scaled(int places) const {
     if (digits == 0) return 0;
-    constexpr int powers = 18;  // of ten that fit into 64 bits
+    constexpr int powers = 18;  // powers of ten that fit into 64 bits
     const int shift = places - decimals;
     if (shift < -powers) return 1;
     if (shift < 0) {

@@ -8,7 +8,7 @@
 
 namespace flamewire::profile {
 
-// Exactly `digits` / 10^`decimals`, normalized: no trailing zeros behind the decimal point.
+// Exactly `digits` / 10^`decimals`, normalized: no trailing zeros after the decimal point.
 struct FoldedNumber {
     std::uint64_t digits = 0;
     int decimals = 0;
@@ -17,7 +17,7 @@ struct FoldedNumber {
     // In units of 10^-`places`; a positive number never becomes 0.
     [[nodiscard]] std::uint64_t scaled(int places) const;
 };
-// Parses digits with optional decimals and exponent. Nothing for any other text and for numbers above 9e18.
+// Parses digits with optional decimals and exponent. Returns nothing for any other text and for numbers above 9e18.
 std::optional<FoldedNumber> parse_folded_number(std::string_view text);
 
 struct FoldedLine {
@@ -30,13 +30,13 @@ struct FoldedLine {
     };
     std::optional<Pair> pair;
 };
-// Nothing if no number ends the line, or only numbers precede it (a table).
+// Returns nothing if the line does not end in a number, or if only numbers precede it (a table).
 std::optional<FoldedLine> parse_folded(std::string_view line);
 
 struct FoldedShape {
     bool two_columns = false;  // of difffolded.pl: before and after
     int places = 0;            // decimals that weights keep: a multiple of 3, up to 18
-    bool decimals = false;     // some number has them
+    bool decimals = false;     // at least one number has decimals
 };
 // Scans the whole file before it is imported: only the last line decides its shape.
 class FoldedScan {

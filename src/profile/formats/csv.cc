@@ -14,7 +14,7 @@ namespace {
 
 void append_field(std::string& out, std::string_view text) {
     std::string valid = printable(text);
-    // Spreadsheets take such texts for formulas, unless an apostrophe stands in front.
+    // Spreadsheets interpret such text as a formula unless an apostrophe precedes it.
     if (!valid.empty() && std::string_view("=+-@").contains(valid.front())) valid.insert(0, "'");
     if (valid.find_first_of(",\"") == std::string::npos) {
         out += valid;

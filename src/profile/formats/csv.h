@@ -1,4 +1,5 @@
-// The table of functions as comma-separated values, for spreadsheets: one header line, then the heaviest first.
+// The table of functions as comma-separated values, for spreadsheets: one header line, then the functions, heaviest
+// first.
 #pragma once
 
 #include <string>
@@ -10,8 +11,8 @@
 
 namespace flamewire::profile {
 
-// Of one event (the filter's, or all added up when they have one unit). RFC 4180, UTF-8, lines end in CRLF; control
-// characters of names are spaces. too_large.
+// Covers one event (the filter's), or the sum of all events; weights are 0 if their units differ. RFC 4180, UTF-8, CRLF
+// line ends. Control characters in names become spaces. too_large: the output exceeds `max_bytes`.
 Result<std::string> csv(const Store& store, const Filter& filter, std::size_t max_bytes = max_export_bytes);
 
 }  // namespace flamewire::profile

@@ -1,5 +1,5 @@
-// What a session can be written as: one list for /api/export/session and `flamewire export`. Each format is a file beside
-// this one and an entry of export_formats().
+// The export formats of a session: one list for /api/export/session and `flamewire export`. Each format is a file in
+// this folder and an entry of export_formats().
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace flamewire::profile {
 
-// What formats say of a session and its store does not know.
+// Facts about a session that formats write and that the store does not have.
 struct ExportAbout {
     std::string name;             // what was profiled
-    std::int64_t started_ns = 0;  // wall clock at the first sample; 0: not known
+    std::int64_t started_ns = 0;  // wall clock at the first sample; 0: unknown
     std::vector<std::pair<std::string, std::string>> tags;
-    bool weights = false;           // of folded stacks: numbers are weights in the event's unit, not samples
-    GroupBy group = GroupBy::none;  // of folded stacks and pictures
+    bool weights = false;           // folded stacks: write weights in the event's unit instead of sample counts
+    GroupBy group = GroupBy::none;  // folded stacks and pictures only
 };
 
 struct ExportFormat {
@@ -30,15 +30,15 @@ struct ExportFormat {
     std::string_view title;  // in a sentence: "folded stacks, a line each"
     std::string_view content_type;
     std::string_view extension;  // ".collapsed"
-    bool one_event;              // the filter names the event; others take all events when it names none
-    bool grouped;                // has a place for the root frames of `about.group`
+    bool one_event;              // the filter must name the event; other formats take all events if it names none
+    bool grouped;                // supports the root frames of `about.group`
     Result<std::string> (*write)(const Store& store, const Filter& filter, const ExportAbout& about);
 };
 
 std::span<const ExportFormat> export_formats();
-// nullptr: there is none of this name.
+// nullptr: there is no format of this name.
 const ExportFormat* find_export_format(std::string_view name);
-// "collapsed, json, …", for sentences.
+// "collapsed, json, …", for messages.
 std::string export_format_names();
 
 }  // namespace flamewire::profile

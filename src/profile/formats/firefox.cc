@@ -17,7 +17,7 @@ namespace {
 constexpr int format_version = 24, processed_version = 44;
 constexpr std::uint32_t no_prefix = ~std::uint32_t{0};
 
-// A column in which every row says the same.
+// A column with the same value in every row.
 template <class Put>
 void same(JsonOutput& out, const char* key, std::size_t rows, Put put_one) {
     out.Key(key);
@@ -43,7 +43,7 @@ Category category_of(FrameKind kind) {
     }
 }
 
-// One library a module of the recording, and one for each module of its kernel.
+// One library per module of the recording, and one per module of its kernel.
 using Library = std::pair<ModuleId, std::string>;
 using Libraries = Numbered<Library>;
 
@@ -81,10 +81,10 @@ public:
     }
 
 private:
-    using Func = std::tuple<FunctionId, StringId, ModuleId>;  // of a file, in a module
+    using Func = std::tuple<FunctionId, StringId, ModuleId>;  // function, file, module
     struct Frame {
         std::uint32_t func = 0, line = 0, inline_depth = 0;
-        bool returns = false;  // an address without a name, to which a call returns
+        bool returns = false;  // an unnamed return address
         auto operator<=>(const Frame&) const = default;
     };
     using StackEntry = std::pair<std::uint32_t, std::uint32_t>;  // prefix, frame
@@ -99,7 +99,7 @@ private:
             for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
                 const auto func = funcs_.of({frame->function, frame->file, tables_.locations[location].module});
                 const FrameKind kind = tables_.functions[frame->function].kind;
-                // Of frames inlined into one another; whatever they are in has none.
+                // The inline depth. The function into which frames are inlined has depth 0.
                 depth = kind == FrameKind::inlined ? depth + 1 : 0;
                 const bool returns = kind == FrameKind::unknown &&
                                      (tables_.locations[location].flags & wire::location_flag::return_address) != 0;
@@ -176,7 +176,7 @@ private:
         put(out_, "length", frames);
         out_.EndObject();
 
-        // A resource is a library here: those that the functions of the thread are in.
+        // Resources are libraries here: those that contain the thread's functions.
         Numbered<std::uint32_t> resources;
         std::vector<std::int64_t> resource_of;
         resource_of.reserve(funcs_.order.size());
@@ -250,7 +250,7 @@ private:
     Numbered<std::string> strings_;
 };
 
-// Milliseconds between two samples of an event, as far as that is known.
+// Milliseconds between two samples of an event, if known.
 double interval_ms(const Event& event) {
     if (event.unit == "ns" && event.period > 0) return static_cast<double>(event.period) / 1e6;
     return event.frequency_hz > 0 ? 1000.0 / event.frequency_hz : 1;
@@ -273,7 +273,7 @@ void put_meta(JsonOutput& out, const FirefoxOptions& options, double interval,
     out.EndArray();
     put(out, "product", options.name);
     put(out, "importedFrom", "Flamewire");
-    // No JavaScript, no source of Firefox: the viewer leaves out what is of these alone.
+    // The profile has no JavaScript and no Firefox sources, so the viewer hides controls for these.
     for (const char* key : {"usesOnlyOneStackType", "sourceCodeIsNotOnSearchfox"}) {
         out.Key(key);
         out.Bool(true);

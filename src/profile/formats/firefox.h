@@ -1,4 +1,4 @@
-// The processed profiles of the Firefox Profiler (profiler.firefox.com), which show time by thread.
+// Processed profiles of the Firefox Profiler (profiler.firefox.com), which shows time by thread.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@
 namespace flamewire::profile {
 
 struct FirefoxOptions {
-    std::string_view name;                                        // of what was recorded
+    std::string_view name;                                        // of the recorded target
     std::int64_t started_ns = 0;                                  // wall clock at the first sample
-    std::span<const std::pair<std::string, std::string>> tags{};  // in the viewer's details of the profile
+    std::span<const std::pair<std::string, std::string>> tags{};  // shown in the viewer's profile details
     std::size_t max_bytes = max_export_bytes;
 };
 
-// A thread for each event and thread, in tables as version 44 of the format has them; the viewer brings older ones up to
-// date. Weights are milliseconds or bytes where the unit is one of these, else samples. What the format has no word for
-// (weights in other units) is in a member "flamewire" of each thread.
-// too_large.
+// Writes one thread per event and thread, in tables of version 44 of the format; the viewer upgrades older versions.
+// Weights are milliseconds or bytes if the unit is one of these, else samples. What the format cannot express (weights
+// in other units) is in a member "flamewire" of each thread.
+// too_large: the output exceeds `max_bytes`.
 Result<std::string> firefox(const Store& store, const Filter& filter, const FirefoxOptions& options);
 
 bool recognises_firefox(std::string_view beginning);
-// Tables of threads, or shared by them as newer versions have it.
+// Reads tables per thread, and tables that threads share (newer versions).
 Result<bool> import_firefox(ImportJob& job);
 
 }  // namespace flamewire::profile

@@ -25,7 +25,7 @@ using firefox_format::Profile;
 using firefox_format::Tables;
 using firefox_format::ThreadColumns;
 
-// "0x1f40": what writers call a function before its address is symbolized.
+// "0x1f40": writers name functions like this before symbolization.
 bool is_address(std::string_view name) {
     if (!name.starts_with("0x") || name.size() < 3) return false;
     std::uint64_t address = 0;
@@ -33,8 +33,8 @@ bool is_address(std::string_view name) {
     return error == std::errc{} && end == name.data() + name.size();
 }
 
-// The first 16 bytes of the build-id that a debug id ("5C0A0D51EA1980DF43F203B4525BE9BE0") was made of, as a GUID whose
-// first three fields are little-endian, and an age; empty: none.
+// The first 16 bytes of the build-id in a debug id ("5C0A0D51EA1980DF43F203B4525BE9BE0"). A debug id is a GUID with
+// three little-endian fields at its start, followed by an age. Empty: there is none.
 std::string start_of_build_id(std::string_view debug_id) {
     constexpr std::size_t guid_digits = 32;
     std::string id = debug_id.size() <= guid_digits ? std::string() : build_id_of(debug_id.substr(0, guid_digits));
@@ -47,7 +47,7 @@ std::string start_of_build_id(std::string_view debug_id) {
 
 struct ElfFile {
     std::string build_id;
-    std::uint64_t base = 0;  // of its first segment, which addresses in a profile count from
+    std::uint64_t base = 0;  // address of the first segment; addresses in a profile are relative to it
 };
 std::optional<ElfFile> read_elf(const std::string& path) {
     if (path.empty()) return std::nullopt;
@@ -61,13 +61,13 @@ std::optional<ElfFile> read_elf(const std::string& path) {
     return file;
 }
 
-// The libraries of a list as modules.
+// Converts the libraries of a list to modules.
 class Modules {
 public:
     struct Module {
-        wire::Id id = 0;  // 0: no module of its own
+        wire::Id id = 0;  // 0: no module
         wire::ModuleKind kind = wire::ModuleKind::file;
-        std::string kernel_module;  // "ext4": of the kernel's functions
+        std::string kernel_module;  // "ext4", for functions of the kernel
         wire::Id kernel_module_id = 0;
         std::uint64_t base = 0;
     };
@@ -83,10 +83,10 @@ public:
         for (std::uint32_t i = 0; i < libraries.size(); ++i)
             for (const std::string& name : {libraries[i].name, libraries[i].debug_name}) {
                 const auto [entry, added] = by_name_.try_emplace(key(name), i);
-                if (!added && entry->second != i) entry->second = none;  // more than one
+                if (!added && entry->second != i) entry->second = none;  // ambiguous name
             }
     }
-    // Null: there is no such library.
+    // nullptr: there is no such library.
     const Module* find(std::uint32_t library) {
         if (library >= of_library_.size()) return nullptr;
         std::optional<Module>& module = of_library_[library];
@@ -100,7 +100,7 @@ public:
     }
 
 private:
-    // The kernel has many names.
+    // Maps the kernel's many names to one key.
     static std::string key(std::string_view name) {
         const ImportedModule of = module_of_name(name);
         return std::string(of.kind == wire::ModuleKind::kernel && of.kernel_module.empty() ? of.path : name);
@@ -124,10 +124,10 @@ private:
                 if (build_id.empty()) build_id = file->build_id;
                 module.base = file->base;
             }
-            if (build_id.empty()) build_id = start;  // so that no other build is taken for it
+            if (build_id.empty()) build_id = start;  // so that the module does not match another build
         }
         module.id = builder_.module(of.kind, of.path, build_id);
-        // As an import of perf.data has it: the image's names are not for addresses in a module.
+        // As in imports of perf.data: names of the kernel image do not apply to addresses in a kernel module.
         if (!symbolicated_ && !of.kernel_module.empty()) module.kernel_module_id = module_of_addresses(builder_, of);
         return module;
     }
@@ -151,7 +151,7 @@ public:
         const Tables* const tables = thread.tables.stack_frame.empty() ? &read_.shared : &thread.tables;
         const std::vector<std::string>* const texts =
             thread.tables.texts.empty() ? &read_.shared.texts : &thread.tables.texts;
-        // Tables that all threads share are looked at once.
+        // Resolve shared tables only once.
         if (tables != tables_ || texts != texts_) {
             tables_ = tables;
             texts_ = texts;
@@ -192,7 +192,8 @@ public:
     std::uint64_t negative = 0;
 
 private:
-    // A prefix stands before what continues it; a table in which it does not is wrong there, and its stacks begin anew.
+    // A prefix must precede the stacks that continue it. If a damaged table violates this, the stack starts at its own
+    // frame.
     void resolve_stacks() {
         stacks_.assign(tables_->stack_frame.size(), 0);
         frames_.assign(tables_->frame_func.size(), 0);
@@ -238,7 +239,7 @@ private:
         if (!module.kernel_module.empty())
             name.function = with_module = fmt::format("{} [{}]", name.function, module.kernel_module);
         if (const auto address = unnamed_address(name.function); own_ != nullptr && address) {
-            // Of the tables that were written: an upgrade to a newer version numbers frames anew.
+            // Indices refer to the tables that Flamewire wrote: an upgrade to a newer version renumbers frames.
             const bool returns = tables_ == &own_->tables && std::ranges::binary_search(own_->own_returns, index);
             return builder_.location(name.module, *address, returns ? wire::location_flag::return_address : 0);
         }
@@ -257,13 +258,13 @@ private:
     Modules modules_;
     const Tables* tables_ = nullptr;
     const std::vector<std::string>* texts_ = nullptr;
-    const ThreadColumns* own_ = nullptr;  // written by Flamewire
+    const ThreadColumns* own_ = nullptr;  // thread written by Flamewire, else nullptr
     std::vector<wire::Id> stacks_, frames_;
     std::vector<bool> callers_;  // frames that are return addresses
 };
 
-// Where a recording begins, from meta.startTime on: samples can begin long after it, as the browser's own start is in it,
-// and a few are earlier than what the file has for the beginning.
+// The start of a recording in ms, relative to meta.startTime. Samples can begin long after meta.startTime, which is the
+// start of the browser. A few samples precede the profiling start that the file states.
 double origin_of(const Profile& read) {
     constexpr double far_ms = max_span_ns / 1e6;
     const double told = read.profiling_start_ms;
@@ -295,7 +296,7 @@ Result<bool> import_firefox(ImportJob& job) {
     about.start_ns = import_moment_ns;
     constexpr double far_ms = 4e12;
     const double origin_ms = origin_of(read);
-    // Apart: a double of both has no nanoseconds left.
+    // Convert separately: a double of the sum would lose the nanoseconds.
     const std::int64_t realtime_ns =
         read.start_ms > 0 && read.start_ms < far_ms
             ? static_cast<std::int64_t>(read.start_ms * 1e6) + std::llround(origin_ms * 1e6)

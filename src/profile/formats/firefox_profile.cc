@@ -88,7 +88,7 @@ JsonShape make_shape() {
         {"threads[].flamewire.weights[]", own_weights},
         {"threads[].flamewire.returns[]", own_returns},
     };
-    // Libraries are of a thread before version 41.
+    // Before version 41, libraries belong to a thread.
     for (const std::string in : {"libs[]", "threads[].libs[]"}) {
         places.emplace_back(in, library);
         places.emplace_back(in + ".path", library_path);
@@ -97,7 +97,8 @@ JsonShape make_shape() {
         places.emplace_back(in + ".codeId", library_code_id);
         places.emplace_back(in + ".breakpadId", library_debug_id);
     }
-    // The same for strings before version 56, for sources never, for all other tables before version 60.
+    // Strings belong to a thread before version 56, all other tables except sources before version 60. Sources are
+    // always shared.
     for (const std::string in : {"threads[]", "shared"}) {
         places.emplace_back(in + ".stringArray[]", text);
         for (int i = 0; const TableColumn& one : columns)
@@ -124,7 +125,7 @@ public:
         return true;
     }
     bool value(int place, const JsonValue& value) override {
-        if (place == Place::thread || place == Place::library) return false;  // no object
+        if (place == Place::thread || place == Place::library) return false;  // not an object
         if (place >= Place::text) {
             Tables& to = in_thread_ ? profile.threads.back().tables : profile.shared;
             if (place == Place::text)
@@ -147,7 +148,7 @@ private:
     static std::uint32_t index_of(const JsonValue& value) {
         return static_cast<std::uint32_t>(value.whole(none, none));
     }
-    // Ids of processes and threads are numbers or texts.
+    // Process and thread ids are numbers or text.
     static std::uint32_t id_of(const JsonValue& value) {
         if (value.kind != JsonValue::Kind::text) return static_cast<std::uint32_t>(value.whole(none - 1, 0));
         std::uint64_t sum = 0;

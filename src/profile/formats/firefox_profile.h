@@ -1,5 +1,6 @@
-// A processed profile of the Firefox Profiler as its file has it, of any version: docs/imports.md says what changed in which.
-// Tables stand in columns and in any order, so they wait as they are until all of the file is read.
+// A processed profile of the Firefox Profiler as stored in its file, of any version. docs/imports.md describes what
+// changed in which version. Tables are stored as columns and in any order, so they are kept unchanged until the whole
+// file is read.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,9 @@
 namespace flamewire::profile::firefox_format {
 
 inline constexpr std::uint32_t newest_version = 75;
-// Frames that call have the address of the call from here on; before, the one that it returns to.
+// From this version on, the address of a calling frame is the address of the call. Before, it was the return address.
 inline constexpr std::uint32_t call_addresses_version = 38;
-// No number, or none of an index.
+// No value, or no such index.
 inline constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
 using Column = std::vector<std::uint32_t>;
@@ -25,7 +26,7 @@ inline std::uint32_t at(const Column& column, std::uint32_t index) {
     return index < column.size() ? column[index] : none;
 }
 
-// Which columns of a row hold a value; versions without a column of flags have null or -1 for none instead.
+// Flags for the columns of a row that hold a value. Versions without a column of flags have null or -1 instead.
 enum FrameFlag : std::uint8_t { is_inlined = 1, has_address = 2, has_native_symbol = 8, has_line = 16 };
 enum FuncFlag : std::uint8_t { has_resource = 4, has_source = 8 };
 
@@ -35,7 +36,7 @@ struct Tables {
     Column func_name, func_file, func_source, func_flags, func_resource;
     Column resource_library, resource_name, resource_type;
     Column native_symbol_library;
-    Column source_file;  // of all threads, even where the other tables are of one
+    Column source_file;  // shared by all threads, even in versions in which other tables belong to a thread
     std::vector<std::string> texts;
 
     [[nodiscard]] std::uint32_t prefix(std::uint32_t stack) const;
@@ -46,9 +47,9 @@ struct Tables {
     [[nodiscard]] std::uint32_t address(std::uint32_t frame) const {
         return flagged(frame_address, frame_flags, has_address, frame);
     }
-    // Of `libs`.
+    // An index into `libs`.
     [[nodiscard]] std::uint32_t library(std::uint32_t frame) const;
-    // Of `texts`: what a library is called, for frames without an address; none: the frame is in no library.
+    // An index into `texts`: the library's name, for frames without an address. none: the frame is not in a library.
     [[nodiscard]] std::uint32_t library_name(std::uint32_t frame) const;
     [[nodiscard]] std::uint32_t file(std::uint32_t func, const Tables& shared) const;
 
@@ -78,7 +79,7 @@ struct Profile {
     std::string product;
     std::uint32_t version = 0;
     bool symbolicated = true;
-    double start_ms = 0, profiling_start_ms = 0;  // the second from the first on
+    double start_ms = 0, profiling_start_ms = 0;  // profiling_start_ms is relative to start_ms
     std::vector<Library> libraries;
     std::vector<ThreadColumns> threads;
     Tables shared;

@@ -22,7 +22,7 @@ Result<std::string> gzipped(std::string_view bytes) {
     int state = Z_OK;
     while (state == Z_OK) {
         const std::size_t input = std::min<std::size_t>(bytes.size(), std::numeric_limits<uInt>::max());
-        // zlib's type of input is not const; it does not write there.
+        // zlib's input pointer is not const, but zlib does not write to it.
         stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
         stream.avail_in = static_cast<uInt>(input);
         const std::size_t before = out.size();

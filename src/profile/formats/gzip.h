@@ -1,4 +1,4 @@
-// A gzip member in memory, for exports of formats that are read compressed.
+// A gzip member in memory, for export formats that are compressed.
 #pragma once
 
 #include <string>

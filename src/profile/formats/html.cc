@@ -44,8 +44,8 @@ bool begins_ignoring_case(std::string_view text, std::string_view word) {
            });
 }
 
-// What would end or change the element that the text stands in gets a backslash, which changes nothing in a string, a
-// template or a regular expression of a script, nor in a string of a style: where else could it stand in our own files.
+// Adds a backslash where the text would close or change its element. The backslash has no effect in strings, templates
+// and regular expressions of scripts, or in strings of styles. Our own files have such text nowhere else.
 std::string inert(std::string_view text) {
     std::string out;
     out.reserve(text.size());

@@ -14,7 +14,7 @@
 namespace flamewire::profile {
 namespace {
 
-// From what is told by its first bytes to what only looks like it.
+// From formats with a magic number to formats that are only recognized by their look.
 constexpr std::array formats{
     ImportFormat{"perf.data", "perf.data files", &perf_data::recognises, &perf_data::import_perf_data},
     ImportFormat{"pprof", "pprof profiles", &recognises_pprof, &import_pprof},

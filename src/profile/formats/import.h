@@ -1,5 +1,5 @@
-// Reading other tools' files: each format is a file beside this one and an entry of formats(). Which one a file has is told
-// by its content, never by its name.
+// Imports files of other tools. Each format is a file in this folder and an entry of import_formats(). A file's format
+// is detected by its content, never by its name.
 #pragma once
 
 #include <cstddef>
@@ -22,27 +22,28 @@ class ImportSource {
 public:
     virtual ~ImportSource() = default;
     [[nodiscard]] virtual std::uint64_t size() const = 0;
-    // Fills `into` with the bytes from `offset` on and returns how many; fewer only at the end.
+    // Fills `into` with the bytes from `offset` on and returns their number, which is smaller only at the end of the
+    // file.
     virtual Result<std::size_t> read_at(std::uint64_t offset, std::span<char> into) = 0;
 };
 
-// One file on its way to one recording.
+// The import of one file into one recording.
 class ImportJob {
 public:
     virtual ~ImportJob() = default;
     [[nodiscard]] virtual ImportSource& source() = 0;
-    // What a person calls the file; the recording's target when the format has no word for one.
+    // The file's name for people. It is the recording's target if the format does not have one.
     [[nodiscard]] virtual const std::string& name() const = 0;
-    // Call once, when the header is read and the content is known to be what it looked like. `about.target`: "" for
-    // name(). `realtime_ns`: the wall clock at about.start_ns; 0: not known.
+    // Call this once, after the header is read and the content is confirmed to be in the format. `about.target`: "" for
+    // name(). `realtime_ns`: the wall clock at about.start_ns; 0: unknown.
     virtual RecordingBuilder& begin(wire::Recording about, std::int64_t realtime_ns) = 0;
-    // The file on this machine that has the code of a module, for who unwinds stacks of its own; empty: there is none.
+    // The file on this machine that has the code of a module, for importers that unwind stacks. Empty: there is none.
     [[nodiscard]] virtual std::string module_file(const symbol::ModuleIdentity& module) = 0;
-    // Where a file of the target would be below the folder that was given as its root; empty: none was given.
+    // The path of a target's file below the sysroot that the user gave. Empty: no sysroot was given.
     [[nodiscard]] virtual std::string in_sysroot(std::string_view /*path*/) { return {}; }
-    // Call it before that many bytes of memory are taken at once. too_large: the import may not have them, so end it.
+    // Call this before allocating that many bytes at once. too_large: the import may not use them, so end it.
     [[nodiscard]] virtual Result<bool> make_room(std::uint64_t /*bytes*/) { return true; }
-    // How far the source has been read; seldom is often enough.
+    // Reports how much of the source has been read. Rare calls are sufficient.
     virtual void progress(std::uint64_t read_bytes) = 0;
 };
 
@@ -51,16 +52,17 @@ struct ImportFormat {
     std::string_view title;  // in a sentence, plural: "folded stacks (\"outer;inner count\")"
     // `beginning`: at least 64 KiB of the file, or all of it.
     bool (*recognises)(std::string_view beginning);
-    // Reads the whole file. What it has and we do not show is noted in the builder. invalid: one sentence that says what
-    // is wrong and where. A file that ends too early is imported as far as it is whole, with a note.
+    // Reads the whole file. Content that Flamewire does not show is noted in the builder. invalid: one sentence that
+    // states what is wrong and where. A truncated file is imported up to the truncation, with a note; speedscope and
+    // Firefox profiles are invalid then.
     Result<bool> (*import)(ImportJob& job);
 };
 
-// In the order in which they are tried.
+// In the order in which detection tries them.
 std::span<const ImportFormat> import_formats();
 const ImportFormat* recognise_import(std::string_view beginning);
 
-// Calls `each` with one piece of the source after the other, and tells the job's progress.
+// Calls `each` with successive pieces of the source and reports the job's progress.
 Result<bool> read_through(ImportJob& job, const std::function<Result<bool>(std::string_view piece)>& each);
 
 }  // namespace flamewire::profile

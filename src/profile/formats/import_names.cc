@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kernel_path = "[kernel.kallsyms]";
 
-// In brackets, but no module of the kernel.
+// In brackets, but not a module of the kernel.
 constexpr std::array bracketed{"[vsyscall]", "[heap]", "[stack]", "[unknown]", "[anon]", "[uprobes]", "[inlined]"};
 
 bool is_jit(std::string_view name) {
@@ -20,7 +20,7 @@ bool is_jit(std::string_view name) {
            name.starts_with("jitted-") || name.find("/jitted-") != std::string_view::npos;
 }
 
-// "ext4" of "…/ext4.ko" and of its compressed forms.
+// "ext4" from "…/ext4.ko" and its compressed forms.
 std::string_view kernel_module_of_file(std::string_view name) {
     for (const std::string_view end : {".ko", ".ko.xz", ".ko.gz", ".ko.zst", ".ko.debug"}) {
         if (!name.ends_with(end)) continue;

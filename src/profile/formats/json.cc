@@ -30,7 +30,7 @@ void put_recording(JsonOutput& out, const wire::Recording& recording) {
     put(out, "period", recording.period);
 }
 
-// How the stacks of each process were found, and what became of them.
+// The unwinding mode of each process and the outcome for its stacks.
 void put_unwind_processes(JsonOutput& out, const Store& store) {
     out.Key("unwind_processes");
     out.StartArray();
@@ -55,7 +55,7 @@ void put_unwind_processes(JsonOutput& out, const Store& store) {
     out.EndArray();
 }
 
-// Those with samples in what is exported, and where they run.
+// The processes with samples in the exported part, and where they run.
 void put_processes(JsonOutput& out, const Store& store, const Filter& filter) {
     std::vector<bool> has(store.processes().size());
     for (const ThreadRow& row : thread_summary(store, filter)) has[store.threads()[row.thread].process] = true;
@@ -127,10 +127,10 @@ void put_functions(JsonOutput& out, const Store& store, const Filter& filter) {
     out.EndArray();
 }
 
-// Nested objects, written from a list of children and a stack of our own: the depth of the profile is not the depth
-// of our call stack.
+// Writes nested objects from a list of children and an explicit stack, so that deep profiles cannot overflow the call
+// stack.
 void put_flame_graph(JsonOutput& out, const Store& store, const CallTree& tree) {
-    // The children of a node stand together (breadth first), so two numbers name them all.
+    // The children of a node are adjacent (breadth-first order), so two indices describe them all.
     std::vector<std::uint32_t> first_child(tree.nodes.size()), child_end(tree.nodes.size());
     for (std::uint32_t i = 1; i < tree.nodes.size(); ++i) {
         const std::uint32_t parent = tree.nodes[i].parent;

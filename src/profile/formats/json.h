@@ -1,5 +1,5 @@
-// A complete profile as one JSON document, for scripts: what was recorded, and for each event its functions and its
-// flame graph. docs/profile.md describes the fields.
+// A complete profile as one JSON document, for scripts: metadata of the recording, and the functions and the flame
+// graph of each event. docs/profile.md describes the fields.
 #pragma once
 
 #include <span>
@@ -20,12 +20,12 @@ struct JsonOptions {
     std::size_t max_bytes = max_export_bytes;
 };
 
-// too_large.
+// too_large: the output exceeds `max_bytes`.
 Result<std::string> json(const Store& store, const Filter& filter, const JsonOptions& options = {});
 
-// The word for a kind in exports and answers: "user", "kernel", "jit", "inlined", "unknown".
+// The name of a frame kind in exports and answers: "user", "kernel", "jit", "inlined", "unknown".
 std::string_view kind_name(FrameKind kind);
-// And for a stack mode: "fp", "hybrid", "dwarf", "lbr".
+// The name of a stack mode: "fp", "hybrid", "dwarf", "lbr".
 std::string_view mode_name(wire::StackMode mode);
 
 }  // namespace flamewire::profile

@@ -1,4 +1,4 @@
-// Members of JSON objects, with names as valid text.
+// Writes members of JSON objects, with names as valid UTF-8.
 #pragma once
 
 #include <rapidjson/writer.h>
@@ -14,12 +14,12 @@
 
 namespace flamewire::profile {
 
-// Text that ends where it has `max_bytes`.
+// A buffer that takes no more text once it exceeds `max_bytes`.
 class JsonBuffer {
 public:
     explicit JsonBuffer(std::size_t max_bytes) : max_bytes_(max_bytes) {}
     [[nodiscard]] bool full() const { return text_.size() > max_bytes_; }
-    // too_large: it was full. `as`: "a profile for speedscope".
+    // too_large: the buffer was full. `as`: what the export is, for example "a profile for speedscope".
     Result<std::string> take(std::string_view as) {
         if (full()) return export_too_large(as, max_bytes_);
         return std::move(text_);
@@ -40,7 +40,7 @@ private:
 class JsonOutput : public rapidjson::Writer<JsonBuffer> {
 public:
     using rapidjson::Writer<JsonBuffer>::Writer;
-    // Nothing more is kept: stop writing.
+    // The buffer takes no more text: stop writing.
     [[nodiscard]] bool full() const { return os_->full(); }
 };
 

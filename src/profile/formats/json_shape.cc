@@ -15,12 +15,13 @@ namespace flamewire::profile {
 namespace {
 
 constexpr std::size_t max_depth = 1000, piece_bytes = std::size_t{256} << 10;
-// Texts in one another. Writers put threads and tables of the document into texts of their own: two or three.
+// Nesting depth of text slabs. Writers put threads and tables of the document into slabs of their own, which nest two
+// or three deep.
 constexpr int max_nested_slabs = 8;
-// A slab can stand in many places: all of them together are no more than so many times the file.
+// A slab can be referenced many times. The total size of all references is limited to this multiple of the file's size.
 constexpr std::uint64_t most_repetition = 4;
 
-// Bytes of a source as RapidJSON reads streams, and what takes its values: the names are RapidJSON's.
+// A RapidJSON stream over the bytes of a source, and a handler for its values. The names are RapidJSON's.
 // NOLINTBEGIN(readability-identifier-naming)
 class Stream {
 public:
@@ -41,7 +42,7 @@ public:
     [[nodiscard]] std::size_t Tell() const { return static_cast<std::size_t>(offset_ - size_ + at_); }
     [[nodiscard]] bool ended() const { return at_ == size_; }
     [[nodiscard]] const Result<bool>& state() const { return state_; }
-    // Of streams that are written to; never called.
+    // Members of output streams; never called.
     Ch* PutBegin() { return nullptr; }
     void Put(Ch /*c*/) {}
     void Flush() {}
@@ -64,7 +65,7 @@ private:
     Result<bool> state_ = true;
 };
 
-// `slabs`: of the file, when it has any.
+// `slabs`: the slabs of the file; nullptr if it has none.
 class Handler {
 public:
     Handler(ImportJob& job, const JsonShape& shape, JsonSink& sink, const JsonSlabs* slabs)
@@ -118,11 +119,12 @@ private:
         if (open_.empty()) return 0;
         return open_.back().array ? shape_.element(open_.back().node) : next_;
     }
-    // An object of a JSLB file is a slab's placeholder if "$s" is all that it has: it begins with its next member.
+    // An object of a JSLB file is a placeholder for a slab if "$s" is its only member. So an object is not reported
+    // before its next token.
     bool decide_object() {
         if (!std::exchange(undecided_, false)) return true;
         const bool begun = start(false);
-        next_ = -1;  // of "$s", when there was one
+        next_ = -1;  // skip "$s", if present
         return begun;
     }
     bool value(const JsonValue& value) {
@@ -185,13 +187,13 @@ private:
     bool undecided_ = false, slab_named_ = false;
     std::optional<std::uint64_t> slab_;
     std::uint64_t replaced_bytes_ = 0;
-    Result<JsonEnd> end_ = JsonEnd::whole;  // of a slab: why the text that it is in ended, too
+    Result<JsonEnd> end_ = JsonEnd::whole;  // of a nested slab: its result, which also ends the outer text
 };
 // NOLINTEND(readability-identifier-naming)
 
 Result<JsonEnd> Handler::parse(std::uint64_t begin, std::uint64_t end) {
     Stream stream(job_, begin, end);
-    // A mark of the byte order is no JSON, but many write it.
+    // A byte order mark is not JSON, but many tools write one.
     if (stream.Peek() == '\xef')
         for (int i = 0; i < 3; ++i) stream.Take();
     rapidjson::Reader reader;

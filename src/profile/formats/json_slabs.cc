@@ -78,7 +78,7 @@ Result<JsonSlabs> JsonSlabs::open(ImportSource& source) {
                     fmt::format("the JSLB file is of version {}, which is not known here", version));
     const std::uint64_t count = word(header, 12);
     slabs.root_ = word(header, 16);
-    // Nothing is allocated for entries that the file cannot hold.
+    // Reject counts that the file cannot hold before allocating anything.
     if (count > (source.size() - header_bytes) / entry_bytes) return slabs;
     std::string table(static_cast<std::size_t>(count) * entry_bytes, '\0');
     if (TRY(source.read_at(header_bytes, table)) < table.size()) return slabs;

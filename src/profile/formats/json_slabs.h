@@ -1,5 +1,5 @@
-// JSLB files: JSON texts and binary number arrays ("slabs") in one file. A member {"$s": N} in a text stands for slab N.
-// samply and the Firefox Profiler save profiles in it.
+// JSLB files: JSON texts and binary number arrays ("slabs") in one file. A member {"$s": N} in a text refers to slab N.
+// samply and the Firefox Profiler save profiles in this format.
 #pragma once
 
 #include <cstddef>
@@ -33,13 +33,13 @@ struct JsonSlab {
 class JsonSlabs {
 public:
     static bool recognises(std::string_view beginning);
-    // invalid: a version or a type that is not known here.
+    // invalid: an unsupported version or type.
     static Result<JsonSlabs> open(ImportSource& source);
 
-    // Whether all slabs end within the file.
+    // Returns whether all slabs end within the file.
     [[nodiscard]] bool whole() const { return whole_; }
     [[nodiscard]] const JsonSlab* root() const { return find(root_); }
-    // Null: the file has no such slab.
+    // nullptr: the file has no such slab.
     [[nodiscard]] const JsonSlab* find(std::uint64_t index) const {
         return index < slabs_.size() ? &slabs_[static_cast<std::size_t>(index)] : nullptr;
     }
@@ -50,7 +50,7 @@ private:
     bool whole_ = false;
 };
 
-// Calls `each` with every number of a slab that is not JSON; false stops.
+// Calls `each` with every number of a slab that is not JSON. Returning false stops.
 Result<bool> read_numbers(ImportSource& source, const JsonSlab& slab, const std::function<bool(double)>& each);
 
 }  // namespace flamewire::profile

@@ -1,4 +1,4 @@
-// Pieces of a text to its lines.
+// Splits a text that arrives in pieces into lines.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@ namespace flamewire::profile {
 
 class LineFeed {
 public:
-    // Calls `each(line)`, without its line break, for every line that ends in this piece; the rest waits for the next one.
+    // Calls `each(line)`, without the line break, for every line that ends in this piece. The rest waits for the next
+    // piece.
     template <class Each>
     Result<bool> feed(std::string_view text, Each each) {
         if (!rest_.empty()) {
@@ -26,7 +27,7 @@ public:
         rest_.assign(text);
         return true;
     }
-    // The last line may lack its line break.
+    // Passes the last line to `each` if it lacks a line break.
     template <class Each>
     Result<bool> finish(Each each) {
         if (!rest_.empty()) TRY(each(rest_));

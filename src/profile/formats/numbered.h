@@ -1,4 +1,4 @@
-// Numbers for what a format lists in a table of its own.
+// Assigns numbers to entries of a format's tables.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace flamewire::profile {
 
-// Entries in the order in which they were first asked for.
+// Numbers entries from 0 in the order of their first use.
 template <class Key>
 class Numbered {
 public:

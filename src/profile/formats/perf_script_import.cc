@@ -72,7 +72,8 @@ public:
     [[nodiscard]] std::uint64_t newest_ns() const { return newest_ns_; }
 
 private:
-    // Of an epoch's tables: some tens of MiB, which a recording of a day must not exceed.
+    // Maximum number of entries in an epoch's tables. They take some tens of MiB, so that recordings of a day stay
+    // small.
     static constexpr std::size_t most_entries = std::size_t{1} << 20;
 
     void begin_epoch() {
@@ -88,7 +89,7 @@ private:
 
     struct Frame {
         wire::Id location = 0, module = 0;
-        bool waits = false;  // inlined: its module is that of the frame it is in
+        bool waits = false;  // inlined: its module is that of the frame that it is inlined into
     };
 
     Result<bool> line(std::string_view text) {
@@ -99,7 +100,7 @@ private:
             if (is_blank(text)) return end_sample();
             if (is_indented(text)) {
                 if (frame(text)) return true;
-                // A sample of one line follows another.
+                // A one-line sample follows another one.
                 if (!parse_perf_sample(text, sample_)) return source_line(text);
                 TRY(end_sample());
                 return begin_sample();
@@ -166,7 +167,7 @@ private:
         return true;
     }
 
-    // perf stat's text ends where samples begin again: chunks may stand one behind the other.
+    // The output of perf stat ends where samples begin again: a file can have several chunks in sequence.
     Result<bool> stat_line(std::string_view text) {
         if (!stat_) stat_.emplace(*builder_);
         PerfSampleLine next;
@@ -205,7 +206,7 @@ private:
     }
 
     void start() {
-        // A clock that begins at 0 would be one that nobody knows.
+        // Time 0 means "unknown", so a recording without times, or with times from 0 on, starts at import_moment_ns.
         if (!sample_.has_time || sample_.time_ns < wire::default_bucket_ns) shift_ns_ = import_moment_ns;
         start_ns_ = chunk_start_ns_ = (sample_.has_time ? sample_.time_ns : 0) + shift_ns_;
         about_.start_ns = start_ns_;
@@ -235,13 +236,13 @@ private:
         return events_.back().second;
     }
 
-    // One look-up a sample, without a copy of the name.
+    // One lookup per sample, without copying the name.
     wire::Id thread() {
         const wire::Id comm = comms_.intern(sample_.comm);
         const auto hash = [](const ThreadEntry& one) {
             return hash_mix(one.comm, (static_cast<std::uint64_t>(one.pid) << 32) | one.tid);
         };
-        // Without ids the name is all that distinguishes threads.
+        // Without ids, only the name distinguishes threads.
         const std::uint32_t tid = layout_ && !layout_->ids ? comm : sample_.tid;
         const ThreadEntry entry{sample_.pid, tid, comm, 0};
         const auto same = [&](std::uint32_t id) {
@@ -249,7 +250,7 @@ private:
             return other.pid == entry.pid && other.tid == entry.tid && other.comm == entry.comm;
         };
         if (const auto known = thread_index_.find(hash(entry), same)) return threads_[known].id;
-        // A main thread of another name is the same process with another program in it.
+        // A main thread with a new name is the same process after an exec.
         if (entry.pid == entry.tid && entry.pid != 0) {
             const auto [generation, first] = generations_.try_emplace(entry.pid, 0);
             if (!first) {
@@ -267,7 +268,7 @@ private:
         return threads_.back().id;
     }
 
-    // Lines of one text are one frame.
+    // Equal lines are one frame.
     bool frame(std::string_view text) {
         const std::size_t begin = text.find_first_not_of(" \t");
         if (begin == std::string_view::npos) return false;
@@ -299,7 +300,7 @@ private:
 
     wire::Id location(const PerfFrameLine& frame, wire::Id module, std::string_view kernel_module) {
         const std::uint32_t flags = frame.inlined ? wire::location_flag::inlined : 0;
-        // Not where it is in its file, but a number that tells it from others: perf has no more to say.
+        // The address is not relative to the file: perf prints no more. It only distinguishes this frame from others.
         if (frame.symbol.empty()) return builder_->location(module, frame.address, flags);
         if (kernel_module.empty())
             return builder_->location({.function = frame.symbol, .module = module, .flags = flags});
@@ -322,7 +323,7 @@ private:
         frames_.push_back(frame.location);
     }
 
-    // perf script -F +srcline: below its frame.
+    // perf script -F +srcline prints such a line below its frame.
     Result<bool> source_line(std::string_view text) {
         return text.find(':') == std::string_view::npos ? bad() : Result<bool>(true);
     }
@@ -352,10 +353,10 @@ private:
     PerfSampleLine sample_;
     bool in_sample_ = false, in_stat_ = false, times_ = false, new_chunk_ = false;
     wire::Row row_;
-    std::vector<wire::Id> frames_;  // of the sample, innermost first
+    std::vector<wire::Id> frames_;  // frames of the sample, innermost first
     std::vector<std::size_t> waiting_;
     StringTable texts_, comms_;
-    std::vector<Frame> known_frames_{1};  // by the text
+    std::vector<Frame> known_frames_{1};  // by text id
     std::vector<ThreadEntry> threads_{1};
     IdIndex thread_index_;
     std::unordered_map<std::uint32_t, std::uint32_t> generations_;  // by pid

@@ -1,6 +1,6 @@
-// Reads the text of `perf script`, in the orders of fields that its versions and -F give: a line that says who, where,
-// when, how much and what, then a line a frame, innermost first. Also PerfLens' chunks, which have the text of
-// `perf stat` behind it.
+// Imports the text of `perf script`, with the field orders of its versions and of -F: a line with thread, CPU, time,
+// period and event, then one line per frame, innermost first. Also imports PerfLens' chunks, which have the output of
+// `perf stat` after it.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,24 @@
 
 namespace flamewire::profile {
 
-// The text in any pieces, of a file or as an agent sends it.
+// Takes the text in arbitrary pieces, from a file or from an agent.
 class PerfScriptText {
 public:
-    // Called at the first sample, with what the text says of the machine until then and the sample's time as start.
+    // Called at the first sample. `about` has what the text up to then states about the machine, and the sample's time
+    // as start.
     using Begin = std::function<RecordingBuilder&(wire::Recording about)>;
-    // `layout`: of its samples; nothing if they have the default fields.
+    // `layout`: the fields of its samples; nothing if they have the default fields.
     explicit PerfScriptText(Begin begin, std::optional<PerfLayout> layout = {});
     ~PerfScriptText();
 
     Result<bool> feed(std::string_view text);
-    // The text so far is whole, and more may come: what is known of it is given away. Long streams begin a new epoch here.
+    // The text so far is complete, and more can follow: sends everything collected to the builder. Long streams begin a
+    // new epoch here.
     Result<bool> end_chunk();
-    // invalid: it had no sample.
+    // invalid: the text had no samples.
     Result<bool> finish();
     [[nodiscard]] bool begun() const;
-    [[nodiscard]] std::uint64_t newest_ns() const;  // of all samples; 0: none
+    [[nodiscard]] std::uint64_t newest_ns() const;  // time of the newest sample; 0: none
 
 private:
     class Reader;

@@ -48,7 +48,7 @@ bool is_frame(std::string_view text) {
     return frame.symbol.size() < 2 || frame.symbol[1] != ' ';  // "T main"
 }
 
-// The fields behind the command's name.
+// Parses the fields after the command's name.
 bool parse_fields(std::string_view text, const PerfLayout& layout, bool first, PerfSampleLine& into) {
     const auto next = [&] { return take_field(text, std::exchange(first, false)); };
     if (layout.ids) {
@@ -87,13 +87,13 @@ bool parse_fields(std::string_view text, const PerfLayout& layout, bool first, P
 }
 
 struct Lines {
-    std::vector<std::string_view> first;  // of the samples
+    std::vector<std::string_view> first;  // first lines of the samples
     bool chains = false;                  // frames have lines of their own
     bool line_after = false;
 };
 
-// A sample with a call chain begins behind an empty line, or behind the line that follows the frames. Nothing if this is not
-// a text of perf.
+// A sample with a call chain begins after an empty line, or after the line that follows the frames. Returns nothing if
+// this is not a text of perf.
 std::optional<Lines> lines_of(std::string_view beginning) {
     std::vector<std::string_view> all;
     beginning = beginning.substr(0, perf_layout_bytes);
@@ -131,7 +131,7 @@ bool fits(const Lines& lines, const PerfLayout& layout) {
     });
 }
 
-// Whether parse_perf_sample() reads all lines without a layout. Frames behind the event need the name of a file there.
+// Returns whether parse_perf_sample() parses all lines without a layout. Frames after the event then need a file name.
 bool are_default(const Lines& lines) {
     if (lines.line_after || lines.first.empty()) return false;
     return std::ranges::all_of(lines.first, [&](std::string_view line) {
@@ -142,7 +142,7 @@ bool are_default(const Lines& lines) {
     });
 }
 
-// Whether perf prints such texts. Without frames, time and event are needed to recognize one.
+// Returns whether perf prints such text. Without frames, time and event are needed to recognize it.
 bool is_possible(const Lines& lines, const PerfLayout& layout) {
     if (lines.chains) return layout.tail != Tail::frame && (layout.tail == Tail::none || !layout.is_bare());
     return layout.tail == Tail::frame || (layout.time && layout.event);

@@ -1,5 +1,5 @@
-// The fields of `perf script -F ...`. perf prints them in a fixed order without their names: a number can be a thread, a
-// period or the end of a command's name. So the layout is the one that fits many lines.
+// The fields of `perf script -F ...`. perf prints them in a fixed order without their names: a number can be a thread,
+// a period or the end of a command's name. So the layout is the one that fits many lines.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct PerfLayout {
     enum class Tail : std::uint8_t { none, frame, any };
     bool comm = false, ids = false, cpu = false, misc = false, time = false, period = false, event = false;
     Tail tail = Tail::none;
-    bool line_after = false;  // registers and the like follow the frames, in place of an empty line
+    bool line_after = false;  // registers or similar fields follow the frames, instead of an empty line
 
     // Samples have no first line: they begin with an empty line.
     [[nodiscard]] bool is_bare() const {
@@ -25,17 +25,17 @@ struct PerfLayout {
     }
 };
 
-// How many bytes of a text find_perf_layout() reads at most.
+// find_perf_layout() reads at most this many bytes of a text.
 inline constexpr std::size_t perf_layout_bytes = 256 * 1024;
 
-// `beginning` of a text; its last line may be incomplete. Nothing if parse_perf_sample(line, into) reads all its lines, or if
-// no layout fits them.
+// `beginning` of a text; its last line can be incomplete. Returns nothing if parse_perf_sample(line, into) parses all
+// lines, or if no layout fits them.
 std::optional<PerfLayout> find_perf_layout(std::string_view beginning);
 
-// A line below a frame, of -F +srcline and -F +srccode.
+// Returns whether a line below a frame comes from -F +srcline or -F +srccode.
 bool is_perf_source_line(std::string_view line);
 
-// The first line of a sample with these fields. False if the line does not have all of them.
+// Parses the first line of a sample with these fields. False if the line does not have all of them.
 bool parse_perf_sample(std::string_view line, const PerfLayout& layout, PerfSampleLine& into);
 
 }  // namespace flamewire::profile

@@ -64,11 +64,11 @@ namespace {
 
 using namespace perf_script_words;
 
-// What stands behind process and thread. False when there is no event.
+// Parses the fields after process and thread. False: there is no event.
 bool fields(std::string_view text, PerfSampleLine& into) {
     std::string_view word = take_word(text);
     if (cpu_of(word, into.cpu)) word = take_word(text);
-    // Flags of interrupts and preemption, as tracepoints have them: "d.h1", "....".
+    // Interrupt and preemption flags of tracepoints: "d.h1", "....".
     if (word.size() >= 4 && word.size() <= 6 && word.find(':') == std::string_view::npos &&
         word.find('.') != std::string_view::npos && !is_digit(word[0]))
         word = take_word(text);
@@ -95,7 +95,7 @@ bool fields(std::string_view text, PerfSampleLine& into) {
 bool parse_perf_sample(std::string_view line, PerfSampleLine& into) {
     trim_back(line);
     trim_front(line);
-    // A name may have spaces and numbers in it: the first number behind which the rest fits is the thread.
+    // A name can contain spaces and numbers. The thread is the first number after which the remaining fields fit.
     for (std::size_t at = 1; at < line.size(); ++at) {
         if (!is_space(line[at - 1]) || !(is_digit(line[at]) || line[at] == '-')) continue;
         std::string_view rest = line.substr(at);
@@ -121,7 +121,7 @@ bool parse_perf_frame(std::string_view line, PerfFrameLine& into) {
     line.remove_prefix(digits);
     trim_front(line);
     if (line.ends_with(')')) {
-        // The file: from the last bracket on, but for one that was deleted.
+        // The file is in the last parentheses; " (deleted)" after its name belongs to it.
         std::string_view inside = line.substr(0, line.size() - 1);
         constexpr std::string_view deleted = " (deleted)";
         const bool is_deleted = inside.ends_with(deleted);
@@ -139,7 +139,7 @@ bool parse_perf_frame(std::string_view line, PerfFrameLine& into) {
         into.inlined = true;
         into.module = {};
     }
-    // "+0x1b" is where in the function it was.
+    // "+0x1b" is the offset in the function.
     std::size_t end = line.size();
     while (end > 0 && is_hex(line[end - 1])) --end;
     if (end >= 3 && end < line.size() && line.substr(end - 3, 3) == "+0x") line = line.substr(0, end - 3);

@@ -1,4 +1,4 @@
-// The words of a line of `perf script`, for its parsers.
+// Splits a line of `perf script` into words, for its parsers.
 #pragma once
 
 #include <charconv>

@@ -55,13 +55,13 @@ void PerfStatText::line(std::string_view text) {
     value.name = builder_.string(name);
     value.unit = builder_.string(unit);
     value.value = static_cast<std::uint64_t>(number);
-    // At the end of the line: how much of the time it had a counter.
+    // The end of the line has the share of the time during which the event had a counter.
     double share = 100;
     if (rest.ends_with("%)")) {
         const std::size_t open = rest.rfind('(');
         if (open == std::string_view::npos || !number_of(rest.substr(open + 1, rest.size() - open - 3), share))
             share = 100;
-        // perf stat has scaled the number; ours are as counted.
+        // perf stat has scaled the value up. Readings have the unscaled count.
         if (share > 0 && share < 100) value.value = static_cast<std::uint64_t>(number * share / 100);
     }
     value.running_ns = static_cast<std::uint64_t>(share);

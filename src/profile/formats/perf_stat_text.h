@@ -1,4 +1,4 @@
-// The text of `perf stat` behind the samples of a PerfLens chunk, as readings of counters.
+// Parses the output of `perf stat` after the samples of a PerfLens chunk into counter readings.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ public:
     explicit PerfStatText(RecordingBuilder& builder) : builder_(builder) {}
 
     void line(std::string_view text);
-    // What was read since the last time becomes a reading that begins at `start_ns`, or where the last one ended.
+    // Emits what was read since the last call as a reading that begins at `start_ns`, or where the last one ended.
     void finish(std::uint64_t start_ns);
 
 private:

@@ -44,7 +44,7 @@ std::int64_t signed_value(std::uint64_t value) {
     return static_cast<std::int64_t>(std::min<std::uint64_t>(value, std::numeric_limits<std::int64_t>::max()));
 }
 
-// Reasons that count samples which are not shown.
+// Returns whether the reason counts samples that are not shown.
 bool is_lost(wire::LossReason reason) {
     return reason == wire::LossReason::ring_full || reason == wire::LossReason::spool_full ||
            reason == wire::LossReason::queue_full || reason == wire::LossReason::unknown ||
@@ -112,7 +112,8 @@ private:
         out_.add_int64(profile_period, signed_value(about.period));
     }
 
-    // pprof takes the first mapping for the program: the file of the process with most samples, where that is known.
+    // pprof treats the first mapping as the program: use the executable of the processes with the most samples, if it
+    // is known.
     [[nodiscard]] ModuleId main_module() const {
         std::unordered_map<std::string_view, std::uint64_t> samples;  // by executable
         tables_.rows.for_each(select(tables_, filter_).rows, [&](const RowChunk&, const Row& row) {
@@ -156,7 +157,7 @@ private:
         if (!added) return entry->second;
         const Function& about = tables_.functions[id];
         std::string name(tables_.strings[about.name]);
-        // A kernel module's functions are told as kallsyms does it.
+        // Functions of kernel modules are written as in kallsyms.
         const std::string_view module = tables_.strings[about.module];
         if (module.ends_with(".ko")) name += fmt::format(" [{}]", module.substr(0, module.size() - 3));
         pbf_writer writer(out_, profile_function);
@@ -168,7 +169,7 @@ private:
         return entry->second;
     }
 
-    // Frames of names that were inlined stand in one location with the one that they are inlined into; the others are
+    // Named frames that were inlined share one location with the frame that they are inlined into. Other frames have
     // locations of their own. `group`: innermost first.
     std::uint64_t location(const std::vector<LocationId>& group) {
         const auto [entry, added] = locations_.try_emplace(group, locations_.size() + 1);
@@ -215,7 +216,7 @@ private:
         if (number != 0) writer.add_int64(3, number);
     }
 
-    using Places = std::vector<std::pair<std::int64_t, std::int64_t>>;  // key and value in the table of strings
+    using Places = std::vector<std::pair<std::int64_t, std::int64_t>>;  // (key, value) indices into the string table
     const Places& places_of(ProcessId id) {
         const auto [entry, added] = places_.try_emplace(id);
         if (!added || id == 0) return entry->second;
@@ -229,7 +230,7 @@ private:
         return entry->second;
     }
 
-    // False: it has more than `max_bytes`.
+    // False: the output exceeds `max_bytes`.
     bool add_samples(std::size_t index, std::size_t max_bytes) {
         Filter filter = filter_;
         filter.event = events_[index];
@@ -241,7 +242,7 @@ private:
         std::vector<std::uint64_t> ids;
         std::vector<std::int64_t> values(2 * events_.size());
         for (const PairSums::Entry& entry : sums.entries()) {
-            stack(entry.second, ids);  // writes messages of its own, before that of the sample
+            stack(entry.second, ids);  // writes its own messages before the sample's message
             values[2 * index] = signed_value(entry.sum.samples);
             values[2 * index + 1] = signed_value(entry.sum.weight);
             const Thread& thread = tables_.threads[entry.first];
@@ -269,14 +270,14 @@ private:
     std::string bytes_;
     pbf_writer out_;
     std::vector<EventId> events_;
-    std::vector<std::pair<std::int64_t, std::int64_t>> tags_;  // key and value in the table of strings
+    std::vector<std::pair<std::int64_t, std::int64_t>> tags_;  // (key, value) indices into the string table
     std::map<std::string, std::size_t> strings_;
     std::vector<std::string_view> strings_in_order_;
     std::vector<std::uint64_t> mappings_;  // by module
     std::uint64_t mapping_count_ = 0;
     std::map<std::pair<FunctionId, StringId>, std::uint64_t> functions_;
     std::map<std::vector<LocationId>, std::uint64_t> locations_;
-    std::size_t group_bytes_ = 0;  // of the keys of locations_
+    std::size_t group_bytes_ = 0;  // size of the keys of locations_
     std::vector<LocationId> group_;
     std::unordered_map<ProcessId, Places> places_;
 };

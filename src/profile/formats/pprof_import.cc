@@ -1,5 +1,5 @@
-// Two passes over the file in memory: everything that samples refer to, which may stand behind them, then the samples.
-// protozero reports malformed input by exceptions; they end here.
+// Makes passes over the file in memory: first everything that samples refer to, which can follow them in the file, then
+// the samples. protozero reports malformed input by exceptions, which are caught here.
 #include "profile/formats/pprof_import.h"
 
 #include <fmt/format.h>
@@ -27,25 +27,26 @@ using protozero::pbf_wire_type;
 
 constexpr std::uint64_t max_file_bytes = std::uint64_t{2} << 30;
 
-// A mapping, as far as addresses in it and names need it.
+// The parts of a mapping that addresses and names need.
 struct Range {
     std::uint64_t start = 0, offset = 0;
     wire::Id module = 0;
     ImportedModule name;
     std::string_view build_id{};             // hexadecimal digits
-    const symbol::CodeFile* code = nullptr;  // once an address asked for it; null: it is not here
+    const symbol::CodeFile* code = nullptr;  // set by look_for(); nullptr: not on this machine
     bool looked_for = false;
 
-    // pprof subtracts nothing of what such mappings have, and so do we: an address is that of the file.
+    // pprof does not adjust addresses of such mappings, and neither does Flamewire: they are addresses of the file.
     [[nodiscard]] bool adjusted() const { return start == 0 && offset == 0; }
 };
-// Of a place: ids in the recording, innermost first. An address alone has one as what runs and one as a caller.
+// The location ids of a profile.proto location in the recording, innermost first. A bare address has two: one as the
+// running frame and one as a caller.
 struct Place {
     std::vector<wire::Id> frames;
     wire::Id caller = 0;
     bool kernel = false;
 };
-// How a column of values becomes weights of an event; `count`: the column that says how many samples it was.
+// Converts a column of values to weights of an event. `count`: the column with the number of samples.
 struct Column {
     wire::Id event = 0;
     std::optional<std::size_t> count;
@@ -65,7 +66,7 @@ public:
     Reader(ImportJob& job, std::string_view file) : job_(job), file_(file) {}
 
     Result<bool> run() {
-        // Texts first: everything names its texts by their number.
+        // The string table comes first: all other messages refer to strings by index.
         bool whole = pass([&](pbf_reader& in) {
             if (in.tag_and_type() != bytes(6)) return in.skip();
             texts_.add(view_of(in));
@@ -90,7 +91,7 @@ public:
     }
 
 private:
-    // Calls each(reader) for every field of the file; false when the file ends in the midst of one or is damaged there.
+    // Calls each(reader) for every field of the file. False: the file is damaged or ends inside a field.
     template <class Each>
     bool pass(Each each) {
         try {
@@ -132,7 +133,7 @@ private:
             if (comment.starts_with(target)) about.target = comment.substr(target.size());
         builder_ = &job_.begin(std::move(about), std::max<std::int64_t>(time_ns_, 0));
         columns_.resize(types_.size());
-        // What the file calls its main value comes first in ours as well.
+        // The file's default sample type becomes the first event.
         for (std::size_t i = 0; i < types_.size(); ++i)
             if (types_[i].type == default_type_ && !default_type_.empty() && !counts_only(i)) add_column(i);
         for (std::size_t i = 0; i < types_.size(); ++i)
@@ -141,7 +142,7 @@ private:
     }
 
     [[nodiscard]] bool is_count(std::size_t i) const { return types_[i].unit == "count"; }
-    // Whether the column says nothing but how many samples the next one's value is of.
+    // Returns whether the column only gives the number of samples for the next column's value.
     [[nodiscard]] bool counts_only(std::size_t i) const {
         if (!is_count(i) || i + 1 == types_.size()) return false;
         const std::string_view type = types_[i].type, next = types_[i + 1].type;
@@ -217,7 +218,7 @@ private:
              .flags = inlined ? wire::location_flag::inlined : 0}));
     }
 
-    // Finds the file with the code, once a module.
+    // Finds the file with the code, once per module.
     void look_for(Range& range) {
         if (std::exchange(range.looked_for, true) || range.adjusted() || range.module == 0 ||
             range.name.kind != wire::ModuleKind::file)
@@ -233,8 +234,8 @@ private:
         if (known->second) range.code = &*known->second;
     }
 
-    // The ELF virtual address of an address in memory. A mapping gives offsets in the file, whose segments say where
-    // that is; without the file it is what is most likely.
+    // The ELF virtual address of a memory address. A mapping gives the file offset, and the file's segments convert it.
+    // Without the file, returns the most likely address.
     static std::uint64_t file_address(const Range& range, std::uint64_t address) {
         if (range.adjusted() || address < range.start || (range.code != nullptr && range.code->fixed)) return address;
         const std::uint64_t offset = address - range.start + range.offset;
@@ -288,11 +289,11 @@ private:
     }
 
     wire::Id thread(Labels labels) {
-        // Threads are told apart by their number; those that have a name alone get one.
+        // Threads are distinguished by number. Threads that only have a name get a number.
         if (!labels.has_tid && !labels.thread.empty())
             labels.tid =
                 invented_.try_emplace({labels.pid, labels.thread}, narrow32(invented_.size() + 1)).first->second;
-        // The pod of a process is in its path; elsewhere there is no place for it.
+        // The pod of a process is part of its cgroup path. It cannot be stored elsewhere.
         if (!labels.pod.empty() && parse_cgroup_path(labels.cgroup).pod_uid != labels.pod && other_labels_.size() < 8)
             other_labels_.insert("pod_uid");
         const bool told = !labels.process.empty() || !labels.container.empty() || !labels.cgroup.empty();
@@ -318,7 +319,8 @@ private:
 
     wire::Id stack(const std::vector<std::uint64_t>& ids) {
         wire::Id stack = 0;
-        // A sample may name many locations, each of which stands for many frames, so it stops soon after it is full.
+        // A sample can list many locations, each of which stands for many frames. So the loop stops soon after the
+        // stack is full.
         for (std::size_t from = ids.size(); from-- > 0;) {
             const bool is_full = builder_->is_full(stack);
             const Place& place = place_of(ids[from]);
@@ -399,8 +401,8 @@ private:
     std::string_view default_type_;
     std::int64_t time_ns_ = 0;
     std::unordered_map<std::uint64_t, Range> mappings_;
-    std::unordered_map<wire::Id, std::optional<symbol::CodeFile>> code_;  // by module; its elements stay where they are
-    std::vector<std::string_view> missing_;                               // paths of modules whose code is not here
+    std::unordered_map<wire::Id, std::optional<symbol::CodeFile>> code_;  // by module; references stay valid
+    std::vector<std::string_view> missing_;                               // paths of modules whose file was not found
     std::unordered_map<std::uint64_t, pprof_file::Function> functions_;
     std::unordered_map<std::uint64_t, Place> places_;
     std::map<std::pair<std::uint32_t, std::string_view>, std::uint32_t> invented_;
@@ -442,7 +444,7 @@ bool recognises_pprof(std::string_view beginning) {
         }
         return has_type;
     } catch (const protozero::end_of_buffer_exception&) {
-        // The beginning may be cut in the midst of a field, a file too.
+        // The beginning can be cut inside a field, and so can a file.
         return has_type;
     } catch (const protozero::exception&) {
         return false;

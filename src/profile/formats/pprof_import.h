@@ -1,5 +1,5 @@
-// Reads a profile.proto, as Go, gperftools' successors and many converters write it (uncompressed here: what is
-// compressed is unpacked before). See pprof.h for the field numbers' source.
+// Imports a profile.proto, as Go, successors of gperftools and many converters write it. The input is uncompressed:
+// gzip is decompressed earlier. See pprof.h for the source of the field numbers.
 #pragma once
 
 #include <string_view>

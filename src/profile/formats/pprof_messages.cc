@@ -7,7 +7,7 @@ namespace {
 
 using protozero::pbf_reader;
 
-// A repeated number, packed or one by one.
+// Appends a repeated number, packed or not.
 void append(pbf_reader& in, std::vector<std::uint64_t>& to) {
     if (in.wire_type() == protozero::pbf_wire_type::varint) {
         to.push_back(in.get_uint64());

@@ -1,4 +1,4 @@
-// The messages of a profile.proto one by one (field numbers: see pprof.h). Texts are views of the file, which has to
+// Parses the messages of a profile.proto (field numbers: see pprof.h). Strings are views into the file, which must
 // outlive them. protozero reports malformed input by exceptions, which pass through.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace flamewire::profile::pprof_file {
 
-// Of whole numbers and of texts and messages, for protozero's tag_and_type().
+// For protozero's tag_and_type(): tags of integers (varint), and of strings and messages (bytes).
 constexpr std::uint32_t varint(std::uint32_t tag) {
     return protozero::tag_and_type(tag, protozero::pbf_wire_type::varint);
 }
@@ -20,7 +20,7 @@ constexpr std::uint32_t bytes(std::uint32_t tag) {
 std::string_view view_of(protozero::pbf_reader& in);
 protozero::pbf_reader message(std::string_view text);
 
-// The file's texts; everything names its own by their number. One that is not there is empty.
+// The file's string table. Other messages refer to strings by index. A missing string is empty.
 class Texts {
 public:
     void add(std::string_view text) { texts_.push_back(text); }
@@ -42,7 +42,7 @@ struct Mapping {
 };
 struct Function {
     std::uint64_t id = 0;
-    std::string_view name, file;  // name: as a person reads it, or the linker where there is no other
+    std::string_view name, file;  // name: the human-readable name, else the linker's name
 };
 struct Line {
     std::uint64_t function = 0, line = 0;
@@ -55,11 +55,11 @@ struct Label {
     std::string_view key, text;
     std::int64_t number = 0;
 
-    // Its number, also where it is written as a text; 0 when it has none of 32 bits.
+    // The label's number, even if it is written as text; 0 if it does not fit 32 bits.
     [[nodiscard]] std::uint32_t whole() const;
 };
 struct Sample {
-    std::vector<std::uint64_t> locations, values;  // of the stack, innermost first; of each sample type
+    std::vector<std::uint64_t> locations, values;  // locations: innermost first; values: one per sample type
     std::vector<Label> labels;
 };
 
@@ -67,7 +67,7 @@ SampleType read_sample_type(std::string_view text, const Texts& texts);
 Mapping read_mapping(std::string_view text, const Texts& texts);
 Function read_function(std::string_view text, const Texts& texts);
 Location read_location(std::string_view text);
-// Into one that is used again and again, for its memory.
+// Reuses `sample` to avoid allocations.
 void read_sample(std::string_view text, const Texts& texts, Sample& sample);
 
 }  // namespace flamewire::profile::pprof_file

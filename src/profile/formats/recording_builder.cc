@@ -13,11 +13,12 @@
 namespace flamewire::profile {
 namespace {
 
-// A batch below every limit of the wire, whatever comes next: one stack is at most a few thousand new entries.
+// Keeps a batch below every limit of the wire format, whatever is added next: one stack adds at most a few thousand
+// entries.
 constexpr std::size_t enough_rows = std::size_t{1} << 17, enough_entries = std::size_t{1} << 17;
 constexpr std::size_t enough_text = std::size_t{8} << 20;
 
-// Below it weights can be added up.
+// Sums of two weights below this cannot overflow.
 constexpr std::uint64_t large_weight = std::uint64_t{1} << 62;
 
 bool add_up(wire::Row& into, const wire::Row& row) {
@@ -30,8 +31,8 @@ bool add_up(wire::Row& into, const wire::Row& row) {
     return true;
 }
 
-// Into the order of the wire, equal ones added up: encode() would do so, at many times the cost. Rows whose numbers do
-// not fit into one key stay as they are.
+// Sorts rows into wire order and adds up equal ones. encode() would also do this, at many times the cost. If the fields
+// do not fit a 64-bit key, the rows stay as they are.
 void sort_rows(std::vector<wire::Row>& rows) {
     std::uint64_t first_bucket = std::numeric_limits<std::uint64_t>::max(), last_bucket = 0;
     wire::Row all;
@@ -56,7 +57,7 @@ void sort_rows(std::vector<wire::Row>& rows) {
         key = key << thread_bits | row.thread;
         key = key << cpu_bits | row.cpu;
         key = key << stack_bits | row.stack;
-        // A span of 64 bits leaves no room for anything before it.
+        // A span of 64 bits leaves no room for other fields.
         key = (bucket_bits < 64 ? key << bucket_bits : 0) | (row.bucket - first_bucket);
         order.push_back({key, narrow32(order.size())});
     }
@@ -112,7 +113,8 @@ wire::Id RecordingBuilder::thread(std::uint32_t pid, std::uint32_t tid, std::str
 }
 
 wire::Id RecordingBuilder::process(const wire::Process& process) {
-    // Threads that come from now on are its own, also those with a name that an older process of this pid had.
+    // Later threads belong to the new process, even if they have the name of a thread of an older process with this
+    // pid.
     if (processes_.contains(process.pid)) {
         const auto first = threads_.lower_bound({process.pid, 0, {}});
         threads_.erase(first, std::find_if(first, threads_.end(),
@@ -171,7 +173,7 @@ Result<bool> RecordingBuilder::give_if_enough() {
                                 sent_stacks_ + batch_.threads.size() + batch_.modules.size() + batch_.processes.size() +
                                 batch_.lifecycle.size() + batch_.losses.size() + batch_.symbols.size();
     if (batch_.rows.size() < enough_rows && entries < enough_entries) {
-        // Texts are looked at now and then only.
+        // The size of strings is checked only occasionally.
         if (batch_.rows.size() % 1024 != 0) return true;
         for (; text_seen_ < strings_.size(); ++text_seen_) pending_text_ += strings_[narrow32(text_seen_)].size();
         if (pending_text_ < enough_text) return true;

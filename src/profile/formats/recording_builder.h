@@ -1,5 +1,6 @@
-// From what an importer reads to batches, as if an agent had recorded it: interns names, threads and stacks, and gives
-// a batch away whenever enough has come together. One epoch; ids are those of its tables.
+// Converts imported data to batches, as if an agent had recorded it: interns names, threads and stacks, and passes a
+// batch on whenever enough has accumulated. One epoch unless begin_epoch() is called; ids refer to the tables of the
+// current epoch.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +22,16 @@ namespace flamewire::profile {
 
 class RecordingBuilder {
 public:
-    // Takes batches in their order; an error (a full disk) ends the import with it.
+    // Receives batches in order. An error (for example a full disk) ends the import with that error.
     using Sink = std::function<Result<bool>(wire::Batch batch)>;
 
-    // `about.start_ns` is the time of the first row, or earlier. `realtime_ns`: the wall clock then.
+    // `about.start_ns` is the time of the first row, or earlier. `realtime_ns` is the wall clock at that time.
     RecordingBuilder(const wire::RecordingId& id, wire::Recording about, std::int64_t realtime_ns, Sink sink);
 
     wire::Id string(std::string_view text) { return strings_.intern(text); }
     wire::Id event(std::string_view name, std::string_view unit);
     wire::Id module(wire::ModuleKind kind, std::string_view path, std::string_view build_id = {});
-    // Of one process until process() makes a new one of its pid.
+    // The thread belongs to the current process of its pid, until process() creates a new one.
     wire::Id thread(std::uint32_t pid, std::uint32_t tid, std::string_view comm);
     wire::Id process(const wire::Process& process);
 
@@ -41,33 +42,33 @@ public:
         std::uint32_t flags = 0;  // wire::location_flag
     };
     wire::Id location(const Name& name);
-    // One that is looked up later: an ELF virtual address of the module (kernel: relative to _stext).
+    // A location whose name is looked up later: an ELF virtual address of the module (kernel: relative to _stext).
     wire::Id location(wire::Id module, std::uint64_t address, std::uint32_t flags);
-    // The frame `location` called by the stack `parent` (0: none). Frames further in than a store takes are left out, with
-    // a note at the end.
+    // The frame `location` called by the stack `parent` (0: none). Frames deeper than the store's limit are dropped,
+    // and finish() adds a note about it.
     wire::Id stack(wire::Id parent, wire::Id location);
-    // Whether stack() leaves out every frame that this stack calls.
+    // Returns whether stack() drops every frame that this stack calls.
     [[nodiscard]] bool is_full(wire::Id stack) const { return depths_[stack] == max_stack_depth; }
-    // Gives a batch away when there is enough for one.
+    // Adds a row. Passes a batch on if enough has accumulated.
     Result<bool> add(const wire::Row& row);
-    // The same for who adds much besides rows: call it now and then.
+    // Call this now and then when adding much besides rows: it passes a batch on if enough has accumulated.
     Result<bool> give_if_enough();
 
-    // These go with the next batch. Ids as given out above.
+    // These are sent with the next batch. Ids are those that this builder returned.
     void lifecycle(const wire::Lifecycle& change) { batch_.lifecycle.push_back(change); }
     void loss(const wire::Loss& loss) { batch_.losses.push_back(loss); }
     void unwinding(wire::ProcessUnwind counts) { batch_.unwinds.push_back(std::move(counts)); }
     void counters(wire::CounterReading reading) { batch_.counters.push_back(std::move(reading)); }
     void symbol(const wire::Symbol& symbol) { batch_.symbols.push_back(symbol); }
-    // What the file has and an import leaves out, or what is to be known about it.
+    // Adds a note: about content of the file that the import drops, or about anything that the user must be aware of.
     void note(std::string code, std::string text, std::string remedy = "");
-    // What there is goes now.
+    // Passes on everything collected so far.
     Result<bool> give() { return flush(); }
-    // After give(): tables begin anew, and ids that were given out mean nothing any more.
+    // Call this after give(). The tables start empty, and ids returned earlier become invalid.
     void begin_epoch();
-    // Strings, locations and stacks of the epoch.
+    // The number of strings, locations and stacks of the epoch.
     [[nodiscard]] std::size_t entries() const { return strings_.size() + locations_.size() + stacks_.size(); }
-    // The last batch.
+    // Passes on the last batch.
     Result<bool> finish(std::string reason);
 
     [[nodiscard]] std::uint64_t rows() const { return row_count_; }
@@ -82,7 +83,7 @@ private:
     Sink sink_;
 
     StringTable strings_;
-    std::vector<wire::Location> locations_{1};  // by id, as are the stacks; 0 is none
+    std::vector<wire::Location> locations_{1};  // by id, like the stacks; id 0 is none
     std::vector<wire::StackNode> stacks_{1};
     std::vector<std::uint16_t> depths_{0};  // of the stacks
     IdIndex location_index_, stack_index_;
@@ -96,7 +97,7 @@ private:
                 sent_events_ = 1;
 
     wire::Batch batch_;
-    std::size_t text_seen_ = 1, pending_text_ = 0;  // bytes of strings that no batch has carried, up to an id
+    std::size_t text_seen_ = 1, pending_text_ = 0;  // bytes of unsent strings, up to the id text_seen_
     std::uint64_t seq_ = 0, row_count_ = 0;
     std::uint32_t epoch_ = 1;
 };

@@ -18,18 +18,18 @@ std::string_view unit_word(std::string_view unit) {
     return unit == "ns" ? "nanoseconds" : unit == "bytes" ? "bytes" : "none";
 }
 
-// A frame of the format is a function of a file: speedscope adds up what is the same frame. So the lines that stacks have in
-// their functions are a list of our own, one for each stack.
+// speedscope adds up equal frames, so a frame of the format is a function in a file. The line numbers within functions
+// are written as a separate list per stack.
 struct Frame {
     FunctionId function = 0;
     StringId file = 0;
-    // Of an address without a name, to look for it again.
+    // For addresses without a name, so that an import can resolve them again.
     ModuleId module = 0;
     bool returns = false;
     auto operator<=>(const Frame&) const = default;
 };
 
-// What the profiles of a file have together.
+// Tables that the profiles of a file share.
 struct Shared {
     explicit Shared(const Store::Tables& of_store) : tables(of_store) {}
 
@@ -37,7 +37,7 @@ struct Shared {
     Numbered<Frame> frames;
     Numbered<StackId> stacks;
 
-    // Outermost first.
+    // Calls `each` for every frame, outermost first.
     template <class Each>
     void for_frames(StackId stack, Each each) {
         path_.clear();

@@ -1,4 +1,4 @@
-// speedscope's own format (www.speedscope.app/file-format-schema.json): a sampled profile for each event and thread.
+// speedscope's own format (www.speedscope.app/file-format-schema.json): a sampled profile per event and thread.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@
 
 namespace flamewire::profile {
 
-// Samples stand in the order of time; their weights are the event's. Frames are functions, with the line where one begins.
-// What the format has no word for (samples and lines of a stack, process and thread, module and kind of a function) is in
-// members "flamewire", which other readers pass over and import_speedscope() reads. The busiest thread is shown first.
-// too_large.
+// Samples are in time order. Their weights are the event's. A frame is a function with the line of its definition. What
+// the format cannot express (samples and lines of a stack, process and thread, module and kind of a function) is in
+// members "flamewire", which other readers ignore and import_speedscope() reads. The busiest thread is shown first.
+// too_large: the output exceeds `max_bytes`.
 Result<std::string> speedscope(const Store& store, const Filter& filter, std::string_view name,
                                std::size_t max_bytes = max_export_bytes);
 
 bool recognises_speedscope(std::string_view beginning);
-// Sampled and evented profiles; each is a thread unless it says more.
+// Reads sampled and evented profiles. Each is a thread unless a member "flamewire" says otherwise.
 Result<bool> import_speedscope(ImportJob& job);
 
 }  // namespace flamewire::profile

@@ -1,5 +1,5 @@
-// What stands where in a file is not fixed, so stacks wait as numbers until frames are known: a few bytes for each
-// number of the file.
+// The order of members in a file is not fixed, so stacks are kept as numbers until all frames are known. This takes a
+// few bytes per number of the file.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -105,7 +105,7 @@ struct Change {
     std::uint32_t frame = no_frame;
     bool opens = false;
 };
-// Lists of numbers, one behind the other.
+// Lists of numbers, stored contiguously.
 struct Lists {
     std::vector<std::uint32_t> numbers;
     std::vector<std::size_t> ends;
@@ -119,8 +119,8 @@ struct Lists {
 struct Profile {
     std::string type, name, unit, own_event, own_unit, own_comm;
     double start = 0;
-    Lists stacks;                      // of frames, outermost first
-    std::vector<std::uint32_t> lines;  // of each sample: which list of the file's
+    Lists stacks;                      // frames, outermost first
+    std::vector<std::uint32_t> lines;  // per sample: index into the file's lists of lines
     std::vector<double> weights, samples, times_ms;
     std::vector<Change> changes;
     double first_ms = 0;
@@ -175,7 +175,7 @@ public:
             case Place::stack_line:
                 lines.numbers.push_back(number());
                 return true;
-            case Place::frame:  // a frame, a profile or an event that is no object
+            case Place::frame:  // a frame, a profile or an event that is not an object
             case Place::profile:
             case Place::event:
                 return false;
@@ -250,7 +250,7 @@ public:
     std::vector<Profile> profiles;
 };
 
-// ns of a unit of time; 0: it is none.
+// Nanoseconds per unit of time. 0: not a unit of time.
 double scale_of(std::string_view unit) {
     if (unit == "nanoseconds") return 1;
     if (unit == "microseconds") return 1e3;
@@ -284,7 +284,7 @@ public:
     std::uint64_t unknown = 0;
 
 private:
-    // `line`: 0 where only the function is known.
+    // `line`: 0 if only the function is known.
     wire::Id location(std::uint32_t number, std::uint32_t line) {
         const auto [known, added] = locations_.try_emplace({number, line}, 0);
         if (!added) return known->second;
@@ -333,7 +333,7 @@ private:
         return true;
     }
 
-    // Between two changes the stack is what is open.
+    // Between two changes, the stack consists of the open frames.
     Result<bool> evented(const Profile& one) {
         std::vector<std::pair<std::uint32_t, wire::Id>> open;
         double last = one.start;

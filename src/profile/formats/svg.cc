@@ -17,10 +17,10 @@ namespace {
 constexpr double row_px = 17;
 constexpr double header_px = 34;
 constexpr double margin_px = 10;
-constexpr double character_px = 7;  // a little more than an average 12 px sans-serif character, so that text fits
+constexpr double character_px = 7;  // slightly more than an average 12 px sans-serif character, so that text fits
 constexpr double text_padding_px = 3;
 
-// One hue a kind, as in the web UI; the name varies the lightness, so that neighbours can be told apart.
+// One hue per kind, as in the web UI. The name varies the lightness, so that neighbors can be told apart.
 std::string colour(const Function& function, std::string_view name) {
     if (is_placeholder(function, name)) return "#fff";
     struct Base {
@@ -42,7 +42,7 @@ std::string colour(const Function& function, std::string_view name) {
         }
         return {0, 0};
     }();
-    std::uint32_t hash = 2166136261U;  // FNV-1a: the same name has the same colour in every picture
+    std::uint32_t hash = 2166136261U;  // FNV-1a: the same name has the same color in every image
     for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
     return fmt::format("hsl({},{}%,{}%)", base.hue, base.saturation, 60 + hash % 18);
 }
@@ -52,7 +52,7 @@ struct Box {
     std::uint32_t depth = 0;
 };
 
-// Children side by side from the left edge of their parent, in order of weight.
+// Places children side by side from the left edge of their parent, in order of weight.
 std::vector<Box> place(const CallTree& tree, const Measure& measure, double width_px) {
     std::vector<Box> boxes(tree.nodes.size());
     std::vector<double> next_x(tree.nodes.size());

@@ -1,5 +1,5 @@
-// A flame graph as one self-contained SVG picture: no script, no font, no style from elsewhere. Root at the bottom;
-// the tooltip of a frame says its full name and share.
+// A flame graph as one self-contained SVG image, without scripts or external fonts and styles. The root is at the
+// bottom. The tooltip of a frame shows its full name and share.
 #pragma once
 
 #include <string>
@@ -17,10 +17,10 @@ struct SvgOptions {
     double width_px = 1200;
     GroupBy group = GroupBy::none;
     std::size_t max_bytes = max_export_bytes;
-    double least_px = 1;  // narrower frames are left out; their width stays empty above their parent
+    double least_px = 1;  // narrower frames are omitted, which leaves a gap above their parent
 };
 
-// too_large.
+// too_large: the image exceeds `max_bytes`.
 Result<std::string> svg(const Store& store, const Filter& filter, const SvgOptions& options = {});
 
 }  // namespace flamewire::profile

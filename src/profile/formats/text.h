@@ -1,4 +1,4 @@
-// Names are bytes: mostly UTF-8, but a file name or a JIT may say anything. Exports must be valid text all the same.
+// Names are bytes: mostly UTF-8, but file names and JITs can contain anything. Exports must still be valid text.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace flamewire::profile {
 
-// valid_utf8() with the characters of XML markup escaped and those that XML 1.0 has no place for replaced by U+FFFD.
+// valid_utf8() with XML markup escaped. Characters that XML 1.0 does not allow become U+FFFD.
 std::string xml_text(std::string_view text);
 
 // The first `count` characters (code points) of valid UTF-8.

@@ -35,7 +35,7 @@ std::optional<std::size_t> busiest_thread(const Store& store, const Filter& filt
         std::vector<std::uint64_t> samples(tables.threads.size());
         tables.rows.for_each(select(tables, one).rows,
                              [&](const RowChunk&, const Row& row) { samples[row.lane.thread] += row.count; });
-        std::erase(samples, 0);  // as thread_samples() leaves them out
+        std::erase(samples, 0);  // thread_samples() omits them, too
         if (!samples.empty()) return static_cast<std::size_t>(std::ranges::max_element(samples) - samples.begin());
     }
     return std::nullopt;

@@ -1,4 +1,4 @@
-// What formats with a profile for each event and thread write: its rows in the order of their times.
+// The rows of each event and thread in time order, for formats with one profile per event and thread.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace flamewire::profile {
 
 struct ThreadSample {
-    std::uint64_t time_ns = 0;  // of the bucket's beginning
+    std::uint64_t time_ns = 0;  // start of the bucket
     StackId stack = 0;
     Weight weight;
 };
@@ -21,13 +21,14 @@ struct ThreadSamples {
     std::vector<ThreadSample> samples;  // at least one
 };
 
-// The events that the filter asks for: its one, or all.
+// The events that the filter selects: one, or all.
 [[nodiscard]] std::vector<EventId> events_of(const Store& store, const Filter& filter);
 
-// The threads that have samples of this event under the filter, by their ids.
+// The threads that have samples of this event under the filter, ordered by id.
 [[nodiscard]] std::vector<ThreadSamples> thread_samples(const Store& store, Filter filter, EventId event);
 
-// Where a viewer of them all, event by event, had better begin: the thread with most samples of the first event that has any.
+// The index of the thread that a viewer shows first, counting threads event by event: the thread with the most samples
+// of the first event that has any.
 [[nodiscard]] std::optional<std::size_t> busiest_thread(const Store& store, const Filter& filter);
 
 }  // namespace flamewire::profile

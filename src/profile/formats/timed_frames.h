@@ -1,4 +1,4 @@
-// What importers of JSON profiles share: functions by their number in the file, and time as rows.
+// Helpers that importers of JSON profiles share: conversions from times to rows.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace flamewire::profile {
 
-// Times beyond are mistakes of a file: a hundred days.
+// Longer times are errors in the file: this is a hundred days.
 inline constexpr double max_span_ns = 8.64e15;
 
 inline std::uint64_t clamped_ns(double ns) {

@@ -99,7 +99,7 @@ constexpr std::uint8_t reversed(std::uint8_t byte) {
     return result;
 }
 
-// A word of one-bit fields: the compilers of big-endian machines begin at the highest bit of the first byte.
+// Reads a word of one-bit fields. Compilers for big-endian machines start at the highest bit of the first byte.
 std::uint64_t flag_word(ByteReader& fields, bool big_endian) {
     std::uint64_t flags = 0;
     for (unsigned byte = 0; byte < 8; ++byte) {
@@ -145,7 +145,7 @@ Attribute parse_attribute(Bytes bytes, bool big_endian) {
 std::string plain_event_name(std::string_view name) {
     if (const std::size_t colon = name.rfind(':'); colon != std::string_view::npos && colon + 1 < name.size())
         if (colon != 0 && are_modifiers(name.substr(colon + 1))) name = name.substr(0, colon);
-    // PMU/EVENT/MODIFIERS, with no more than the event's name in it.
+    // PMU/EVENT/MODIFIERS, with only the event's name between the slashes.
     const std::size_t first = name.find('/'), last = name.rfind('/');
     if (first != std::string_view::npos && first != 0 && last != first && are_modifiers(name.substr(last + 1))) {
         const std::string_view event = name.substr(first + 1, last - first - 1);
@@ -159,7 +159,7 @@ EventNumbers numbers_of_event(std::string_view name) {
         if (hardware_events[i].name == name) return {hardware, i};
     for (std::size_t i = 0; i < software_events.size(); ++i)
         if (software_events[i].name == name) return {software, i};
-    // Beyond what raw events of any PMU have.
+    // Raw events of all PMUs have lower numbers.
     return {raw, std::uint64_t{1} << 62 | std::hash<std::string_view>()(name) >> 32};
 }
 

@@ -1,5 +1,5 @@
-// What a perf.data file says of one event: perf_event_attr (linux/perf_event.h) as far as an importer needs it, of any
-// size that perf has ever written; what follows what we know is of no interest.
+// The perf_event_attr of an event (linux/perf_event.h) as far as an importer needs it. All sizes that perf has ever
+// written are accepted. Trailing fields that are unknown here are ignored.
 #pragma once
 
 #include <cstdint>
@@ -23,31 +23,32 @@ struct Attribute {
     bool inherit = false, frequency = false, sample_id_all = false, exclude_callchain_user = false;
 
     std::string name, unit;
-    std::vector<std::uint64_t> ids;  // of the kernel's events that this one is; may be empty
+    std::vector<std::uint64_t> ids;  // ids of the kernel events that belong to it; can be empty
 
     [[nodiscard]] bool samples(std::uint64_t what) const { return (sample_type & what) != 0; }
-    // Weight of a sample that tells no period of its own.
+    // The weight of a sample without a period of its own.
     [[nodiscard]] std::uint64_t usual_period() const;
 };
 
 inline constexpr std::size_t smallest_attribute = 64;  // PERF_ATTR_SIZE_VER0
 
-// `bytes`: what there is of it, smallest_attribute at least; what is missing is 0. `big_endian`: the file's order, in
-// which even the order of the bits of a flag word is another one.
+// `bytes`: the stored attribute, at least smallest_attribute bytes. Missing fields are 0. `big_endian`: the file's byte
+// order, which also reverses the bits of flag words.
 Attribute parse_attribute(Bytes bytes, bool big_endian);
 
-// "cycles", "sched:sched_switch" → the name without modifiers, as the agent has it. Leaves out what perf puts behind a
-// name: "cycles:ppp" → "cycles", "cpu_core/cycles/u" → "cycles", "cpu/mem-loads,ldlat=30/P" as it is.
+// "cycles", "sched:sched_switch" → the name without modifiers, as the agent writes it. Drops what perf appends:
+// "cycles:ppp" → "cycles", "cpu_core/cycles/u" → "cycles". "cpu/mem-loads,ldlat=30/P" stays unchanged.
 std::string plain_event_name(std::string_view name);
 
-// Type and config of an event with that name; one without numbers gets some that no CPU has, and its name stands beside.
+// The type and config of the event with that name. An unknown name gets a config that no CPU has; the name itself is
+// stored separately.
 struct EventNumbers {
     std::uint32_t type = 0;
     std::uint64_t config = 0;
 };
 EventNumbers numbers_of_event(std::string_view name);
 
-// Gives `attribute` the name that its numbers have unless it has one, and its unit.
+// Sets the name of `attribute` from its type and config unless it has one, and sets its unit.
 void name_event(Attribute& attribute);
 
 }  // namespace flamewire::profile::perf_data

@@ -1,4 +1,4 @@
-// Memory that records are read into, in large pieces. A piece is used again when none of its records waits any more.
+// Memory for records, in large blocks. A block is reused when none of its records is in use.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@ namespace flamewire::profile::perf_data {
 struct Block {
     std::unique_ptr<std::byte[]> bytes;
     std::size_t capacity = 0;
-    std::size_t waiting = 0;  // records in it that somebody still wants, and one for whoever fills it
+    std::size_t waiting = 0;  // references: one per record in use, and one while the block is being filled
 };
 
 class Blocks {
 public:
-    // One that is held once; release() it.
+    // Returns a block with one reference, which the caller must release().
     Block* take(std::size_t at_least) {
         Block* found = nullptr;
         for (const auto& block : blocks_)

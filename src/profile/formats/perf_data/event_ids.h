@@ -1,4 +1,4 @@
-// Which event an id in a record means.
+// Maps the ids in records to events.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace flamewire::profile::perf_data {
 class EventIds {
 public:
     explicit EventIds(std::span<const Attribute> attributes);
-    // Index into the attributes.
+    // Returns the index into the attributes.
     std::optional<std::uint16_t> find(std::uint64_t id);
 
 private:
     std::vector<std::pair<std::uint64_t, std::uint16_t>> ids_;  // sorted
-    std::pair<std::uint64_t, std::uint16_t> last_{0, 0};        // found; id 0: none
+    std::pair<std::uint64_t, std::uint16_t> last_{0, 0};        // the last hit; id 0: none
 };
 
 }  // namespace flamewire::profile::perf_data

@@ -6,10 +6,10 @@
 namespace flamewire::profile::perf_data {
 namespace {
 
-// The lowest half of the kernel's half: no architecture of Linux has anything there, and perf takes it for no map of the
-// machine that it runs on.
+// The lower part of the kernel's half of the address space: no Linux architecture maps anything there, and perf does
+// not confuse it with mappings of the machine that it runs on.
 constexpr std::uint64_t names_start = (std::uint64_t{1} << 63) + (std::uint64_t{1} << 32);
-// Files are apart by more than any is large.
+// Distance between the areas of two files, greater than the size of any file.
 constexpr std::uint64_t file_stride = std::uint64_t{1} << 36;
 constexpr std::uint64_t most_modules = (std::uint64_t{1} << 62) / file_stride;
 constexpr std::uint64_t page_size = 4096;
@@ -32,7 +32,7 @@ void ExportAddresses::announce(StackId stack) {
     }
 }
 
-// An address that nobody could name, of a file that can be found elsewhere.
+// Returns whether the frame is an unnamed address in a file that can exist on other machines.
 bool ExportAddresses::has_place_in_file(const Location& location, const Function& function) const {
     return function.kind == FrameKind::unknown && location.name == 0 && location.module != 0 &&
            location.module < most_modules && location.address < file_stride - page_size &&

@@ -1,6 +1,6 @@
-// Where the frames of an export stand. perf finds names of its own only in files, so every frame that has a name gets an
-// address of its own in a space that no kernel uses, and a PERF_RECORD_KSYMBOL says what it is called: the one record that
-// gives an address a name. What has no name but a place in a file is shown at that place, for whoever has the file.
+// The addresses of the frames of an export. perf takes names only from files, so every named frame gets an address in a
+// range that no kernel uses, and a PERF_RECORD_KSYMBOL names it: no other record can name an address. A frame without a
+// name that has an address in a file keeps that address, so that readers who have the file can name it.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace flamewire::profile::perf_data {
 
 struct ExportedFrame {
     std::uint64_t address = 0;
-    ModuleId module = 0;  // whose file it is in; 0: it has a name
+    ModuleId module = 0;  // the module whose file contains it; 0: the frame has a name
 };
 
-// Code of a module as if it were mapped there, at the same address in every process.
+// Code of a module as if it were mapped at `start`, at the same address in every process.
 struct ExportedArea {
     ModuleId module = 0;
     std::uint64_t start = 0, end = 0, file_offset = 0;
@@ -30,15 +30,15 @@ class ExportAddresses {
 public:
     explicit ExportAddresses(const Store::Tables& tables);
 
-    // Announce all stacks, then call lay_out() once, then ask.
+    // Call announce() for all stacks, then lay_out() once, then the getters.
     void announce(StackId stack);
     void lay_out();
     // Innermost first.
     [[nodiscard]] std::span<const ExportedFrame> frames_of(LocationId location) const;
     [[nodiscard]] const ExportedArea& area_of(ModuleId module) const { return areas_.at(module); }
-    [[nodiscard]] std::span<const ExportedArea> areas() const { return areas_; }  // by module; those without are empty
+    [[nodiscard]] std::span<const ExportedArea> areas() const { return areas_; }  // by module; empty if without frames
     [[nodiscard]] const std::vector<ToldFunction>& functions() const { return functions_; }
-    // "[truncated]", the root of stacks that a record cannot hold.
+    // The address of "[truncated]", the root of stacks that do not fit a record.
     [[nodiscard]] std::uint64_t truncated() const { return functions_.front().address; }
 
 private:
@@ -49,10 +49,10 @@ private:
     const Store::Tables& tables_;
     std::vector<std::uint8_t> seen_stacks_;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> of_location_;  // first frame, count
-    std::vector<ExportedFrame> frames_;  // before lay_out() a named one's address is function << 32 | place
+    std::vector<ExportedFrame> frames_;  // before lay_out() the address of a named frame is function << 32 | place
     std::vector<ExportedArea> areas_;
     std::vector<ToldFunction> functions_;
-    std::vector<std::uint32_t> of_group_;  // by group of functions; 0: not yet
+    std::vector<std::uint32_t> of_group_;  // by group of functions; 0: none yet
     std::map<std::tuple<std::uint32_t, StringId, std::uint32_t, std::uint64_t, std::uint32_t, FrameKind>, std::uint32_t>
         places_;
 };

@@ -7,8 +7,8 @@
 namespace flamewire::profile::perf_data {
 namespace {
 
-// Where our records say that the kernel is, so that perf does not take the names' addresses for the kernel of the
-// machine that it runs on. Nothing of the file stands there.
+// The kernel range that the file announces, so that perf does not treat the addresses of names as the kernel of its own
+// machine. No frame is in this range.
 constexpr std::uint64_t kernel_start = 0xffff'ffff'8100'0000, kernel_size = 0x100'0000;
 constexpr std::uint32_t kernel_pid = 0xffff'ffff;
 constexpr std::uint32_t readable_code = 5, map_private = 2;  // PROT_READ | PROT_EXEC, MAP_PRIVATE
@@ -23,7 +23,7 @@ void ExportRecords::put(std::uint32_t type, std::uint16_t misc, const Output& bo
     out_.bytes(std::string_view("\0\0\0\0\0\0\0", filled - body.size()));
 }
 
-// As sample_id_all has it, of the sample type of all our events: tid, time, cpu, identifier.
+// The sample_id_all trailer for the sample type of all our events: tid, time, cpu, identifier.
 Output& ExportRecords::trailer(Output& body, std::uint32_t pid, std::uint32_t tid, std::uint64_t time_ns) const {
     return body.u32(pid).u32(tid).u64(time_ns).u32(0).u32(0).u64(1);
 }
@@ -36,12 +36,12 @@ void ExportRecords::begin() {
     for (const ToldFunction& function : addresses_.functions()) ++same_name[function.name];
     for (const ToldFunction& function : addresses_.functions()) {
         std::string name = function.name.substr(0, longest_name);
-        // perf adds up what has one name.
+        // perf adds up frames with the same name.
         if (same_name[function.name] > 1 && !function.module.empty()) name += fmt::format(" [{}]", function.module);
         if (name.empty() || name.front() == '\0') name = "[unknown]";
         Output body;
         body.u64(function.address).u32(static_cast<std::uint32_t>(function.places.size()));
-        body.u16(0).u16(0).padded(name);  // of no type that the kernel has
+        body.u16(0).u16(0).padded(name);  // a type that the kernel does not have
         put(record::ksymbol, 0, trailer(body, 0, 0, 0));
     }
 }
@@ -71,7 +71,7 @@ void ExportRecords::name(ThreadId thread, std::uint64_t time_ns) {
     const auto [known, first] = named_.try_emplace(who.tid, thread);
     if (!first && known->second == thread) return;
     known->second = thread;
-    // Another process of the same pid: what was mapped is gone.
+    // Another process with the same pid: its mappings are gone.
     const auto [process, first_process] = processes_.try_emplace(who.pid, who.process);
     const bool exec = !first_process && process->second != who.process;
     process->second = who.process;
@@ -97,7 +97,7 @@ void ExportRecords::map(ThreadId thread, ModuleId module, std::uint64_t time_ns)
             .bytes(id)
             .bytes(std::string(longest_id - id.size(), '\0'));
     else
-        body.u32(0).u32(0).u64(0).u64(0);  // device, inode, generation: not known
+        body.u32(0).u32(0).u64(0).u64(0);  // device, inode, generation: unknown
     body.u32(readable_code).u32(map_private).padded(identity.path.substr(0, longest_path));
     put(record::mmap2, static_cast<std::uint16_t>(misc::user | (id.empty() ? 0 : misc::mmap_build_id)),
         trailer(body, who.pid, who.tid, time_ns));

@@ -1,4 +1,4 @@
-// The records of an exported perf.data file, in the order of their times: who is who, what is mapped, and the samples.
+// The records of an exported perf.data file in time order: tasks, mappings and samples.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ struct ExportedSample {
 
 class ExportRecords {
 public:
-    // `addresses` is laid out. The id of an event in the file is its own.
+    // `addresses` must be laid out. The id of an event in the file is its EventId.
     ExportRecords(const Store::Tables& tables, const ExportAddresses& addresses)
         : tables_(tables), addresses_(addresses) {}
 
-    // What holds before all times: where the kernel is, and the names.
+    // Writes the records without a time: the kernel's mapping, and the names.
     void begin();
     void fork(ThreadId thread, std::uint64_t time_ns);
     void exit(ThreadId thread, std::uint64_t time_ns);
     void lost(EventId event, std::uint64_t count, std::uint64_t time_ns);
     void sample(const ExportedSample& sample);
-    void round();  // all later records are of later times
+    void round();  // all records after this one have later times
 
     [[nodiscard]] std::size_t size() const { return out_.size(); }
     std::string take() { return out_.take(); }
@@ -51,12 +51,12 @@ private:
     const Store::Tables& tables_;
     const ExportAddresses& addresses_;
     Output out_;
-    std::unordered_map<std::uint32_t, ThreadId> named_;       // by tid: as the last COMM said
-    std::unordered_map<std::uint32_t, ProcessId> processes_;  // by pid: the last one
+    std::unordered_map<std::uint32_t, ThreadId> named_;       // by tid: from the last COMM record
+    std::unordered_map<std::uint32_t, ProcessId> processes_;  // by pid: the last process
     std::unordered_set<std::uint64_t> mapped_;                // process << 32 | module
-    StackId chain_of_ = 0;                                    // whose chain_ is; 0: none
+    StackId chain_of_ = 0;                                    // the stack that chain_ belongs to; 0: none
     std::vector<ExportedFrame> frames_;
-    std::vector<std::uint64_t> chain_;  // with markers
+    std::vector<std::uint64_t> chain_;  // with context markers
 };
 
 }  // namespace flamewire::profile::perf_data

@@ -10,10 +10,10 @@
 namespace flamewire::profile::perf_data {
 namespace {
 
-// Up to Linux 3.2 the magic was a text, the same in either byte order.
+// Up to Linux 3.2 the magic was text, which is the same in both byte orders.
 constexpr std::string_view little_endian_magic = "PERFILE2", big_endian_magic = "2ELIFREP", old_magic = "PERFFILE";
 constexpr std::uint64_t stream_header_size = 16, file_header_size = 104;
-// What perf writes is far below; a damaged size must not fetch gigabytes.
+// perf writes far less. These limits keep damaged sizes from allocating gigabytes.
 constexpr std::uint64_t most_attribute_bytes = std::uint64_t{16} << 20, most_id_bytes = std::uint64_t{64} << 20,
                         most_feature_bytes = std::uint64_t{256} << 20;
 
@@ -28,7 +28,7 @@ Section read_section(ByteReader& fields) {
     return section;
 }
 
-// All bytes of a section, or an empty text: the file has them not.
+// Returns all bytes of a section, or an empty string if the file does not contain all of them.
 Result<std::string> bytes_of(ImportSource& source, const Section& section, std::uint64_t most) {
     if (section.size > most || section.offset > source.size() || source.size() - section.offset < section.size)
         return std::string();
@@ -38,7 +38,7 @@ Result<std::string> bytes_of(ImportSource& source, const Section& section, std::
     return bytes;
 }
 
-// u32 length, then so many bytes with NULs at the end.
+// u32 length, then that many bytes with NULs at the end.
 std::string text_of(ByteReader& fields) {
     const Bytes bytes = fields.bytes(fields.u32());
     const std::string_view text = as_text(bytes);
@@ -56,7 +56,7 @@ bool read_command_line(Machine& machine, ByteReader fields) {
     return fields.ok();
 }
 
-// Names of events: each with its attribute and its ids.
+// Reads event names, each with its attribute and its ids.
 bool read_event_names(Header& header, ByteReader fields) {
     const std::uint32_t count = fields.u32(), attribute_size = fields.u32();
     for (std::uint32_t i = 0; i < count && fields.ok(); ++i) {
@@ -72,7 +72,7 @@ bool read_event_names(Header& header, ByteReader fields) {
                                                   : std::ranges::find(one.ids, ids.front()) != one.ids.end();
         };
         auto found = std::ranges::find_if(header.attributes, is_it);
-        // Without ids several events may have the same numbers: they come in the same order.
+        // Without ids, several events can have the same numbers. Then they are in the same order.
         if (count == header.attributes.size() && is_it(header.attributes[i])) found = header.attributes.begin() + i;
         if (found != header.attributes.end() && !name.empty()) found->name = plain_event_name(name);
     }
@@ -120,7 +120,7 @@ Result<bool> read_attributes(ImportSource& source, Header& header, const Section
     return true;
 }
 
-// The bits say which features there are; a table of their sections stands behind the records.
+// The bits give the features of the file. A table with their sections follows the records.
 Result<bool> read_features(ImportSource& source, Header& header, std::span<const std::uint64_t> bits) {
     for (unsigned feature = 0; feature < feature::count; ++feature)
         if ((bits[feature / 64] >> (feature % 64) & 1) != 0) header.features.push_back(feature);
@@ -131,7 +131,7 @@ Result<bool> read_features(ImportSource& source, Header& header, std::span<const
     ByteReader fields(as_bytes_view(bytes), header.order());
     for (const unsigned feature : header.features) {
         const Section section = read_section(fields);
-        // What we do not read may be large.
+        // Skip features that are not read: they can be large.
         if (feature == feature::simpleperf_files || feature == 1 || (feature > 29 && feature < 128)) {
             --header.damaged_features;
             continue;
@@ -155,7 +155,7 @@ Result<Header> read_header(ImportSource& source) {
     beginning.resize(TRY(source.read_at(0, beginning)));
     if (!is_perf_data(beginning)) return fail(ErrorCode::invalid, "it is no perf.data file");
     Header header;
-    // The header's size follows the magic: its first byte is 0 only if the most significant one comes first.
+    // The header's size follows the magic. Its first byte is 0 only in big-endian files.
     header.big_endian = beginning.starts_with(old_magic)
                             ? beginning.size() > old_magic.size() && beginning[old_magic.size()] == '\0'
                             : beginning.starts_with(big_endian_magic);
@@ -170,12 +170,12 @@ Result<Header> read_header(ImportSource& source) {
     }
     const std::uint64_t attribute_size = fields.u64();
     const Section attributes = read_section(fields), data = read_section(fields);
-    (void)read_section(fields);  // event types, of old versions
-    // A table of bits, in words of the writer's.
+    (void)read_section(fields);  // event types of old versions
+    // A bitmap in words of the machine that wrote the file.
     std::array<std::uint64_t, feature::count / 64> bits{};
     for (std::uint64_t& word : bits) word = fields.u64();
-    if (size < file_header_size) bits = {};  // before Linux 2.6.33 there was none
-    // … which may be of 32 bits. Every perf writes the host's name.
+    if (size < file_header_size) bits = {};  // the bitmap exists since Linux 2.6.33
+    // The words can have 32 bits. Every perf sets the bit for the host's name.
     if (header.order() != std::endian::native && (bits[0] >> feature::hostname & 1) == 0)
         for (std::uint64_t& word : bits) word = std::rotl(word, 32);
     if (!fields.ok()) return fail(ErrorCode::invalid, "the perf.data file ends within its header");
@@ -183,7 +183,7 @@ Result<Header> read_header(ImportSource& source) {
     header.data_offset = data.offset;
     header.data_size = data.size;
     const std::uint64_t rest = source.size() - std::min(source.size(), data.offset);
-    // perf writes the size when it ends: 0 after a crash, and then there are no features either.
+    // perf writes the size when it finishes. After a crash it is 0, and there are no features.
     if (data.size == 0 && rest != 0) {
         header.unfinished = true;
         header.data_size = rest;
@@ -248,7 +248,7 @@ bool read_build_id(Header& header, std::uint16_t misc, Bytes body) {
     known.path = fields.text();
     if (!fields.ok()) return false;
     known.build_id = as_text(id.first(size));
-    // Older perf pads shorter ones with zeros.
+    // Older perf versions pad shorter ids with zeros.
     if ((misc & misc::build_id_size) == 0)
         while (known.build_id.size() > 16 && known.build_id.ends_with(std::string_view("\0\0\0\0", 4)))
             known.build_id.resize(known.build_id.size() - 4);

@@ -1,5 +1,5 @@
-// The head of a perf.data file: its order, its events, and what perf wrote down about the machine and the recording
-// ("features"). In a stream (perf record -o -) events and features come as records among the others.
+// The header of a perf.data file: byte order, events, and perf's notes about the machine and the recording
+// ("features"). In a stream (perf record -o -), events and features are records among the others.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace flamewire::profile::perf_data {
 
-// Whose file a build-id is of, as perf noted it after the recording.
+// The path that a build-id belongs to, as perf noted it after the recording.
 struct KnownBuildId {
     std::string path, build_id;
     bool kernel = false;
@@ -31,20 +31,20 @@ struct Machine {
     std::string command_line;  // of perf itself
     std::vector<KnownBuildId> build_ids;
     std::uint64_t first_sample_ns = 0;
-    // The wall clock at a time of the recording's clock; 0: not known.
+    // The wall clock at the time wall_at_ns of the recording's clock; 0: unknown.
     std::int64_t wall_ns = 0;
     std::uint64_t wall_at_ns = 0;
 };
 
 struct Header {
-    bool big_endian = false;  // the file's
+    bool big_endian = false;  // of the file
     bool stream = false;      // written into a pipe
     std::uint64_t data_offset = 0, data_size = 0;
     std::vector<Attribute> attributes;
     Machine machine;
-    ToldNames told;                  // of a file that we exported; else empty
-    std::vector<unsigned> features;  // that the file has
-    bool unfinished = false;         // perf did not come to write its end: there are no features
+    ToldNames told;                  // of a file that Flamewire exported; else empty
+    std::vector<unsigned> features;  // features that the file has
+    bool unfinished = false;         // perf did not finish the file: it has no features
     bool cut = false;                // the file ends before its records do
     unsigned damaged_features = 0;
 
@@ -53,16 +53,17 @@ struct Header {
 
 bool is_perf_data(std::string_view beginning);
 
-// invalid: no perf.data file, or one whose events cannot be read.
+// invalid: not a perf.data file, or its events are not readable.
 Result<Header> read_header(ImportSource& source);
 
-// One feature, wherever it was; what is damaged is left out. False: it was.
+// Reads one feature, from the header or from a record. Damaged parts are left out. Returns false if the feature is
+// damaged.
 bool read_feature(Header& header, unsigned feature, Bytes content);
-// One entry of the table of build-ids, which is a record, too: `body` is what follows its header.
+// Reads one entry of the build-id table, or a build-id record. `body`: the bytes after its header.
 bool read_build_id(Header& header, std::uint16_t misc, Bytes body);
-// An event and its ids out of a stream's record.
+// Reads an event and its ids from a record of a stream.
 bool read_attribute_record(Header& header, Bytes body);
-// Names that come in records of their own.
+// Read event names that are in records of their own.
 void read_event_type(Header& header, Bytes body);
 void read_event_update(Header& header, Bytes body);
 

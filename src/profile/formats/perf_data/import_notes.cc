@@ -16,7 +16,7 @@ struct Unshown {
     std::string_view what;
 };
 
-// Records that say something a person may look for. Others (maps of CPUs, ends of rounds, …) serve perf alone.
+// Records that a user may look for. Others (CPU maps, ends of rounds, …) only matter to perf.
 constexpr std::array unshown{
     Unshown{record::read, "counts of events at the end of threads"},
     Unshown{record::aux, "AUX trace data (Intel PT, Arm SPE, CoreSight)"},

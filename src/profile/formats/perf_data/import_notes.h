@@ -1,4 +1,4 @@
-// What a person must know of an imported perf.data file: what was damaged, and what it has that is not shown.
+// Notes of an imported perf.data file: which parts are damaged, and what it has that Flamewire does not show.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace flamewire::profile::perf_data {
 struct ImportCounts {
     std::uint64_t broken_samples = 0, unknown_ids = 0;
     std::uint64_t raw_samples = 0, branch_samples = 0, guest_maps = 0;
-    std::map<std::uint32_t, std::uint64_t> other_types;  // records that an import has no use for
+    std::map<std::uint32_t, std::uint64_t> other_types;  // records that the import does not use
     bool kernel_base_missing = false;
 };
 
 void write_notes(RecordingBuilder& builder, const Header& header, const RecordReader& reader,
                  const Stacks::Counts& stacks, const Modules& modules, const ImportCounts& counts);
 
-// Which code that was made at run time has names, and which has not.
+// Adds notes about JIT code: which processes have a perf map for it and which do not.
 void note_perf_maps(RecordingBuilder& builder, const PerfMaps& maps);
 
 }  // namespace flamewire::profile::perf_data

@@ -7,7 +7,7 @@
 namespace flamewire::profile::perf_data {
 namespace {
 
-// Kernels have some hundred thousand functions; damaged files have addresses without end.
+// Kernels have some hundred thousand functions, but damaged files can have any number of addresses.
 constexpr std::size_t most_named = std::size_t{1} << 17;
 constexpr std::uint32_t return_flag = wire::location_flag::return_address;
 
@@ -23,7 +23,7 @@ void Kernel::map(const Mapping& mapping) {
     ++generation_;
     if (mapping.path.starts_with("[kernel.kallsyms]") || mapping.path.starts_with("[kernel.vmlinux]") ||
         mapping.path.starts_with("[kernel]")) {
-        // Behind the bracket stands which symbol the offset is the address of.
+        // The text after the bracket is the symbol whose address is the offset.
         if ((mapping.path.ends_with("_text") || mapping.path.ends_with("_stext")) && mapping.offset != 0)
             base_ = mapping.offset;
         return;
@@ -57,8 +57,8 @@ wire::Id Kernel::location(RecordingBuilder& builder, std::uint64_t address, bool
         return builder.location(
             {.function = symbol->name, .module = image_, .flags = wire::location_flag::kernel_mode});
     if (Area* const area = find(loaded_, looked_up)) {
-        // Not of kind `kernel`: that is the image, whose names these addresses must not get. Nor is the file looked for: a
-        // module's addresses begin anew in each of its sections.
+        // Not of kind `kernel`: names of the kernel image must not apply to these addresses. The module's file is not
+        // used, because its addresses start at 0 in each section.
         if (area->wire_id == 0) area->wire_id = builder.module(wire::ModuleKind::jit, area->name);
         auto start = loaded_.upper_bound(looked_up);
         return builder.location(area->wire_id, address - std::prev(start)->first, flags);

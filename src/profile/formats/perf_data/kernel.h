@@ -1,5 +1,5 @@
-// Kernel addresses of a recording: of the image, relative to _text; of modules, relative to where each was loaded; of
-// BPF programs and trampolines, by the name that a record gave them. The recording may be of any machine and boot.
+// Kernel addresses of a recording: in the image, relative to _text; in modules, relative to their load address; BPF
+// programs and trampolines, by the name in their record. The recording can be from any machine and boot.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ public:
     void symbol(const KernelSymbol& symbol);
     wire::Id location(RecordingBuilder& builder, std::uint64_t address, bool return_address);
 
-    // Names for what was seen of the image, when it is the kernel that runs here.
+    // Names the addresses seen in the image if the recorded kernel is the one that runs here.
     void name(RecordingBuilder& builder) const;
 
-    // A kernel address was seen, but never where the kernel is.
+    // Returns whether kernel addresses occurred, but no record with the kernel's address.
     [[nodiscard]] bool base_missing() const { return used_ && !base_; }
-    // Another number whenever something changed.
+    // Changes whenever a mapping or a symbol changes.
     [[nodiscard]] std::uint64_t generation() const { return generation_; }
 
 private:
@@ -43,7 +43,7 @@ private:
     std::map<std::uint64_t, Area> loaded_, symbols_;  // by start
     wire::Id image_ = 0;                              // 0: not announced yet
     std::uint64_t generation_ = 0;
-    std::set<std::uint64_t> seen_;  // of the image, as looked up
+    std::set<std::uint64_t> seen_;  // lookup addresses in the image, relative to its base
     bool used_ = false;
 };
 

@@ -30,7 +30,8 @@ std::optional<std::uint64_t> end_of_text(std::string_view kallsyms) {
     return address_of(kallsyms.substr(begin == std::string_view::npos ? 0 : begin + 1));
 }
 
-// What is behind _etext is no code of the image, and each line costs the kernel time. Without that line: everything.
+// Symbols after _etext are not code of the image, and each line costs kernel time. Without an _etext line, reads
+// everything.
 Result<std::string> read_to_end_of_text(const std::string& path) {
     constexpr std::size_t piece = std::size_t{64} << 10, longest_line = 1024;
     const UniqueFd fd = TRY(open_read(path));
@@ -71,7 +72,8 @@ std::string lines_around(std::string_view kallsyms, const std::set<std::uint64_t
     std::string kept;
     std::optional<std::uint64_t> base;
     auto wanted = addresses.begin();
-    // The lines of one address, from `group` on; `next`: an address before it is wanted, so it says where that one ends.
+    // `group` points to the first line of the current address. `next`: the previous address is wanted, so this one
+    // marks its end.
     std::uint64_t address = 0;
     const char* group = kallsyms.data();
     bool next = false, names = false;
@@ -87,7 +89,7 @@ std::string lines_around(std::string_view kallsyms, const std::set<std::uint64_t
     while (!kallsyms.empty()) {
         const std::string_view line = kallsyms.substr(0, kallsyms.find('\n'));
         const auto here = address_of(line);
-        // Data between functions is kept with what it stands behind, where nobody looks at it.
+        // Skip data between functions. Its lines stay with the preceding function, where lookups ignore them.
         const std::size_t type = line.find(' ') + 1;
         if (type < line.size() && std::string_view("tTwW").find(line[type]) == std::string_view::npos) {
             kallsyms.remove_prefix(std::min(line.size() + 1, kallsyms.size()));
@@ -123,7 +125,7 @@ void name_kernel(RecordingBuilder& builder, wire::Id image, std::string_view bui
         const std::uint32_t found = functions->find(address);
         if (found == symbol::SymbolTable::none) continue;
         const symbol::SymbolTable::Range range = functions->range(found);
-        // Behind the last symbol is nothing that has a name.
+        // No address after _etext has a name.
         if (functions->name(found) == "_etext") break;
         builder.symbol({image, range.address, range.end - range.address, builder.string(functions->name(found))});
         named_to = range.end;

@@ -1,5 +1,5 @@
-// Names of kernel functions for a recording of the very kernel that runs here. The build-id is proof enough for its
-// image, whichever boot it was: relative to _text, an image is always the same. It is none for modules.
+// Names of kernel functions for a recording of exactly the kernel that runs here. An equal build-id is sufficient for
+// the image, whichever boot it was: relative to _text, the image is always the same. It is not sufficient for modules.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,17 @@
 
 namespace flamewire::profile::perf_data {
 
-// The functions of the image itself, at addresses relative to _text: what kallsyms has before _etext and of no module.
+// The functions of the image itself, at addresses relative to _text: the lines of kallsyms up to _etext that do not
+// belong to a module.
 Result<symbol::SymbolTable> image_functions(std::string_view kallsyms);
 
-// The lines that name what holds `addresses` (relative to _text) and what follows it: few of very many, and what is kept
-// names them as all would. Empty: kallsyms is not in the order of addresses up to _etext, as every kernel has had it.
+// The lines of kallsyms that name the symbols at `addresses` (relative to _text) and the symbols after them. Few lines
+// remain, and they give the same names as all lines would. Empty: kallsyms is not ordered by address up to _etext. All
+// known kernels order it.
 std::string lines_around(std::string_view kallsyms, const std::set<std::uint64_t>& addresses);
 
-// Gives the functions that hold `addresses` (relative to _text) to `builder`, as symbols of the module `image`; none when
-// `build_id` is not that of the kernel that runs here, or when it hides its addresses.
+// Adds the functions that contain `addresses` (relative to _text) to `builder`, as symbols of the module `image`. Adds
+// none if `build_id` is not that of the kernel that runs here, or if this kernel hides its addresses.
 void name_kernel(RecordingBuilder& builder, wire::Id image, std::string_view build_id,
                  const std::set<std::uint64_t>& addresses);
 

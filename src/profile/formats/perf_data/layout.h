@@ -1,5 +1,5 @@
-// Numbers of the perf.data format. Sources: linux/perf_event.h (what the kernel writes), and perf's own records and
-// header as tools/perf/Documentation/perf.data-file-format.txt describes them.
+// Constants of the perf.data format. Sources: linux/perf_event.h (what the kernel writes), and
+// tools/perf/Documentation/perf.data-file-format.txt (perf's own records and header).
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@ inline constexpr std::uint32_t mmap = 1, lost = 2, comm = 3, exit = 4, throttle 
                                sample = 9, mmap2 = 10, aux = 11, itrace_start = 12, lost_samples = 13, context = 14,
                                context_cpu_wide = 15, namespaces = 16, ksymbol = 17, bpf_event = 18, cgroup = 19,
                                text_poke = 20, aux_output_id = 21, callchain_deferred = 22;
-// From here on perf's own.
+// From here on, the types are perf's own.
 inline constexpr std::uint32_t attribute = 64, event_type = 65, tracing_data = 66, build_id = 67, finished_round = 68,
                                id_index = 69, auxtrace_info = 70, auxtrace = 71, auxtrace_error = 72, thread_map = 73,
                                cpu_map = 74, stat_config = 75, stat = 76, stat_round = 77, event_update = 78,
                                time_conversion = 79, feature = 80, compressed = 81, finished_init = 82,
                                compressed2 = 83;
-// From here on simpleperf's own; the size of one has 32 bits, the upper ones where others have `misc`.
+// From here on, the types are simpleperf's own. Their size has 32 bits: the upper half is in the field `misc`.
 inline constexpr std::uint32_t first_of_simpleperf = 32768;
 }  // namespace record
 
@@ -50,7 +50,7 @@ inline constexpr unsigned build_id = 2, hostname = 3, os_release = 4, version = 
                           simpleperf_files = 128, told_names = 240 /* our own */, count = 256;
 }  // namespace feature
 
-// Entries of a call chain that say whose the following ones are. All are above context_max.
+// Call chain entries (context markers) that give the mode of the entries after them. All are >= context_max.
 namespace chain {
 inline constexpr std::uint64_t context_max = static_cast<std::uint64_t>(-4095);
 inline constexpr std::uint64_t kernel = static_cast<std::uint64_t>(-128), user = static_cast<std::uint64_t>(-512);

@@ -14,7 +14,7 @@ namespace {
 wire::ModuleKind kind_of(std::string_view path) {
     if (path == "[vdso]") return wire::ModuleKind::vdso;
     if (!path.starts_with('/')) return wire::ModuleKind::jit;
-    // As the kernel and the agent name what has no file.
+    // How the kernel and the agent name mappings without a file.
     for (const std::string_view nameless :
          {"//anon", "/SYSV", "/dev/zero", "/anon_hugepage", "/[aio]", "/memfd:", "/dev/ashmem"})
         if (path.starts_with(nameless)) return wire::ModuleKind::jit;
@@ -26,7 +26,7 @@ wire::ModuleKind kind_of(std::string_view path) {
 std::string_view Modules::known_build_id(std::string_view path, bool kernel) const {
     for (; build_ids_seen_ < machine_.build_ids.size(); ++build_ids_seen_) {
         const KnownBuildId& known = machine_.build_ids[build_ids_seen_];
-        // The kernel's stands under the path of a vmlinux, too.
+        // The kernel's build-id can also have the path of a vmlinux.
         const bool image = known.kernel && !known.path.ends_with(".ko") &&
                            known.path.find(".ko.") == std::string::npos &&
                            (!known.path.starts_with('[') || known.path.starts_with("[kernel"));
@@ -61,7 +61,7 @@ void Modules::look_for(Module& module) {
     identity.path = module.path;
     identity.build_id = module.build_id;
     const std::string file = job_.module_file(identity);
-    // Without a build-id a file at the same place is the same one only if it is the very file.
+    // Without a build-id, a file at the same path must also have the same inode.
     struct stat status{};
     if (module.build_id.empty() && module.inode != 0 && file == module.path &&
         (::stat(file.c_str(), &status) != 0 || status.st_ino != module.inode))
@@ -84,7 +84,7 @@ Result<elf::ByteSource> Modules::open(unwind::ModuleId id) {
     Module& module = at(id);
     look_for(module);
     if (!module.file) return fail(ErrorCode::not_found, module.path + " is not on this machine");
-    // Closed with the last copy of the source.
+    // The file is closed with the last copy of the ByteSource.
     const auto fd = std::make_shared<UniqueFd>(TRY(open_read(module.file->path)));
     return [fd](std::uint64_t offset, std::size_t size) { return read_range(fd->get(), offset, size); };
 }

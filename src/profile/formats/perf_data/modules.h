@@ -1,5 +1,5 @@
-// The files that processes of a recording had mapped, and what of them is on this machine: their segments say at which
-// address of the file something stood, and unwinding reads their tables.
+// The files that processes of a recording had mapped, and their copies on this machine. The segments of such a file
+// convert file offsets to addresses, and unwinding reads its tables.
 #pragma once
 
 #include <cstdint>
@@ -24,40 +24,40 @@ struct Module {
     wire::ModuleKind kind = wire::ModuleKind::file;
     std::string path, build_id;
     std::uint64_t inode = 0;
-    unwind::ModuleId id = 0;  // its number here, from 1
+    unwind::ModuleId id = 0;  // 1-based
     wire::Id wire_id = 0;     // 0: not announced yet
     bool looked_for = false;
-    std::optional<symbol::CodeFile> file;  // nothing: it is not here
+    std::optional<symbol::CodeFile> file;  // empty: not on this machine
 };
 
 class Modules final : public unwind::ModuleFiles {
 public:
-    // `virtual_addresses`: what maps say are offsets of files are ELF virtual addresses, as in files that we exported.
+    // `virtual_addresses`: the file offsets of mappings are ELF virtual addresses, as in files that Flamewire exported.
     Modules(ImportJob& job, const Machine& machine, bool virtual_addresses = false)
         : job_(job), machine_(machine), virtual_addresses_(virtual_addresses) {}
 
     Module& of_mapping(const Mapping& mapping);
     [[nodiscard]] Module& at(unwind::ModuleId id) { return modules_[id - 1]; }
 
-    // The ELF virtual address of what stands at `offset` of the file, which is mapped so that offset 0 of the mapping's
-    // page is at `start` - `mapped_offset`. Without the file it is what is most likely.
+    // The ELF virtual address of `offset` in the file. The mapping starts at `start` with the file offset
+    // `mapped_offset`. Without the file, returns the most likely address.
     std::uint64_t virtual_address(Module& module, std::uint64_t start, std::uint64_t mapped_offset,
                                   std::uint64_t offset);
-    // Finds the file, once.
+    // Looks for the file. Later calls do nothing.
     void look_for(Module& module);
     Result<elf::ByteSource> open(unwind::ModuleId id) override;
 
-    // Files that were looked for and are not here.
+    // Files that were looked for and are not on this machine.
     [[nodiscard]] std::vector<std::string> missing() const;
 
-    // As perf noted it after the recording; empty: it did not.
+    // The build-id that perf noted after the recording. Empty: there is none.
     [[nodiscard]] std::string_view known_build_id(std::string_view path, bool kernel) const;
 
 private:
     ImportJob& job_;
     const Machine& machine_;
     bool virtual_addresses_;
-    std::deque<Module> modules_;  // stay where they are
+    std::deque<Module> modules_;  // a deque, so references stay valid
     std::map<std::tuple<std::string, std::string, std::uint64_t>, unwind::ModuleId, std::less<>> by_identity_;
     mutable std::map<std::string, std::string, std::less<>> build_ids_;  // of machine_, by path
     mutable std::size_t build_ids_seen_ = 0;

@@ -1,4 +1,4 @@
-// Numbers and texts of a perf.data file that we write, in this machine's byte order.
+// Writes numbers and strings of an exported perf.data file, in this machine's byte order.
 #pragma once
 
 #include <bit>
@@ -19,14 +19,14 @@ public:
         bytes_ += bytes;
         return *this;
     }
-    // With at least one NUL behind it, to a multiple of `align`. A NUL within ends the text.
+    // Appends at least one NUL, up to a multiple of `align`. A NUL inside the text ends it.
     Output& padded(std::string_view text, std::size_t align = 8) {
         text = text.substr(0, text.find('\0'));
         bytes_ += text;
         bytes_.append(align - text.size() % align, '\0');
         return *this;
     }
-    // As header features have texts: their size, then the text to a multiple of 64 (NAME_ALIGN of perf).
+    // A string of a header feature: its size, then the text padded to a multiple of 64 (perf's NAME_ALIGN).
     Output& counted(std::string_view text) {
         constexpr std::size_t align = 64;
         text = text.substr(0, text.find('\0'));

@@ -14,12 +14,12 @@ namespace flamewire::profile::perf_data {
 namespace {
 
 constexpr std::uint64_t file_header_size = 104;
-constexpr std::uint32_t attribute_size = 112;  // PERF_ATTR_SIZE_VER5: perf refuses what is longer than it knows
+constexpr std::uint32_t attribute_size = 112;  // PERF_ATTR_SIZE_VER5: perf rejects sizes greater than its own
 constexpr std::size_t round_samples = 16'384;
 constexpr std::size_t most_bytes = std::size_t{2} << 30;
-constexpr std::uint32_t no_cpu = 0xffff'ffff;  // of rows whose cpu was folded away; perf has -1 for "not known"
+constexpr std::uint32_t no_cpu = 0xffff'ffff;  // for rows whose CPU was folded away; perf uses -1 for "unknown"
 
-// A happening between samples.
+// A lifecycle change or loss between samples.
 struct Change {
     enum class Kind : std::uint8_t { fork, exit, lost } kind = Kind::fork;
     std::uint64_t time_ns = 0, count = 0;
@@ -61,7 +61,7 @@ private:
     const ExportOptions& options_;
     ExportAddresses addresses_;
     struct Rows {
-        ExportedSample sample;  // its period is that of all
+        ExportedSample sample;  // its period is the total of the row
         std::uint64_t count = 0;
     };
     std::vector<EventId> events_;
@@ -91,7 +91,7 @@ std::vector<Change> Export::changes() const {
     if (rows_.empty()) return changes;
     const std::uint64_t first = rows_.front().sample.time_ns, last = rows_.back().sample.time_ns;
     std::vector<std::uint8_t> sampled(tables_.threads.size());
-    std::vector<std::uint64_t> first_of(tables_.processes.size());  // time of its first sample; 0: none
+    std::vector<std::uint64_t> first_of(tables_.processes.size());  // time of the process's first sample; 0: none
     for (const Rows& row : rows_) {
         sampled[row.sample.thread] = 1;
         std::uint64_t& begin = first_of[tables_.threads[row.sample.thread].process];
@@ -100,7 +100,7 @@ std::vector<Change> Export::changes() const {
     for (ThreadId id = 1; id < tables_.threads.size(); ++id) {
         const Thread& thread = tables_.threads[id];
         const wire::Process& process = tables_.processes[thread.process].wire;
-        // Samples have the time at which their bucket begins, which can be before the process began.
+        // Samples have the start time of their bucket, which can precede the start of the process.
         if (thread.tid == thread.pid && process.parent_pid != 0 && process.exec_generation == 0 &&
             process.start_time_ns > first && process.start_time_ns <= last && first_of[thread.process] != 0)
             changes.push_back(
@@ -133,7 +133,7 @@ Result<bool> Export::put_records(ExportRecords& records) const {
         const std::uint64_t count = each ? row.count : 1;
         ExportedSample one = row.sample;
         for (std::uint64_t i = 0; i < count && records.size() <= most_bytes; ++i) {
-            // What does not go up is in the first ones.
+            // The remainder of the division goes to the first samples.
             one.period = row.sample.period / count + (i < row.sample.period % count ? 1 : 0);
             records.sample(one);
         }

@@ -18,10 +18,10 @@
 namespace flamewire::profile::perf_data {
 namespace {
 
-// Beyond all clocks, and far from where 64 bits end.
+// Later than all clocks, and far from overflow.
 constexpr std::int64_t far_ns = std::int64_t{1} << 61;
 
-// How user stacks were recorded, as the agent names it.
+// The stack mode of the recording, with the agent's names.
 std::string stack_mode(std::span<const Attribute> attributes) {
     for (const Attribute& one : attributes) {
         if (one.samples(sample::stack_user)) return "dwarf";
@@ -94,7 +94,7 @@ private:
     ImportCounts counts_;
 };
 
-// Everything before the first sample or loss only says what there is; with it time begins.
+// Records before the first sample or loss only describe state. The recording starts with that sample or loss.
 RecordingBuilder& Import::builder(std::uint64_t time_ns) {
     if (builder_ != nullptr) return *builder_;
     const Machine& machine = header_.machine;
@@ -172,7 +172,7 @@ void Import::take_mapping(const Mapping& mapping) {
     }
 }
 
-// What perf made up for those that ran already has no time, and is no event.
+// Records that perf synthesizes for running processes have no time and are not events.
 void Import::take_comm(const Comm& comm, std::uint64_t time_ns) {
     processes_.name(comm, time_ns);
     if (builder_ == nullptr || time_ns == 0) return;
@@ -218,7 +218,7 @@ Result<bool> Import::take(const Record& record) {
                 take_task(*task, record.type == record::exit, record.time_ns);
             break;
         case record::ksymbol:
-            if (!header_.told.functions.empty()) break;  // names of an export of ours, told better
+            if (!header_.told.functions.empty()) break;  // Flamewire's own export has better names in told_names
             if (const auto symbol = parse_kernel_symbol(header_, record)) kernel_.symbol(*symbol);
             break;
         case record::lost:
@@ -247,7 +247,7 @@ void name_events(Header& header) {
     for (Attribute& attribute : header.attributes) name_event(attribute);
     if (header.told.events.size() != header.attributes.size()) return;
     for (std::size_t i = 0; i < header.attributes.size(); ++i) {
-        if (header.told.events[i].name.empty()) continue;  // a damaged file
+        if (header.told.events[i].name.empty()) continue;  // the file is damaged
         header.attributes[i].name = header.told.events[i].name;
         header.attributes[i].unit = header.told.events[i].unit;
     }

@@ -1,5 +1,5 @@
-// perf.data files (perf record, simpleperf record) as recordings: samples with their times, threads, CPUs and weights;
-// call chains, branch-record stacks, and copied stacks, which are unwound here; losses; processes as they come and go.
+// Imports perf.data files (perf record, simpleperf record): samples with times, threads, CPUs and weights; call chains,
+// branch-record stacks, and copied stacks, which are unwound here; losses; the start and exit of processes.
 #pragma once
 
 #include <string_view>

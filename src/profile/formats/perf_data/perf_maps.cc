@@ -11,7 +11,7 @@
 namespace flamewire::profile::perf_data {
 namespace {
 
-// Of one, and of all together; a large program of Java has some 10 MiB.
+// Limits for one map and for all maps. A large Java program has about 10 MiB.
 constexpr std::size_t most_bytes_of_one = std::size_t{64} << 20, most_bytes = std::size_t{128} << 20;
 
 bool is_regular(const std::string& path) {
@@ -32,7 +32,7 @@ PerfMaps::Entry& PerfMaps::entry(std::uint32_t pid) {
     if (!added) return entry;
     const std::string name = fmt::format("/tmp/perf-{}.map", pid);
     std::string path = job_.in_sysroot(name);
-    // Numbers of processes of another machine mean nothing here.
+    // Process ids of another machine mean nothing here.
     if (!is_regular(path) && is_this_machine(machine_.host)) path = name;
     if (!is_regular(path)) return entry;
     Result<std::string> text = read_file(path, most_bytes_of_one);

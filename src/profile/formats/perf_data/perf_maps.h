@@ -1,4 +1,4 @@
-// Names of code that was made at run time: the perf maps of a recording's processes, as far as they are here.
+// Names of JIT code: the perf maps of a recording's processes, as far as they are on this machine.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@ class PerfMaps {
 public:
     PerfMaps(ImportJob& job, const Machine& machine) : job_(job), machine_(machine) {}
 
-    // Of the process, else of the one that it was forked from, whose code it has; null: there is none.
+    // The map of the process, else of the process that it was forked from, whose code it shares. nullptr: there is
+    // none.
     const symbol::PerfMap* of(const Process& process);
 
     struct Entry {
-        std::string path;  // empty: there is no file
+        std::string path;  // empty: no file
         std::unique_ptr<symbol::PerfMap> map;
-        bool missing = false;  // and it ran code that is in no file
-        std::string comm;      // of that process
+        bool missing = false;  // no map, and the process ran code that is not in a file
+        std::string comm;      // of the process
     };
     [[nodiscard]] const std::map<std::uint32_t, Entry>& entries() const { return entries_; }
 
@@ -34,7 +35,7 @@ private:
     ImportJob& job_;
     const Machine& machine_;
     std::map<std::uint32_t, Entry> entries_;  // by pid
-    std::size_t bytes_ = 0;                   // of the texts
+    std::size_t bytes_ = 0;                   // of all map texts
 };
 
 }  // namespace flamewire::profile::perf_data

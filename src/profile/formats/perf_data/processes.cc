@@ -8,13 +8,13 @@ namespace {
 
 constexpr std::uint32_t exited_pid = std::numeric_limits<std::uint32_t>::max();
 
-// As the agent names those of whom nothing is told.
+// The agent's names for processes without a known name.
 std::string default_comm(std::uint32_t pid) {
     if (pid == 0) return "swapper";
     return pid == exited_pid ? "[exited]" : "[unknown]";
 }
 
-// Of all address spaces together: some hundreds of MiB. What a damaged file tells may be without end.
+// Limit for all address spaces: some hundreds of MiB. Damaged files can have any number of mappings.
 constexpr std::size_t most_areas = std::size_t{1} << 22;
 // The kernel's default limit of one process (vm.max_map_count) is 65,530, data included.
 constexpr std::size_t most_areas_of_one = std::size_t{1} << 17;
@@ -39,7 +39,7 @@ void AddressSpace::map(std::uint64_t start, std::uint64_t size, std::uint64_t of
                        std::uint64_t generation) {
     const std::uint64_t end = start + std::min(size, std::numeric_limits<std::uint64_t>::max() - start);
     if (end == start) return;
-    // The one that begins before and reaches in: its front stays, and its back, if it goes beyond.
+    // The area that starts before and overlaps keeps its front, and its back if it ends later.
     auto next = areas_.lower_bound(start);
     if (next != areas_.begin()) {
         const auto before = std::prev(next);
@@ -106,7 +106,7 @@ Thread& Processes::thread(std::uint32_t pid, std::uint32_t tid) {
 
 void Processes::map(const Mapping& mapping) {
     Process& owner = process(mapping.pid);
-    // What is not executable matters only where something executable was.
+    // Mappings that are not executable only matter if they replace executable ones.
     const unwind::ModuleId module = mapping.executable ? modules_.of_mapping(mapping).id : 0;
     if (module == 0 && owner.space->empty()) return;
     if (owner.space.use_count() > 1) owner.space = owner.space->copy(++generation_);
@@ -117,7 +117,7 @@ void Processes::map(const Mapping& mapping) {
 void Processes::name(const Comm& comm, std::uint64_t time_ns) {
     Process& owner = process(comm.pid);
     if (comm.exec) {
-        // Another program: its other threads are gone, and its memory.
+        // After an exec the process runs another program; its other threads and its memory are gone.
         owner.space = new_space();
         owner.exe.clear();
         ++owner.executions;

@@ -1,5 +1,4 @@
-// Who ran when, and what was mapped where: threads, processes and their address spaces as map, comm, fork and exit
-// records tell them, in the order of time.
+// Threads, processes and their address spaces over time, from map, comm and fork records in time order.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace flamewire::profile::perf_data {
 
-// Executable memory of one address space. Processes that were forked share it until one of them changes it.
+// The executable memory of one address space. Forked processes share it until one of them changes it.
 class AddressSpace final : public unwind::CodeMap {
 public:
     struct Area {
@@ -33,18 +32,18 @@ public:
     ~AddressSpace() { alive_ -= areas_.size(); }
     AddressSpace(const AddressSpace&) = delete;
     AddressSpace& operator=(const AddressSpace&) = delete;
-    // A space of its own with the same content; an empty one when there are too many areas already.
+    // A separate space with the same content. It is empty if there are too many areas already.
     [[nodiscard]] std::shared_ptr<AddressSpace> copy(std::uint64_t generation) const;
 
-    // What was there before is gone. `module` 0: nothing executable is there now.
+    // Replaces what was mapped there before. `module` 0: nothing executable is there now.
     void map(std::uint64_t start, std::uint64_t size, std::uint64_t offset, unwind::ModuleId module,
              std::uint64_t generation);
     [[nodiscard]] std::optional<Place> place_of(std::uint64_t address) const;
     std::optional<unwind::CodePiece> find(std::uint64_t address) override;
-    // Another number whenever something changed; no two spaces that differ have the same.
+    // Changes with every change of the space. Two spaces with different content never have the same number.
     [[nodiscard]] std::uint64_t generation() const { return generation_; }
     [[nodiscard]] bool empty() const { return areas_.empty(); }
-    // Code that is in no file is or was mapped here.
+    // Returns whether code without a file is or was mapped here.
     [[nodiscard]] bool has_jit() const { return has_jit_; }
 
 private:
@@ -59,7 +58,7 @@ private:
 
 struct Process {
     std::uint32_t pid = 0, parent_pid = 0;
-    std::string comm, exe;  // exe: the first file that was mapped
+    std::string comm, exe;  // exe: the first executable file that was mapped
     std::uint64_t start_ns = 0;
     std::uint32_t executions = 0;
     std::shared_ptr<AddressSpace> space;
@@ -67,9 +66,9 @@ struct Process {
 };
 
 struct Thread {
-    std::uint32_t pid = 0, executions = 0;  // of its process, when it was told of
+    std::uint32_t pid = 0, executions = 0;  // `executions` of its process when the thread was created
     std::string comm;
-    wire::Id wire_id = 0;  // 0: not announced yet, or what is announced is not so any more
+    wire::Id wire_id = 0;  // 0: not announced yet, or announced with values that have changed since
 };
 
 class Processes {
@@ -77,11 +76,11 @@ public:
     explicit Processes(Modules& modules) : modules_(modules) {}
 
     void map(const Mapping& mapping);
-    // An exec makes another process of it.
+    // Handles a COMM record. After an exec the process gets a new id and an empty space.
     void name(const Comm& comm, std::uint64_t time_ns);
     void fork(const Task& task, std::uint64_t time_ns);
 
-    // Made up when no record told of them.
+    // Created with default values if no record mentioned it.
     Process& process(std::uint32_t pid);
     Thread& thread(std::uint32_t pid, std::uint32_t tid);
 

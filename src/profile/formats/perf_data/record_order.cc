@@ -6,13 +6,13 @@ namespace flamewire::profile::perf_data {
 
 void RecordOrder::put(const Record& record, Block& block) {
     Blocks::hold(block);
-    // Often all comes in order: then there is nothing to sort.
+    // Records often arrive in order: then there is nothing to sort.
     if (sorted_ == entries_.size() && (entries_.empty() || entries_.back().record.time_ns <= record.time_ns)) ++sorted_;
     entries_.push_back({record, &block});
     newest_ = std::max(newest_, record.time_ns);
 }
 
-// Each ring's records are in order already, so there are few runs: they are merged, and equal times keep their order.
+// The records of each ring are already in order, so there are few runs. Merge them. Equal times keep their order.
 void RecordOrder::sort() {
     const auto older = [](const Entry& a, const Entry& b) { return a.record.time_ns < b.record.time_ns; };
     const auto at = [&](std::size_t index) { return entries_.begin() + static_cast<std::ptrdiff_t>(index); };

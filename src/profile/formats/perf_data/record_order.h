@@ -1,5 +1,5 @@
-// Brings records into the order of their times. perf writes what it finds in the ring of each CPU, one after the other,
-// and at the end of such a round says so: what comes later is not older than the newest record of the round before.
+// Sorts records by time. perf drains the ring of each CPU in turn and ends each such round with a record
+// (PERF_RECORD_FINISHED_ROUND). Records after it are not older than the newest record of the round before.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace flamewire::profile::perf_data {
 
-// One record as it stands in memory.
+// One record in memory.
 struct Record {
     std::uint32_t type = 0;
     std::uint16_t misc = 0;
     std::uint16_t attribute = 0;  // of a sample: index into Header::attributes
-    std::uint64_t time_ns = 0;    // 0: it has none
-    Bytes body;                   // behind its header
+    std::uint64_t time_ns = 0;    // 0: none
+    Bytes body;                   // after its header
 };
 
 class RecordOrder {
@@ -26,16 +26,16 @@ public:
         Block* block = nullptr;
     };
 
-    // `record` stands in `block`, which is held until whoever drops the entry releases it.
+    // `record` is in `block`. put() takes a reference to the block; the caller of drop() releases it.
     void put(const Record& record, Block& block);
-    // How many entries at the front are in order, and no record to come is older: at the end of a round, …
+    // The number of entries at the front that are in order and that no later record precedes, at the end of a round.
     std::size_t ready_at_round();
-    // … when too much waits (then one that comes may be older, and comes late), …
+    // Half of the entries, for when too many wait. A later record can be older than these and is then out of order.
     std::size_t ready_half();
-    // … and at the end.
+    // All entries, at the end of the file.
     std::size_t ready_all();
     [[nodiscard]] const Entry& entry(std::size_t index) const { return entries_[index]; }
-    // Forgets so many at the front.
+    // Removes entries at the front.
     void drop(std::size_t count);
     [[nodiscard]] std::size_t size() const { return entries_.size(); }
     [[nodiscard]] std::size_t bytes() const { return entries_.size() * sizeof(Entry); }
@@ -44,8 +44,8 @@ private:
     void sort();
 
     std::vector<Entry> entries_;
-    std::size_t sorted_ = 0;                   // so many at the front are in order
-    std::uint64_t newest_ = 0, released_ = 0;  // times: of all, and up to where the next round's end gives out
+    std::size_t sorted_ = 0;                   // number of entries at the front that are in order
+    std::uint64_t newest_ = 0, released_ = 0;  // times: the newest record; the limit for the next round's end
 };
 
 }  // namespace flamewire::profile::perf_data

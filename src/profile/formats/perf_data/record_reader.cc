@@ -16,9 +16,9 @@
 namespace flamewire::profile::perf_data {
 namespace {
 
-// One piece stays in the processor's cache while its records are used.
+// A piece of this size stays in the CPU cache while its records are processed.
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
-// As much may wait for the end of a round. perf's rounds are as large as all its rings: some MiB.
+// Records of at most this size wait for the end of a round. perf's rounds are as large as all its rings: some MiB.
 constexpr std::size_t most_waiting_bytes = std::size_t{64} << 20;
 
 Record record_at(Bytes bytes, std::endian order, std::uint64_t& size) {
@@ -31,13 +31,13 @@ Record record_at(Bytes bytes, std::endian order, std::uint64_t& size) {
     return record;
 }
 
-// Numbers that the kernel, perf and simpleperf have not come to yet are let pass; damage mostly is none of them.
+// Accepts types that future versions of the kernel, perf and simpleperf may use. Damaged types mostly fall outside.
 bool may_be_type(std::uint32_t type) {
     constexpr std::uint32_t far = 128;
     return (type != 0 && type < far) || type - record::first_of_simpleperf < far;
 }
 
-// What no clock says is no time. ~0 stands for "none"; other such numbers are damage.
+// Rejects times that no clock can have. ~0 stands for "none"; other such values are damage.
 std::uint64_t possible_time(std::uint64_t time_ns) { return time_ns < std::uint64_t{1} << 61 ? time_ns : 0; }
 
 }  // namespace
@@ -99,7 +99,7 @@ Result<bool> RecordReader::read(const Visit& visit, const std::function<void(std
 Result<bool> RecordReader::read_all() {
     const std::uint64_t end = header_.data_offset + header_.data_size;
     std::uint64_t offset = header_.data_offset;
-    std::string rest;  // the beginning of a record
+    std::string rest;  // start of an incomplete record
     while (offset < end) {
         const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, end - offset));
         Block* const block = blocks_.take(std::max(rest.size() + wanted, piece_bytes + piece_bytes / 8));
@@ -229,7 +229,7 @@ bool RecordReader::take_header_record(const Record& record) {
     }
 }
 
-// The payloads of all compressed records are one zstd stream; a record may begin in one and end in the next.
+// The payloads of all compressed records form one zstd stream. A record can start in one payload and end in the next.
 Result<bool> RecordReader::unpack(Bytes packed) {
     if (unpack_failed_) return true;
     if (!stream_) stream_.reset(ZSTD_createDCtx());
@@ -280,8 +280,8 @@ bool RecordReader::date(Record& record) {
     return true;
 }
 
-// With sample_id_all, records end in tid, time, id, stream, cpu, identifier: those of them that samples have. Some writers
-// say so and leave it out.
+// With sample_id_all, records end in tid, time, id, stream, cpu, identifier, as far as samples have these fields. Some
+// writers set the flag but omit the fields.
 std::uint64_t RecordReader::trailing_time(const Record& record) {
     const std::size_t own = own_size(header_, record);
     const Attribute* attribute = &header_.attributes.front();

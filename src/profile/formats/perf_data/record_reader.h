@@ -1,5 +1,5 @@
-// Reads the records of a perf.data file in large pieces and hands them out in the order of their times, in place.
-// Compressed records are opened on the way; AUX data and what else stands between records is stepped over.
+// Reads the records of a perf.data file in large blocks and passes them on in time order, without copying. Compressed
+// records are decompressed. AUX data and other data between records is skipped.
 #pragma once
 
 #include <cstdint>
@@ -21,37 +21,38 @@ namespace flamewire::profile::perf_data {
 
 class RecordReader {
 public:
-    // Takes a record; views into it are valid only during the call.
+    // Receives a record. Views into it are valid only during the call.
     using Visit = std::function<Result<bool>(const Record&)>;
 
-    // `header` as read_header() made it. Both outlive the reader.
+    // `header` is the result of read_header(). Both arguments must outlive the reader.
     RecordReader(ImportSource& source, Header& header);
     ~RecordReader();
     RecordReader(const RecordReader&) = delete;
     RecordReader& operator=(const RecordReader&) = delete;
 
-    // Of a stream: looks for its events and features, which are anywhere in it, before read(). Of a file: nothing.
+    // For a stream: finds its events and features, which can be anywhere in it. Call this before read(). For a file:
+    // does nothing.
     Result<bool> find_header_records();
-    // All records but those that are about the file itself; to be called once. Damage is no error: what is whole before it
-    // is read, and damage() says the rest.
+    // Reads all records except those about the file itself. Call this once. Damage is not an error: the records before
+    // it are read, and damage() describes it.
     Result<bool> read(const Visit& visit, const std::function<void(std::uint64_t)>& progress);
 
-    // One sentence without its full stop; empty: the records are whole.
+    // One sentence without its period; empty: the records are undamaged.
     [[nodiscard]] const std::string& damage() const { return damage_; }
-    // Samples whose event nobody knows.
+    // Samples with an unknown event.
     [[nodiscard]] std::uint64_t unknown_events() const { return unknown_events_; }
     [[nodiscard]] std::uint64_t trace_bytes() const { return trace_bytes_; }  // AUX data: Intel PT, SPE, …
     [[nodiscard]] const std::map<std::uint32_t, std::uint64_t>& unread_types() const { return unread_; }
 
 private:
     Result<bool> read_all();
-    // Takes whole records at the front of `bytes`; returns how many bytes they are.
+    // Takes complete records at the front of `bytes` and returns their size in bytes.
     Result<std::size_t> take_records(Bytes bytes, Block& block, std::uint64_t offset, bool unpacked);
     Result<bool> take(Record record, Block& block, bool unpacked);
     Result<bool> unpack(Bytes packed);
     bool take_header_record(const Record& record);
     Result<bool> name_tracepoints();
-    // The time of a record and, of a sample, its event. False: nobody knows its event.
+    // Sets the time of a record and, for a sample, its event. False: the event is unknown.
     bool date(Record& record);
     std::uint64_t trailing_time(const Record& record);
     Result<bool> give_out(std::size_t count);
@@ -65,19 +66,19 @@ private:
     bool header_records_only_ = false;
 
     EventIds ids_;
-    bool ordered_ = false;  // every event's samples have times
+    bool ordered_ = false;  // the samples of every event have times
     bool first_id_ = false, has_id_ = false;
     std::size_t sample_id_offset_ = 0;
 
     Blocks blocks_;
     RecordOrder order_;
-    std::uint64_t skip_ = 0;  // bytes behind the record that was taken last
+    std::uint64_t skip_ = 0;  // bytes to skip after the last record
     std::uint64_t tracing_data_offset_ = 0, tracing_data_bytes_ = 0;
     struct FreeStream {
         void operator()(ZSTD_DCtx_s* stream) const;
     };
     std::unique_ptr<ZSTD_DCtx_s, FreeStream> stream_;
-    std::string left_over_;  // a record that goes on in the next compressed one
+    std::string left_over_;  // the start of a record that continues in the next compressed record
     bool unpack_failed_ = false;
 
     std::string damage_;

@@ -43,7 +43,7 @@ void read_stack(ByteReader& fields, Sample& sample) {
     const std::uint64_t size = fields.u64();
     if (size == 0) return;
     const Bytes room = fields.bytes(size);
-    // What lies behind what was copied is of an earlier record.
+    // The bytes after the copied part belong to an earlier record.
     const std::uint64_t copied = fields.u64();
     if (!fields.ok()) return;
     sample.stack = room.first(static_cast<std::size_t>(std::min<std::uint64_t>(copied, room.size())));

@@ -1,4 +1,4 @@
-// One sample, decoded. Its layout is what its event's attribute says (linux/perf_event.h, PERF_RECORD_SAMPLE).
+// One decoded sample. Its event's attribute determines the layout (linux/perf_event.h, PERF_RECORD_SAMPLE).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace flamewire::profile::perf_data {
 
-// What a counter had counted up to the sample.
+// The value of a counter at the sample.
 struct CounterValue {
     std::uint64_t value = 0, id = 0;
 };
@@ -23,20 +23,20 @@ struct Sample {
     std::uint16_t attribute = 0, misc = 0;
     std::uint64_t ip = 0, time_ns = 0, id = 0, period = 0;
     std::uint32_t pid = 0, tid = 0, cpu = 0;
-    std::vector<CounterValue> values;      // PERF_SAMPLE_READ: of the event, or of its whole group
-    std::vector<std::uint64_t> callchain;  // as the kernel wrote it, with its markers
+    std::vector<CounterValue> values;      // PERF_SAMPLE_READ: the event's counter, or those of its whole group
+    std::vector<std::uint64_t> callchain;  // as the kernel wrote it, with context markers
     std::vector<unwind::Branch> branches;  // newest first
     std::uint64_t registers_abi = 0;       // enum perf_sample_regs_abi
     std::vector<std::uint64_t> registers;
-    Bytes stack;             // as far as it was copied, in place
-    bool stack_cut = false;  // the copy fills its room, so the stack goes on
+    Bytes stack;             // the copied part; a view into the record
+    bool stack_cut = false;  // the copy fills the reserved space, so the stack continues beyond it
 };
 
-// False: the record is shorter than it says. `sample` is used again and again.
+// False: the record is shorter than its fields. Reuses `sample`.
 bool parse_sample(const Header& header, const Record& record, Sample& sample);
 
-// What one sample counts for. One of a group's leader with the values of the whole group is a sample of every event of
-// the group, whose period is what its counter counted since the last one.
+// Splits a sample into periods per event. A sample of a group's leader with the values of the whole group counts for
+// every event of the group. The period is the increase of the event's counter since the last sample.
 class SamplePeriods {
 public:
     explicit SamplePeriods(const Header& header) : header_(header), ids_(header.attributes) {}

@@ -8,7 +8,7 @@
 namespace flamewire::profile::perf_data {
 namespace {
 
-// Behind `fixed` bytes stands a text, with NULs up to a multiple of 8.
+// The size of `fixed` bytes followed by a text, padded with NULs to a multiple of 8.
 std::size_t with_text(Bytes body, std::size_t fixed) {
     if (body.size() <= fixed) return body.size();
     const std::size_t length = as_text(body.subspan(fixed)).find('\0');

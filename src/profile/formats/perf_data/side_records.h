@@ -1,4 +1,4 @@
-// What the kernel tells besides samples: maps, names, births and ends, kernel symbols, losses.
+// Records other than samples: mappings, names, forks and exits, kernel symbols, losses.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace flamewire::profile::perf_data {
 struct Mapping {
     std::uint32_t pid = 0, tid = 0;
     std::uint64_t start = 0, size = 0, offset = 0;
-    std::uint64_t inode = 0;  // 0: not told
+    std::uint64_t inode = 0;  // 0: unknown
     std::string_view build_id, path;
     bool kernel = false, guest = false, executable = true;
 };
@@ -26,7 +26,7 @@ struct Comm {
 
 struct Task {
     std::uint32_t pid = 0, parent_pid = 0, tid = 0, parent_tid = 0;
-    bool with_maps = true;  // of a fork: the child has its parent's
+    bool with_maps = true;  // of a fork: the child has its parent's mappings
 };
 
 struct KernelSymbol {
@@ -38,17 +38,17 @@ struct KernelSymbol {
 
 struct Loss {
     std::uint64_t count = 0;
-    std::uint64_t id = 0;  // of the event, or of one in whose ring it was
+    std::uint64_t id = 0;  // of the event, or of an event that shares its ring
 };
 
-// Nothing: the record is shorter than it must be.
+// These return nothing if the record is too short.
 std::optional<Mapping> parse_mapping(const Header& header, const Record& record);
 std::optional<Comm> parse_comm(const Header& header, const Record& record);
 std::optional<Task> parse_task(const Header& header, const Record& record);
 std::optional<KernelSymbol> parse_kernel_symbol(const Header& header, const Record& record);
 std::optional<Loss> parse_loss(const Header& header, const Record& record);
 
-// Where behind a record's own fields the trailer with tid, time and ids begins, if there is one (sample_id_all).
+// The size of a record's own fields. The trailer with tid, time and ids (sample_id_all) follows them, if there is one.
 std::size_t own_size(const Header& header, const Record& record);
 
 }  // namespace flamewire::profile::perf_data

@@ -13,7 +13,7 @@ namespace flamewire::profile::perf_data {
 namespace {
 
 constexpr std::size_t first_known = std::size_t{1} << 12, most_known = std::size_t{1} << 20;
-// kernel.perf_event_max_stack, unless the event says another number: a chain of so many frames was cut.
+// The default of kernel.perf_event_max_stack, unless the event sets another limit. A chain of this length was cut.
 constexpr std::size_t usual_max_stack = 127;
 
 std::optional<unwind::Arch> arch_of(std::string_view machine) {
@@ -35,7 +35,7 @@ Stacks::Stacks(const Header& header, Modules& modules, Kernel& kernel, PerfMaps&
       unwinder_(modules, {.big_endian = header.big_endian}),
       known_(first_known) {}
 
-// Some writers leave the mode out: then the address tells, as every kernel has the upper half.
+// Some writers omit the mode. Then the address decides: all kernels are in the upper half.
 Stacks::Kind Stacks::kind_of_mode(const Sample& sample) const {
     switch (sample.misc & misc::cpu_mode) {
         case misc::kernel:
@@ -74,7 +74,7 @@ void Stacks::split_chain(const Sample& sample) {
     if (frames_.empty() && (sample.ip != 0 || header_.told.functions.empty()))
         frames_.push_back({sample.ip, kind_of_mode(sample), false});
     const std::uint32_t asked = header_.attributes[sample.attribute].sample_max_stack;
-    // What an export of ours cut has a frame that says so.
+    // Stacks that Flamewire's export cut have a frame for it.
     if (header_.told.functions.empty() && stored >= (asked != 0 ? asked : usual_max_stack)) end_ = End::truncated;
 }
 
@@ -109,11 +109,11 @@ void Stacks::take_branches(const Sample& sample) {
     std::vector<std::uint64_t> chain;
     for (const Frame& frame : frames_)
         if (frame.kind == Kind::user) chain.push_back(frame.address);
-    // From inside the kernel nobody knows the user's pc but the chain.
+    // In kernel mode, only the call chain has the user's pc.
     if (kind_of_mode(sample) == Kind::user && chain.empty()) chain.push_back(sample.ip);
     if (chain.empty()) return;
     const std::uint64_t pc = kind_of_mode(sample) == Kind::user ? sample.ip : chain.front();
-    // CPUs have 8, 16 or 32 records: as many mean that there were more.
+    // CPUs keep 8, 16 or 32 records. With exactly that many, older branches may be missing.
     const std::size_t count = sample.branches.size();
     const std::size_t depth = count == 8 || count == 16 || count == 32 ? count : 0;
     bool cut = false;
@@ -128,7 +128,7 @@ wire::Id Stacks::stack_of(RecordingBuilder& builder, const Sample& sample, const
     const bool copied = attribute.samples(sample::stack_user) && attribute.samples(sample::regs_user);
     const bool branches = (attribute.branch_sample_type & branch::call_stack) != 0 && !sample.branches.empty();
     std::uint64_t place = hash_mix(process.space->generation(), kernel_.generation());
-    // Whose perf map names it: children share the space of their parent, but not its number.
+    // The pid selects the perf map: forked processes share an address space but have different pids.
     if (process.space->has_jit()) place = hash_mix(place, process.pid);
     if (!copied && !branches) {
         const std::uint64_t hash = hash_of_chain(sample, place);
@@ -153,7 +153,8 @@ wire::Id Stacks::stack_of(RecordingBuilder& builder, const Sample& sample, const
     return entry.stack;
 }
 
-// All that split_chain() looks at. Two numbers a step: this is what each sample of a large file costs.
+// Hashes all inputs of split_chain(). It takes two numbers per step, because every sample of a large file has this
+// cost.
 std::uint64_t Stacks::hash_of_chain(const Sample& sample, std::uint64_t place) const {
     const std::vector<std::uint64_t>& chain = sample.callchain;
     std::uint64_t hash = hash_mix(place ^ sample.ip, std::uint64_t{sample.attribute} << 16 | sample.misc);
@@ -163,13 +164,13 @@ std::uint64_t Stacks::hash_of_chain(const Sample& sample, std::uint64_t place) c
     return hash_mix(hash, chain.size());
 }
 
-// Where the stack of `hash` is, or is to be put.
+// The entry of `hash`, or the free entry for it.
 Stacks::Known& Stacks::known(std::uint64_t hash) {
     if (known_count_ * 2 > known_.size()) {
         std::vector<Known> old = std::exchange(known_, {});
         known_count_ = 0;
         if (old.size() >= most_known) {
-            known_.resize(first_known);  // begins anew: nothing is lost but time
+            known_.resize(first_known);  // clears the cache, which only costs time
         } else {
             known_.resize(old.size() * 2);
             for (const Known& one : old)
@@ -183,7 +184,7 @@ Stacks::Known& Stacks::known(std::uint64_t hash) {
     }
 }
 
-// Of a file that we exported: what the address stands for; 0: nothing.
+// For files that Flamewire exported: the location of the address. 0: none.
 wire::Id Stacks::told_location(RecordingBuilder& builder, std::uint64_t address) {
     const auto [function, index] = header_.told.find(address);
     if (function == nullptr) return 0;

@@ -1,5 +1,5 @@
-// From a sample to its stack: the kernel's part of the call chain, then the user's part, which is the rest of the chain,
-// the CPU's branch records, or what unwinding finds in registers and the copied stack.
+// Converts a sample to its stack: the kernel part of the call chain, then the user part. The user part is the rest of
+// the chain, or comes from the CPU's branch records, or from unwinding with registers and the copied stack.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ class Stacks {
 public:
     Stacks(const Header& header, Modules& modules, Kernel& kernel, PerfMaps& perf_maps);
 
-    // `builder` is always the same one.
+    // `builder` must be the same in all calls.
     wire::Id stack_of(RecordingBuilder& builder, const Sample& sample, const Process& process);
 
     struct Counts {
-        std::uint64_t guest = 0;       // frames of virtual machines, which have no names here
+        std::uint64_t guest = 0;       // frames of virtual machines, which get no names
         std::uint64_t unwound = 0;     // stacks
-        std::uint64_t incomplete = 0;  // of these: not to their root
-        std::uint64_t foreign = 0;     // stacks of processors that we do not unwind
+        std::uint64_t incomplete = 0;  // of these: not unwound to the root
+        std::uint64_t foreign = 0;     // stacks of architectures that Flamewire does not unwind
     };
     [[nodiscard]] const Counts& counts() const { return counts_; }
 
@@ -59,13 +59,13 @@ private:
     unwind::Unwinder unwinder_;
     Counts counts_;
 
-    // Of the sample in hand.
+    // For the current sample.
     std::vector<Frame> frames_;
     End end_ = End::open;
     std::vector<unwind::Frame> walked_;
     std::vector<wire::Id> locations_;
 
-    // Stacks by a hash of their frames and of where these are looked up.
+    // A hash table of stacks. The key covers the frames and the address space in which they are looked up.
     struct Known {
         std::uint64_t hash = 0;
         wire::Id stack = 0;

@@ -1,8 +1,9 @@
-// A header feature of our own in the perf.data files that we write: what the names in them belong to, which perf has no
-// place for. perf and other readers pass over it; our importer makes of it what was exported.
+// A header feature of Flamewire's own in exported perf.data files: data about names that perf has no field for. perf
+// and other readers ignore it. Flamewire's importer restores the exported names from it.
 //
-//   u32 version; events, one an attribute: u32 count, then name, unit; functions: u32 count, then u64 address, name,
-//   module, u32 count of places, then file, u32 line, u64 address in the module, u32 flags, u8 kind. A text: u32 size, bytes.
+//   u32 version; events, one per attribute: u32 count, then name, unit; functions: u32 count, then u64 address, name,
+//   module, u32 count of places, then file, u32 line, u64 address in the module, u32 flags, u8 kind. A text: u32 size,
+//   bytes.
 #pragma once
 
 #include <bit>
@@ -20,13 +21,13 @@ namespace flamewire::profile::perf_data {
 struct ToldPlace {
     std::string file;
     std::uint32_t line = 0;
-    // Of what has no name: where it stands in its module, and wire::location_flag.
+    // For frames without a name: the address in the module, and its wire::location_flag.
     std::uint64_t module_address = 0;
     std::uint32_t flags = 0;
     FrameKind kind = FrameKind::user;
 };
 
-// The addresses from `address` on, one a place, are of this function.
+// The addresses from `address` on, one per place, belong to this function.
 struct ToldFunction {
     std::uint64_t address = 0;
     std::string name, module;  // module: without directories
@@ -40,12 +41,12 @@ struct ToldNames {
     std::vector<Event> events;            // by attribute
     std::vector<ToldFunction> functions;  // by address
 
-    // The function that has `address`, and which of its places that is; {nullptr, 0}: none.
+    // The function at `address`, and the index of its place; {nullptr, 0}: none.
     [[nodiscard]] std::pair<const ToldFunction*, std::size_t> find(std::uint64_t address) const;
 };
 
 std::string encode_told_names(const ToldNames& names);
-// False: damaged; what is whole before that is in `names`.
+// False: the content is damaged. `names` has what precedes the damage.
 bool decode_told_names(Bytes content, std::endian order, ToldNames& names);
 
 }  // namespace flamewire::profile::perf_data

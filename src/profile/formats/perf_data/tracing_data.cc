@@ -12,10 +12,10 @@
 namespace flamewire::profile::perf_data {
 namespace {
 
-// A length and as many bytes.
+// A length and that many bytes.
 std::string_view block(ByteReader& fields) { return as_text(fields.bytes(fields.u64())); }
 
-// The rest of the line that begins so.
+// The rest of the first line with that beginning.
 std::string_view line_after(std::string_view text, std::string_view beginning) {
     while (!text.empty()) {
         const std::string_view line = text.substr(0, text.find('\n'));
@@ -35,7 +35,7 @@ std::map<std::uint64_t, std::string> tracepoint_names(Bytes tracing_data, const 
     (void)head.text();  // version
     const bool big_endian = head.u8() != 0;
     ByteReader fields(head.rest(), byte_order(big_endian));
-    fields.skip(1 + 4);                     // bytes of a long and of a page
+    fields.skip(1 + 4);                     // size of a long and of a page
     for (int part = 0; part < 2; ++part) {  // header_page and header_event
         (void)fields.text();
         (void)block(fields);

@@ -17,7 +17,8 @@ inline constexpr std::size_t max_tracing_data_bytes = std::size_t{32} << 20;
 // Longer names of systems and events are skipped.
 inline constexpr std::size_t max_tracepoint_name_bytes = 256;
 
-// "system:event" of each tracepoint of `ids`, as far as the bytes are complete. An id is the `config` of its attribute.
+// "system:event" for each tracepoint in `ids`, as far as the bytes are complete. An id is the `config` of its
+// attribute.
 std::map<std::uint64_t, std::string> tracepoint_names(Bytes tracing_data, const std::set<std::uint64_t>& ids);
 
 }  // namespace flamewire::profile::perf_data
