@@ -1,5 +1,5 @@
-// Lines that somebody at the other end of the network can bring about as often as they like: the first of a minute are
-// written, the others counted, so nobody fills a disk with them. One thread.
+// Rate limit for log lines that a remote peer can trigger as often as it likes. It writes the first lines of each
+// minute and counts the rest, so that a peer cannot fill the disk. One thread.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -23,7 +23,7 @@ public:
     void info(const std::string& line, Clock::time_point now = Clock::now()) {
         if (is_within(now)) spdlog::info("{}", line);
     }
-    // Says how many were left out, once their minute is over; for whoever has a clock that ticks.
+    // Logs how many lines were left out once their minute is over. Call it periodically.
     void settle(Clock::time_point now = Clock::now()) {
         if (written_ == 0 || now - since_ < window) return;
         if (left_out_ > 0) spdlog::warn("{} more lines like these were left out within a minute", left_out_);

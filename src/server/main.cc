@@ -10,7 +10,7 @@
 #include "server/server.h"
 
 int main(int argc, char** argv) {
-    // A browser or an agent that went away is an error of that write, not the end.
+    // A write to a browser or an agent that has disconnected must fail with EPIPE, not end the process.
     std::signal(SIGPIPE, SIG_IGN);
     try {
         const auto parsed = flamewire::server::parse_options(argc, argv);

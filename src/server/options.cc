@@ -25,7 +25,7 @@ Result<std::uint16_t> parse_port(std::string_view text, unsigned least) {
     return static_cast<std::uint16_t>(value);
 }
 
-// Without --browse-root: where the person already said that files are, and the home folder.
+// Default of --browse-root: the folders that the settings name, and the home folder.
 std::vector<std::string> default_browse_roots(const SettingsValues& settings) {
     std::vector<std::string> roots{settings.source_dir};
     if (!settings.sysroot.empty()) roots.push_back(settings.sysroot);
@@ -72,7 +72,7 @@ Result<bool> finish_keeping(Options& options, const std::vector<std::string>& ta
     return true;
 }
 
-// Without a token the page is open to all who reach it, so none but this machine may.
+// Without a token the page is open to everybody who can reach it, so only loopback is allowed.
 Result<bool> check_http_open(const Options& options) {
     if (!options.http_open) return true;
     if (!options.http_token_file.empty())
@@ -170,7 +170,7 @@ Result<std::vector<std::string>> finish_symbol_options(SettingsValues& settings,
     for (const std::string& map : settings.path_map)
         if (!parse_path_map(map)) return fail(ErrorCode::invalid, fmt::format("--path-map takes FROM=TO, not {}", map));
     if (const std::string& prefix = settings.toolchain_prefix; !prefix.empty() && settings.sysroot.empty()) {
-        // A server without names is better than none: said, and it goes on.
+        // A server without these symbols is better than none: report the problem and continue.
         auto sysroot = sysroot_of_toolchain(prefix);
         remarks.push_back(
             fmt::format("--toolchain-prefix {}: {}", prefix,
@@ -284,7 +284,7 @@ void ServerCommandLine::add(CLI::App& app) {
     app.add_flag("--verbose", options_.verbose, "log more");
 }
 
-// What CLI11 leaves to us: texts into values, with the option's name in the sentence.
+// Checks what CLI11 does not: converts texts to values. Errors name the option.
 Result<Options> ServerCommandLine::finish() {
     Options options = options_;
     for (const std::string& text : agents_) options.agents.push_back(TRY(parse_agent_address(text)));
@@ -313,7 +313,7 @@ Result<Options> ServerCommandLine::finish() {
     return options;
 }
 
-// At most one of them is given.
+// At most one of these options may be given.
 static Result<PairingAction> pairing_action(bool list, bool make, const std::string& renewed,
                                             const std::string& withdrawn, const std::string& paired) {
     using Kind = PairingAction::Kind;

@@ -22,40 +22,40 @@ struct AgentAddress {
     bool operator==(const AgentAddress&) const = default;
 };
 
-// What is done with the pairing keys of a data directory, and then the program ends.
+// Changes or lists the pairing keys of a data directory. The program then exits.
 struct PairingAction {
     enum class Kind : std::uint8_t { none, list, make, renew, withdraw, put };
     Kind kind = Kind::none;
-    std::string argument;  // renew, withdraw: an id; put: "host:port", whose code standard input has
+    std::string argument;  // renew, withdraw: an id; put: "host:port"; the code comes from stdin
 };
 
 struct Options {
     std::string bind = "0.0.0.0", http_bind = "127.0.0.1";
     std::uint16_t port = 9999, http_port = 8080;
-    std::vector<std::string> http_names;  // of the page, beside localhost and addresses
+    std::vector<std::string> http_names;  // host names of the page, besides localhost and addresses
     std::string http_prefix = "/";        // "/" or "/name/"
     std::string http_token_file;          // empty: the one in the data directory
-    bool http_open = false;               // the page asks for no token; on loopback only
+    bool http_open = false;               // the page requires no token; loopback only
     std::string http_cert, http_key;      // PEM files; empty: no TLS
-    std::string web_dir;                  // serve the page from here, for development; empty: from the program
+    std::string web_dir;                  // serve the page from here, for development; empty: from the executable
     std::string data_dir;
     SettingsValues settings;
-    std::vector<std::string> browse_roots;  // folders that the page may look into
+    std::vector<std::string> browse_roots;  // folders that the page may list
     std::size_t max_samples = 500'000;
-    std::uint64_t table_memory = std::uint64_t{1} << 30, session_size = std::uint64_t{32} << 30;  // bytes of a session
+    std::uint64_t table_memory = std::uint64_t{1} << 30, session_size = std::uint64_t{32} << 30;  // bytes per session
     Tags tags;                                                                                    // of new sessions
-    KeepRules keep;  // which old ones are deleted
+    KeepRules keep;  // which old sessions are deleted
     std::vector<AgentAddress> agents;
-    bool insecure = false;                                 // agents also without encryption and code
-    PairingAction pairing;                                 // done instead of serving
+    bool insecure = false;                                 // also accept agents without encryption and pairing code
+    PairingAction pairing;                                 // runs instead of the server
     std::vector<std::string> imports;                      // files
-    std::uint64_t import_memory = std::uint64_t{1} << 30;  // bytes that the import of one may take
-    bool fetch_modules = true;                             // files that this machine lacks are asked of the agent
-    std::uint64_t fetch_cap_mib = 64;                      // of each
-    bool accept_perflens = false;                          // agents of PerfLens, too
+    std::uint64_t import_memory = std::uint64_t{1} << 30;  // limit for each import, in bytes
+    bool fetch_modules = true;                             // fetch files that this machine lacks from the agent
+    std::uint64_t fetch_cap_mib = 64;                      // per file
+    bool accept_perflens = false;                          // also accept agents of PerfLens
     std::string perflens_token;                            // their pairing code
     bool verbose = false;
-    std::vector<std::string> remarks;  // one line each, about options that are accepted and need nothing
+    std::vector<std::string> remarks;  // one line each, about options that are accepted but have no effect
 };
 
 struct ParsedOptions {
@@ -66,13 +66,13 @@ struct ParsedOptions {
 
 ParsedOptions parse_options(int argc, const char* const* argv);
 
-// The server's options as a part of a command line: add() before it is parsed, finish() afterwards.
+// The server's options as part of a command line. Call add() before parsing and finish() afterwards.
 class ServerCommandLine {
 public:
-    // `bind`: where agents are taken unless the command line says it.
+    // `bind`: default address for agents.
     explicit ServerCommandLine(std::string bind = "0.0.0.0") { options_.bind = std::move(bind); }
     void add(CLI::App& app);
-    // invalid, not_found: a sentence with the option's name.
+    // invalid, not_found: the message is one sentence that names the option.
     Result<Options> finish();
 
 private:
@@ -82,20 +82,21 @@ private:
         fetch_modules_ = "on";
 };
 
-// Where symbols and sources are looked for (--binary and its like); the values stay where they are.
+// The options for finding symbols and sources (for example, --binary). CLI11 writes to `settings` while parsing, so it
+// must outlive `app`.
 void add_symbol_options(CLI::App& app, SettingsValues& settings);
-// --import-memory; the text is checked by parse_import_memory().
+// --import-memory. parse_import_memory() checks the text.
 void add_import_memory(CLI::App& app, std::string& size);
-// `size`: as given, "" for the default. invalid: a sentence with the option's name.
+// `size`: as given, "" for the default. invalid: the message is one sentence that names the option.
 Result<std::uint64_t> parse_import_memory(const std::string& size);
-// Checks them, and adds what follows from them and from the data directory ("": there is none). The answer is remarks to print.
+// Checks the settings and adds what follows from them and from the data directory ("": none). Returns remarks to print.
 Result<std::vector<std::string>> finish_symbol_options(SettingsValues& settings, const std::string& data_dir);
 
-// Whether only this machine reaches what listens on this IP address.
+// Whether only this machine can reach a listener on this IP address.
 bool is_loopback(const std::string& address);
 // "board", "board:9999", "[::1]:9999".
 Result<AgentAddress> parse_agent_address(const std::string& text);
-// XDG_DATA_HOME/flamewire, else ~/.local/share/flamewire.
+// XDG_DATA_HOME/flamewire, or ~/.local/share/flamewire if it is not set.
 std::string default_data_dir();
 
 }  // namespace flamewire::server

@@ -10,7 +10,8 @@ namespace flamewire::server {
 
 std::string keys_path(const std::string& data_dir);
 
-// Does what options.pairing says, also beside a running server, which sees it within a second; prints the answer.
+// Carries out options.pairing and prints the result. It works while a server runs; the server reloads the keys within a
+// second.
 Result<bool> change_keys(const Options& options);
 
 }  // namespace flamewire::server

@@ -1,5 +1,6 @@
-// Threads: the caller's runs the io_context (agents, HTTP, stream); one pool ingests batches, two answer requests; one
-// thread resolves symbols and loads sessions; one makes sessions durable. docs/server.md has the table.
+// Threads: the caller's thread runs the io_context (agents, HTTP, event stream). One pool ingests batches, and two
+// answer requests. One thread resolves symbols and loads sessions, and one makes sessions durable. docs/server.md has
+// the table.
 #include "server/server.h"
 
 #include <asio/io_context.hpp>
@@ -40,10 +41,10 @@ namespace {
 constexpr unsigned ingest_workers = 2;
 constexpr std::chrono::seconds between_prunings{10};
 
-// More people read a journal than the terminal of whoever started this.
+// More people can read a journal than the terminal that started the server.
 bool into_journal() { return std::getenv("JOURNAL_STREAM") != nullptr && ::isatty(STDOUT_FILENO) == 0; }
 
-// Every agent and browser is a descriptor: as many as the system allows.
+// Every agent and browser needs a descriptor: raise the soft limit to the hard limit.
 void raise_descriptor_limit() {
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
@@ -58,12 +59,12 @@ std::string url_host(const std::string& bind) {
     return bind.find(':') == std::string::npos ? bind : "[" + bind + "]";
 }
 
-// By which boards most likely reach this machine: where its default route begins. Nothing is sent for it.
+// The address by which boards most likely reach this machine: the source address of its default route. Nothing is sent.
 std::string own_address() {
     asio::io_context io;
     asio::ip::udp::socket socket(io);
     std::error_code error;
-    socket.connect({asio::ip::make_address("192.0.2.1"), 9}, error);  // an address of documentation
+    socket.connect({asio::ip::make_address("192.0.2.1"), 9}, error);  // reserved for documentation
     const auto here = error ? asio::ip::udp::endpoint() : socket.local_endpoint(error);
     if (error || here.address().is_unspecified() || here.address().is_loopback()) return "ADDRESS-OF-THIS-MACHINE";
     return here.address().to_string();
@@ -136,7 +137,7 @@ public:
                                      uploads_, imports_, keys_, api_agents(), std::move(facts));
         http_->serve(*api_);
         for (const AgentAddress& agent : options_.agents) TRY(hub_.keep_dialling(agent.host, agent.port));
-        // Last: a server that does not start must not have jobs under way.
+        // Last: a server that fails to start must not have imports under way.
         for (const std::string& file : options_.imports) begin_import(file);
         if (options_.keep.any()) keep_pruning();
         return true;
@@ -152,9 +153,10 @@ public:
             prune_timer_.cancel();
             ended_ = true;
         });
-        // Not io_.run() alone: closed connections still have callbacks to run after the signal.
+        // io_.run() alone would return too early: closed connections still have callbacks to run after the signal.
         while (!ended_) io_.run_one();
-        // What the workers have in hand is finished and made durable; their callbacks into io_ find everything alive.
+        // Finish what the workers are processing and make it durable. Their callbacks into io_ still find everything
+        // alive.
         ingest_pool_.join();
         quick_.join();
         queries_.join();
@@ -172,7 +174,7 @@ private:
         const bool secrets = !into_journal();
         std::string pair = " --pair CODE";
         if (secrets) {
-            // A full disk keeps none of what it has from being shown.
+            // A full disk must not prevent access to the sessions on it.
             if (const auto key = keys_.unused())
                 pair = " --pair " + secure::pairing_code(*key);
             else
@@ -207,7 +209,8 @@ private:
         const std::string path = kept_token_path();
         if (file_status(path)) return read_token(path);
         std::string token = TRY(random_token());
-        // A full disk keeps none of what it has from being shown. But a journal gets no token: there only the file has it.
+        // A full disk must not prevent access to the sessions on it. The exception is a journal: the token is never
+        // printed there, so it must be in the file.
         if (const auto kept = replace_file(path, as_bytes_view(token + "\n"), Durable::no, 0600); !kept) {
             if (into_journal()) return std::unexpected(kept.error());
             fmt::print(stderr, "the page's token is for this run only: {}\n", kept.error().message);
@@ -299,7 +302,7 @@ private:
             if (pruner_.run() > 0) sessions_changed();
         });
     }
-    // Now, and again and again: sessions end, grow and get old.
+    // Runs now and then periodically: sessions end, grow and age.
     void keep_pruning() {
         prune();
         prune_timer_.expires_after(between_prunings);
@@ -308,13 +311,13 @@ private:
         });
     }
 
-    // Sessions that were waiting for its names ask again.
+    // Sessions that waited for symbols of this module resolve them again.
     void module_arrived(const symbol::ModuleIdentity& module) {
         symbolizer_.forget(module);
         for (const auto& session : catalog_->all_loaded()) symbols_.schedule(session);
     }
 
-    // Some of its addresses have names now; what for others is lacking may be had elsewhere.
+    // Some of its addresses are resolved now. Debug info for the others may be on a debuginfod server.
     void session_named(const std::shared_ptr<Session>& session) {
         session_changed(session);
         if (debug_fetch_) debug_fetch_->want(session);
@@ -371,7 +374,7 @@ private:
 
 namespace {
 
-// The text of a line of the log: what agents and browsers sent may have commands for terminals.
+// The text of a log line, made printable: data from agents and browsers can contain terminal escape sequences.
 class PrintableMessage final : public spdlog::custom_flag_formatter {
 public:
     void format(const spdlog::details::log_msg& message, const std::tm& /*time*/, spdlog::memory_buf_t& line) override {
@@ -392,7 +395,7 @@ int run(const Options& options) {
     spdlog::set_formatter(std::move(lines));
     spdlog::set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
     raise_descriptor_limit();
-    // Profiles tell of programs, command lines and sources: what is kept is for its owner alone.
+    // Profiles reveal programs, command lines and sources, so only the owner may read the files.
     ::umask(077);
     auto catalog = Catalog::open(options.data_dir, {{options.max_samples, options.table_memory}, options.session_size},
                                  options.tags);
@@ -407,7 +410,8 @@ int run(const Options& options) {
     }
     Options chosen = options;
     SettingsValues& symbols = chosen.settings;
-    // Settings of the process: before there are threads. A server without these names is better than none.
+    // These change the process environment, so set them before any thread starts. A server without debuginfod is better
+    // than none.
     if (!symbols.debuginfod.empty())
         if (const auto ready = symbol::prepare_debuginfod(symbols.debuginfod, symbols.debuginfod_directory,
                                                           symbols.debuginfod_cache_bytes);

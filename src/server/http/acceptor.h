@@ -1,7 +1,7 @@
-// What accepts HTTP connections, with TLS or without, and knows which are open.
+// Accepts HTTP connections, with or without TLS, and tracks which are open.
 #pragma once
 
-// RESTinio's headers are not written for our warnings.
+// RESTinio's headers trigger our warnings.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
@@ -24,7 +24,7 @@
 
 namespace flamewire::server {
 
-// RESTinio's view of the connections: it asks before it accepts one, and says when one is closed.
+// Connects RESTinio to Connections: RESTinio asks before it accepts a connection and reports when one closes.
 class ConnectionWatch {
 public:
     explicit ConnectionWatch(std::shared_ptr<Connections> connections) : connections_(std::move(connections)) {}
@@ -41,7 +41,7 @@ private:
     const std::shared_ptr<Connections> connections_;
 };
 
-// RESTinio closes a connection on what is no request, or one that is too long, and tells its log why.
+// RESTinio closes a connection after an invalid or too long request and passes the reason only to its logger.
 class MessageLog {
 public:
     template <class Message>
@@ -73,8 +73,8 @@ struct Watched : Base {
 using PlainTraits = Watched<restinio::single_thread_traits_t<restinio::asio_timer_manager_t, MessageLog>>;
 using TlsTraits = Watched<restinio::single_thread_tls_traits_t<restinio::asio_timer_manager_t, MessageLog>>;
 
-// What accepts connections, one of the two. An idle connection waits in the io_context until that is gone, and its end is
-// counted in what accepted it: so that stands there, too, where it outlives all that waits.
+// Accepts connections by one of the two servers. An idle connection stays in the io_context until that is destroyed,
+// and its end still updates Connections. As a service of the io_context, Acceptor outlives everything that waits there.
 struct Acceptor final : asio::execution_context::service {
     inline static asio::execution_context::id id;
     using key_type = Acceptor;  // Asio's name. NOLINT(readability-identifier-naming)
@@ -98,7 +98,7 @@ Connections& connections_of(Socket& socket) {
     return *asio::use_service<Acceptor>(asio::query(socket.get_executor(), asio::execution::context)).connections;
 }
 
-// RESTinio finds these by their arguments, in the place of its own.
+// RESTinio finds these overloads by their arguments and uses them instead of its own.
 template <class Begin, class Failed>
 void prepare_connection_and_start_read(asio::ip::tcp::socket& socket,
                                        restinio::impl::connection_t<PlainTraits>& /*connection*/, Begin begin,
@@ -111,12 +111,12 @@ void prepare_connection_and_start_read(asio::ip::tcp::socket& socket,
     begin();
 }
 
-// RESTinio's own waits for the end of a handshake as long as the other end likes.
+// RESTinio's own version waits without limit for the end of a handshake.
 template <class Begin, class Failed>
 void prepare_connection_and_start_read(restinio::impl::tls_socket_t& socket,
                                        restinio::impl::connection_t<TlsTraits>& connection, Begin begin,
                                        Failed failed) {
-    // The socket is the connection's.
+    // The connection owns the socket.
     const auto self = connection.shared_from_this();
     asio::error_code gone;
     const auto remote = socket.lowest_layer().remote_endpoint(gone);

@@ -41,7 +41,7 @@ bool wants_page(const Request& request) {
     return !request.path.starts_with("/api") && request.path != "/metrics" && request.authorization.empty();
 }
 
-// Nothing in it is of the request.
+// The page contains nothing from the request.
 std::string login_page(std::string_view why) {
     return fmt::format(
         R"(<!doctype html>
@@ -121,7 +121,7 @@ Answer Access::refuse(const Request& request, std::string_view why) const {
             "Content-Security-Policy",
             "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; "
             "frame-ancestors 'none'");
-        // With no referrer at all a form has no origin, and is refused as one of another site.
+        // Without any referrer a form has no origin, and would be refused as coming from another site.
         answer.headers.emplace_back("Referrer-Policy", "same-origin");
     } else {
         answer = error_answer(401, "login_required", why);
@@ -155,7 +155,7 @@ std::optional<Answer> Access::check(const Request& request, Clock::time_point no
     if (!required()) return {};
     if (request.method == "POST" && request.path == "/logout") return to_page({}, std::chrono::seconds(0));
     if (has_valid_cookie(request.cookies, date)) {
-        // The address of a bookmark has the token still.
+        // The URL of a bookmark still has the token.
         if (wants_page(request) && !request.parameter("token").empty())
             return log_in(request.parameter("token"), request, now, date);
         return {};

@@ -1,5 +1,6 @@
-// Who may use the page: whoever has its token. A browser logs in with the address that the server prints (?token=) or in
-// a form and gets a cookie that scripts and other sites cannot use; a program sends "Authorization: Bearer TOKEN".
+// Controls access to the page: clients need its token. A browser logs in with the URL that the server prints (?token=)
+// or with a form. It gets a cookie that scripts and other sites cannot use. A program sends "Authorization: Bearer
+// TOKEN".
 #pragma once
 
 #include <chrono>
@@ -19,26 +20,26 @@ public:
     using Clock = std::chrono::steady_clock;
     using Date = std::chrono::sys_seconds;
 
-    // Nobody has to log in (--http-open).
+    // No login is required (--http-open).
     Access() = default;
-    // `path`: where the page is, "/" or "/prefix/". `port` tells the cookies of servers on one host apart. `encrypted`: the
-    // page comes by TLS, and its cookie only travels so.
+    // `path`: where the page is, "/" or "/prefix/". `port` distinguishes the cookies of servers on one host.
+    // `encrypted`: the page uses TLS, so its cookie is sent only over TLS.
     Access(std::string token, std::string path, std::uint16_t port, bool encrypted);
 
-    // Nothing: the request may go on. Else its answer: a way to log in, the way back after it or after logging out, or a
-    // refusal. `date` is the wall clock's, for cookies. One thread.
+    // Returns nothing if the request may proceed. Otherwise returns its answer: a login page, a redirect after login or
+    // logout, or a refusal. `date` is wall-clock time, for cookies. One thread.
     std::optional<Answer> check(
         const Request& request, Clock::time_point now = Clock::now(),
         Date date = std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now()));
 
     [[nodiscard]] bool required() const { return !token_.empty(); }
-    // For whoever has a clock that ticks: the log's lines that were left out are told.
+    // Call it periodically: it logs how many lines were left out.
     void settle() { log_.settle(); }
 
-    // Wrong tokens of one address within a minute that are logged. Nobody is locked out: behind a proxy all have one
-    // address, and 128 random bits cannot be guessed at any rate.
+    // Wrong tokens per address and minute that are logged. No client is locked out: behind a proxy all clients share
+    // one address, and 128 random bits cannot be guessed at any rate.
     static constexpr int max_failures = 10;
-    // How long a browser stays logged in; its cookie carries the end of that time, signed.
+    // How long a browser stays logged in. Its cookie contains the signed end of that time.
     static constexpr std::chrono::days login_time{30};
 
 private:
@@ -46,7 +47,7 @@ private:
         int count = 0;
         Clock::time_point since{};
     };
-    // The cookie's value for a login until `end`; another token makes it worthless.
+    // The cookie's value for a login until `end`. It becomes invalid when the token changes.
     [[nodiscard]] std::string cookie_until(Date end) const;
     [[nodiscard]] bool is_valid(std::string_view cookie, Date date) const;
     [[nodiscard]] bool has_valid_cookie(std::string_view cookies, Date date) const;
@@ -62,10 +63,10 @@ private:
     LogPace log_;
 };
 
-// The token in a file, without the white space around it. invalid: too short to be a secret. A file that other users can
-// read is warned of: what keeps secrets for containers makes them so.
+// Reads the token in a file, without surrounding white space. invalid: too short to be a secret. Other users' read
+// permission only causes a warning, because container secrets are often mounted that way.
 Result<std::string> read_token(const std::string& path);
-// A new token of 128 random bits.
+// Generates a token of 128 random bits.
 Result<std::string> random_token();
 
 }  // namespace flamewire::server

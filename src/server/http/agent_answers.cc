@@ -22,7 +22,7 @@ constexpr std::string_view relayed[] = {"ping",    "status",    "list_processes"
                                         "resume",  "configure", "counters",       "configure_metrics"};
 constexpr double default_timeout_s = 60, longest_timeout_s = 600;
 
-// A JSON object with nothing but these members.
+// Parses a JSON object that may have only these members.
 Result<rapidjson::Document> parse_body(const std::string& body, std::initializer_list<std::string_view> members) {
     auto document = wire::parse_object(body);
     if (!document) return fail(ErrorCode::invalid, "the body is no JSON object: " + document.error().message);
@@ -42,7 +42,7 @@ Result<std::pair<std::string, std::uint16_t>> checked(std::string host, std::uin
     return std::pair(std::move(host), static_cast<std::uint16_t>(port));
 }
 
-// host and port of a body.
+// host and port from a request body.
 Result<std::pair<std::string, std::uint16_t>> address_of(const rapidjson::Document& body) {
     std::uint64_t port = 9999;
     if (const auto member = body.FindMember("port"); member != body.MemberEnd())
@@ -50,18 +50,18 @@ Result<std::pair<std::string, std::uint16_t>> address_of(const rapidjson::Docume
     return checked(wire::text_member(body, "host"), port);
 }
 
-// host and port of a query.
+// host and port from a query.
 Result<std::pair<std::string, std::uint16_t>> address_of(const Request& request) {
     std::uint64_t port = 9999;
     if (const std::string_view text = request.parameter("port"); !text.empty()) port = TRY(parse_integer("port", text));
     return checked(std::string(request.parameter("host")), port);
 }
 
-// An agent to dial, as a body says it.
+// An agent to dial, from a request body.
 struct Wanted {
     std::string host;
     std::uint16_t port = 0;
-    std::optional<secure::PairingKey> key;  // its pairing code, where it is given
+    std::optional<secure::PairingKey> key;  // its pairing code, if given
 };
 Result<Wanted> wanted_agent(const Request& request) {
     const auto body = TRY(parse_body(request.body, {"host", "port", "pair"}));
@@ -74,7 +74,7 @@ Result<Wanted> wanted_agent(const Request& request) {
     return wanted;
 }
 
-// Who had what done on which target.
+// Logs which client ran which command on which target.
 void log_command(const Request& request, const AgentInfo& agent, std::string_view name, const rapidjson::Value& args) {
     rapidjson::StringBuffer text;
     rapidjson::Writer<rapidjson::StringBuffer> writer(text);
@@ -128,7 +128,7 @@ AgentPtr Api::agent_of(const Request& request, Answer& error) {
     return {};
 }
 
-// Reads what is to be dialled, keeps its pairing code where one is given, and goes on.
+// Parses the address to dial, stores its pairing code if given, and continues.
 void Api::prepare_dial(const Request& request, const Reply& reply,
                        const std::function<void(const std::string& host, std::uint16_t port)>& go_on) {
     const auto wanted = wanted_agent(request);
@@ -166,7 +166,7 @@ void Api::begin_dialling(const Request& request, const Reply& reply) {
     });
 }
 
-// POST begins to dial, DELETE ends it; every answer is the list as it is then.
+// POST begins dialing, DELETE ends it. Every answer is the resulting list.
 Answer Api::dials(const Request& request) {
     if (request.method == "DELETE") {
         const auto address = address_of(request);

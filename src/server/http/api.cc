@@ -68,7 +68,7 @@ constexpr Endpoint endpoints[] = {
     {"/api/config/toolchain", Api::Way::worker, "GET POST"},
 };
 
-// What is done with one session: the path behind its id.
+// Actions on one session: the part of the path after its id.
 constexpr Endpoint session_actions[] = {
     {cut_suffix, Api::Way::session, "POST"},
     {sources_suffix, Api::Way::session, "POST"},
@@ -112,7 +112,7 @@ bool allows(std::string_view methods, std::string_view method) {
     return false;
 }
 
-// The session named by a path or a parameter; empty: the default one.
+// The session id in a path or a parameter. Empty: the default session.
 std::string_view session_id(const Request& request) {
     std::string_view path = request.path;
     if (const Endpoint* action = action_of(path)) path.remove_suffix(action->path.size());
@@ -123,17 +123,17 @@ std::string_view session_id(const Request& request) {
 
 bool is_diff(const Request& request) { return request.path == "/api/diff" || request.path == "/api/diff/functions"; }
 
-// The session that a comparison names as its baseline; empty: the same that is compared.
+// The baseline session of a comparison. Empty: the same session.
 std::string_view baseline_id(const Request& request) {
     return is_diff(request) ? request.parameter("base_session") : std::string_view{};
 }
 
-// What is there of a session that is being read will do.
+// Whether the part of a session that has been read so far is enough.
 bool takes_partial(const Request& request) {
     return request.parameter("partial") == "1" && !request.path.starts_with("/api/export/");
 }
 
-// Who asks for groups where there are none would take the whole for them.
+// Without this check, a client that requests groups from an endpoint without groups would take the total for one.
 std::optional<Answer> check_group(const Request& request) {
     const std::string_view group = request.parameter("group"), format = request.parameter("format");
     if (group.empty() || group == "none") return {};
@@ -203,7 +203,7 @@ Answer Api::answer(const Request& request) {
 Api::Needs Api::needs(const Request& request) {
     if (is_archive(request) || action_of(request.path) != nullptr || request.path == merge_path) return {.slow = true};
     const std::string_view id = session_id(request);
-    if (id.empty() && catalog_.live().empty()) return {.slow = true};  // the newest one has to be found
+    if (id.empty() && catalog_.live().empty()) return {.slow = true};  // finding the newest one reads the disk
     Needs needs;
     if (takes_partial(request)) needs.until = Opening::Until::something;
     const bool needs_rows = request.method != "DELETE" && request.method != "PATCH";
@@ -241,7 +241,7 @@ Result<std::shared_ptr<Session>> Api::named_session(const std::string& id, const
         failure = error_answer(session.error());
         return session;
     }
-    // A replay is shown with its names at once; so is an export of anything.
+    // A replayed session is shown with symbols from the start. An export always has them.
     if (!present || request.path.starts_with("/api/export/")) symbols_.finish(*session);
     return session;
 }

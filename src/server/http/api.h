@@ -1,6 +1,5 @@
-// From a request to its answer. Knows every endpoint and in which way it is served: at once on the io thread's word, on
-// a query worker, with a session loaded first, or later when an agent has replied. No sockets: http_server.h feeds it,
-// tests call it.
+// Turns requests into answers. Defines every endpoint and how it is served: immediately, on a query worker, after a
+// session is loaded, or after an agent replies. No sockets: http_server.h feeds it, and tests call it directly.
 #pragma once
 
 #include <rapidjson/document.h>
@@ -39,8 +38,8 @@ struct ServerFacts {
     std::string agent_bind;
     std::uint16_t agent_port = 0;
     std::string http_url, target_command, data_dir;
-    bool insecure = false;        // agents are taken without encryption and code
-    bool token_required = false;  // a browser logs in, and can log out
+    bool insecure = false;        // accept agents without encryption and pairing code
+    bool token_required = false;  // a browser must log in, and can log out
     PageBytes page;               // for exports
     std::vector<BrowseRoot> browse_roots;
     KeepRules keep;
@@ -51,17 +50,17 @@ class Api {
 public:
     using Reply = std::function<void(Answer)>;
 
-    // What the API needs of the agents; a test gives its own.
+    // What the API needs of the agents. Tests provide their own.
     struct Agents {
         std::function<std::vector<AgentPtr>()> all;
-        // Called on the io thread, as the endpoints of Way::agent are.
+        // Called on the io thread, like the endpoints of Way::agent.
         std::function<void(const std::string& host, std::uint16_t port, std::function<void(Result<AgentInfo>)>)>
             connect;
         std::function<void(const std::string& agent, const std::string& command, const rapidjson::Value& args,
                            std::chrono::milliseconds timeout, Reply)>
             command;
         std::function<Result<bool>(const std::string& host, std::uint16_t port)> keep_dialling{};
-        // Keeps the pairing code of a listening agent, then calls back on the io thread.
+        // Stores the pairing code of a listening agent, then calls back on the io thread.
         std::function<void(const std::string& host, std::uint16_t port, const secure::PairingKey&,
                            std::function<void(Result<bool>)>)>
             pair{};
@@ -87,25 +86,25 @@ public:
 
     enum class Way {
         quick,    // call answer() on a worker: it reads no files and no store
-        worker,   // the same, and it may take longer
-        session,  // the same, after what needs() says
+        worker,   // the same, but it may take longer
+        session,  // the same, after satisfying needs()
         agent,    // call agent_request() on the io thread
-        stream,   // the event stream: http_server has it
+        stream,   // the event stream, handled by http_server
         file,     // an embedded file
-        refused,  // no such endpoint or method: answer() says so
+        refused,  // no such endpoint or method: answer() reports it
     };
     [[nodiscard]] static Way way_of(const Request& request);
-    // Whether the list of sessions is another one after it was answered well.
+    // Whether a successful answer to this request changes the list of sessions.
     [[nodiscard]] static bool changes_sessions(const Request& request);
 
-    // Blocking where it reads files; any worker thread.
+    // Blocking if it reads files. Any worker thread.
     Answer answer(const Request& request);
     // Never blocks.
     void agent_request(const Request& request, Reply reply);
-    // For Way::session: what has to be done before answer(), or on which thread.
+    // For Way::session: what must happen before answer(), or on which thread it must run.
     struct Needs {
-        bool slow = false;                    // answer() reads or writes files for long: on the thread of loads
-        std::vector<std::string> sessions{};  // else: these are to be opened first
+        bool slow = false;  // answer() reads or writes files for a long time: run it on the loading thread
+        std::vector<std::string> sessions{};  // otherwise: open these first
         Opening::Until until = Opening::Until::whole;
     };
     Needs needs(const Request& request);
@@ -114,7 +113,7 @@ public:
     static Answer session_answer(const Session& session);
 
 private:
-    // The session that a request means, loaded.
+    // The session that a request refers to, loaded.
     Result<std::shared_ptr<Session>> session_of(const Request& request, Answer& several);
     std::shared_ptr<Session> in_memory(std::string_view id, const Request& request);
     Result<std::shared_ptr<Session>> named_session(const std::string& id, const Request& request, Answer& failure);
@@ -126,11 +125,11 @@ private:
     Answer config(const Request& request);
     Answer toolchain(const Request& request);
     Answer apply(SettingsValues values);
-    // A file on the server, or an uploaded one, for a module.
+    // Uses a file on the server, or an uploaded one, for a module.
     Answer give_file(const Session& session, const Request& request);
     Answer config_answer(const SettingsValues& values, const std::vector<std::string>* notes);
     std::vector<std::string> notes_about(const SettingsValues& values);
-    // The agent that a request means, or an error.
+    // The agent that a request refers to, or an error.
     AgentPtr agent_of(const Request& request, Answer& error);
     void prepare_dial(const Request& request, const Reply& reply,
                       const std::function<void(const std::string& host, std::uint16_t port)>& go_on);
@@ -144,7 +143,7 @@ private:
     Symbolization& symbols_;
     symbol::Symbolizer& symbolizer_;
     SourceLookup& sources_;
-    DebugFetch* const debug_fetch_;  // nullptr: no debuginfod server may be asked
+    DebugFetch* const debug_fetch_;  // nullptr: no debuginfod server may be used
     Settings& settings_;
     UploadStore& uploads_;
     Imports& imports_;

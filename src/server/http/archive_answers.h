@@ -1,5 +1,4 @@
-// Sessions on their way to another machine: GET /api/export/session/<id>?format=flamewire, POST
-// /api/sessions/<id>/sources.
+// Moves sessions to another machine: GET /api/export/session/<id>?format=flamewire, POST /api/sessions/<id>/sources.
 #pragma once
 
 #include <string>
@@ -10,13 +9,13 @@
 
 namespace flamewire::server {
 
-// Whether the request is for a session's archive.
+// Whether the request exports a session as an archive.
 bool is_archive(const Request& request);
 
-// The archive, made in a nameless file in `scratch_dir`. `sources=1` keeps the source files first.
+// The archive, in an unnamed file in `scratch_dir`. `sources=1` first stores the source files with the session.
 Answer archive_answer(Session& session, const Request& request, SourceLookup& sources, const std::string& scratch_dir);
 
-// Keeps the source files with the session, and says which.
+// Stores the source files with the session and reports which.
 Answer sources_kept_answer(const Session& session, SourceLookup& sources);
 
 }  // namespace flamewire::server

@@ -20,13 +20,13 @@ namespace {
 
 Answer no_such_file() { return error_answer(404, "not_found", "there is no such file"); }
 
-// The file's name for the path of a URL. Below a folder that does not exist the page's own files would not be found.
+// The file name for a URL path. Paths in subfolders get no page, because its relative URLs would not resolve there.
 std::string_view asset_name(std::string_view path) {
     while (path.starts_with('/')) path.remove_prefix(1);
     return path.find_first_of("./") == std::string_view::npos ? std::string_view("index.html") : path;
 }
 
-// As web/embed.mjs has them; a source map is JSON.
+// The same types as in web/embed.mjs. A source map is JSON.
 std::string_view content_type(std::string_view name) {
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> types{
         {{".html", "text/html; charset=utf-8"},
@@ -39,7 +39,7 @@ std::string_view content_type(std::string_view name) {
     return {};
 }
 
-// One component of a path that is not hidden, so nothing outside of the folder has such a name.
+// One path component that is not hidden, so it cannot refer to anything outside the folder.
 bool is_plain_name(std::string_view name) {
     return !name.empty() && name.size() <= 255 && name.front() != '.' && std::ranges::all_of(name, [](unsigned char c) {
         return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';

@@ -1,5 +1,5 @@
-// The files of the web UI inside this binary, or in a folder, by path. Unknown paths without a dot are the page's own and
-// get the page.
+// The files of the web UI by path, from this executable or from a folder. An unknown path without a dot belongs to the
+// page itself, so it gets the page.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace flamewire::server {
 inline constexpr std::size_t max_asset_bytes = std::size_t{16} << 20;
 
 Answer asset_answer(std::string_view path);
-// From the files directly in `folder`, read at each request: for development. A link or a file over max_asset_bytes is
-// not served.
+// Serves the files directly in `folder`, read at each request: for development. Links and files over max_asset_bytes
+// are not served.
 Answer folder_answer(const std::string& folder, std::string_view path);
-// The bytes of one ("app.js"); empty when there is none.
+// The bytes of a file, for example "app.js". Empty if there is none.
 std::string_view asset_bytes(std::string_view name);
 
 }  // namespace flamewire::server

@@ -72,7 +72,7 @@ Result<bool> change(SettingsValues& values, std::string_view name, const rapidjs
     return true;
 }
 
-// What a request names beyond what is set already is in a folder that the page may see.
+// Whether every path that the request adds is in a folder that the page may see.
 Result<bool> check_new_places(const SettingsValues& old, const SettingsValues& values,
                               const std::vector<BrowseRoot>& roots) {
     std::vector<std::string> places;
@@ -94,7 +94,7 @@ Result<bool> check_new_places(const SettingsValues& old, const SettingsValues& v
     return true;
 }
 
-// `only`: the members that the body may have; empty: all.
+// `only`: the members that the body may have. Empty: all.
 Result<SettingsValues> changed(SettingsValues values, const std::string& body,
                                std::initializer_list<std::string_view> only, const std::vector<BrowseRoot>& roots) {
     const SettingsValues old = values;
@@ -162,7 +162,7 @@ Answer Api::give_file(const Session& session, const Request& request) {
         SettingsValues values = settings_.get();
         if (std::find(values.binaries.begin(), values.binaries.end(), given->path) == values.binaries.end())
             values.binaries.push_back(given->path);
-        // Anew even when it was given before: the file may be a newer one.
+        // Apply it again even if it was given before: the file may be newer.
         if (const Answer applied = apply(std::move(values)); applied.status != 200) return applied;
     } else {
         const std::string folder = settings_.get().upload_directory;
@@ -183,7 +183,7 @@ Answer Api::give_file(const Session& session, const Request& request) {
     return json_answer(json.take());
 }
 
-// Which module of a running session each given binary and map is for, or why it is for none.
+// For each given binary and map: which module of a live session uses it, or why none does.
 std::vector<std::string> Api::notes_about(const SettingsValues& values) {
     std::vector<std::string> notes;
     std::vector<profile::Module> modules;

@@ -16,7 +16,7 @@
 namespace flamewire::server {
 namespace {
 
-// Whether the descriptor is still that connection's, and not of a file that was opened later.
+// Whether the descriptor still belongs to that connection, not to a file that was opened later.
 bool leads_to(int socket, const Connections::Endpoint& remote) {
     Connections::Endpoint there;
     auto size = static_cast<socklen_t>(there.capacity());
@@ -44,7 +44,7 @@ bool Connections::admit(const Endpoint& remote, Clock::time_point now) {
     return true;
 }
 
-// The victim is closed a moment later, and does not count any more.
+// The closed connection ends a moment later, but no longer counts.
 bool Connections::make_room() {
     std::map<std::string_view, std::ptrdiff_t> of_host;
     for (const auto& entry : all_) ++of_host[entry.second.host];
@@ -125,7 +125,7 @@ void Connections::close_slow(Clock::time_point now) {
         if (it.is_busy || !it.is_ready) continue;
         const std::uint64_t received = tcp_bytes_received(it.socket);
         const std::uint64_t bytes = received - std::min(received, it.bytes_before);
-        if (it.had_request && bytes == 0) it.reading_since = now;  // nothing comes
+        if (it.had_request && bytes == 0) it.reading_since = now;  // nothing is arriving
         const auto time = std::chrono::duration_cast<std::chrono::seconds>(now - it.reading_since);
         if (time < limits::http_header_time ||
             bytes / limits::http_read_rate >= static_cast<std::uint64_t>(time.count()))

@@ -45,7 +45,7 @@ struct Scope {
 
 struct Group {
     std::vector<const CounterSeries*> series;
-    std::uint64_t elapsed_ns = 0;            // that its counters saw of the window
+    std::uint64_t elapsed_ns = 0;            // time in the window during which its counters counted
     std::uint64_t first_ns = 0;              // when counting began
     std::uint64_t start_ns = 0, end_ns = 0;  // first and last reading of the window
 };
@@ -71,7 +71,7 @@ counters::Sum sum_of(const profile::Store& store, const CounterSeries& series, s
 
 struct Window {
     std::uint64_t start_ns = 0, end_ns = 0, origin_ns = 0;
-    std::size_t slices = 0;  // intervals of a series at most
+    std::size_t slices = 0;  // maximum number of intervals per series
     [[nodiscard]] double ms(std::uint64_t time_ns) const {
         return (static_cast<double>(time_ns) - static_cast<double>(origin_ns)) / ns_per_ms;
     }
@@ -101,7 +101,7 @@ struct Interval {
     double value = 0;
 };
 
-// At most `most` intervals of the same sum: those that lie in the same of `most` equal slices of time are one.
+// Reduces to at most `most` intervals with the same sum: merges the intervals in each of `most` equal time slices.
 std::vector<Interval> thin_out(std::vector<Interval> intervals, std::size_t most) {
     if (intervals.size() <= most) return intervals;
     const auto first_ns = static_cast<double>(intervals.front().start_ns);
@@ -122,7 +122,7 @@ std::vector<Interval> thin_out(std::vector<Interval> intervals, std::size_t most
     return merged;
 }
 
-// Intervals of several parts that end at the same time are one.
+// Merges intervals of several parts that end at the same time.
 std::vector<Interval> add_up_parts(std::vector<Interval> intervals) {
     std::ranges::stable_sort(intervals, {}, &Interval::end_ns);
     std::vector<Interval> sums;
@@ -135,7 +135,7 @@ std::vector<Interval> add_up_parts(std::vector<Interval> intervals) {
     return sums;
 }
 
-// The intervals of all series with this name (of a hybrid CPU, one a part), scaled, where each ends.
+// The intervals of all series of this name (one per core type on a hybrid CPU), scaled, each at its end.
 void write_series(JsonWriter& json, const Group& group, const profile::Store& store, std::string_view name,
                   const Window& window) {
     std::vector<Interval> intervals;
@@ -160,7 +160,7 @@ void write_series(JsonWriter& json, const Group& group, const profile::Store& st
     json.end_object();
 }
 
-// The sampled event that counts the same; 0: none does.
+// The sampled event that counts the same; 0 if there is none.
 profile::EventId sampled_event(const profile::Store& store, std::string_view counter) {
     const auto events = store.events();
     for (profile::EventId id = 1; id < events.size(); ++id) {
@@ -220,7 +220,7 @@ void write_group(JsonWriter& json, const profile::Store& store, const Scope& sco
     json.end_object();
 }
 
-// Time in which the group's counters counted, and when that began. All series of a scope are read together.
+// Computes how long the group's counters counted, and when that began. All series of a scope are read together.
 void measure(Group& group, const Window& window) {
     for (const CounterSeries* series : group.series) {
         const auto points = profile::points_between(*series, window.start_ns, window.end_ns);
@@ -264,7 +264,7 @@ Answer counters_answer(const Session& session, const Request& request) {
         return error_answer(400, "validation", fmt::format("slices is between 1 and {}", max_slices));
     return session.read([&](const profile::Store& store) -> Answer {
         const profile::CounterHistory& history = store.counters();
-        // Without samples a session begins with its first reading.
+        // A session without samples begins with its first reading.
         std::uint64_t origin_ns = session.start_ns();
         std::map<Scope, Group> groups;
         for (const CounterSeries& series : history.series()) {

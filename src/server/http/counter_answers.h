@@ -1,5 +1,5 @@
-// What was counted, as an answer: the counters of the whole target, or of each thread or CPU, in the order in which they
-// were asked for, with the figures that `perf stat` derives from them.
+// Counter values as an answer: of the whole target, or per thread or CPU, in the order in which they were requested.
+// Includes the figures that `perf stat` derives from them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace flamewire::server {
 
-// Of the whole target, from the first to the last reading.
+// Counters of the whole target, from the first to the last reading.
 struct Counted {
     std::vector<counters::Line> lines;
     std::uint64_t elapsed_ns = 0;

@@ -1,4 +1,4 @@
-// POST /api/sessions/<id>/cut and /api/sessions/merge: sessions made of sessions.
+// POST /api/sessions/<id>/cut and /api/sessions/merge: create sessions from sessions.
 #pragma once
 
 #include "server/http/request.h"
@@ -7,10 +7,10 @@
 
 namespace flamewire::server {
 
-// {"start", "end"} in ms of the session. The answer names the new one.
+// Body: {"start", "end"} in ms of the session. The answer names the new session.
 Answer cut_answer(Catalog& catalog, Symbolization& symbols, Session& session, const Request& request);
 
-// {"sessions": [id, …], "name"?}. The same.
+// Body: {"sessions": [id, …], "name"?}. The answer names the new session.
 Answer merge_answer(Catalog& catalog, Symbolization& symbols, const Request& request);
 
 }  // namespace flamewire::server

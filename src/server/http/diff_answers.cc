@@ -18,7 +18,7 @@
 namespace flamewire::server {
 namespace {
 
-// What weights are divided by before they are compared: their sum, which makes shares, or the seconds that they cover.
+// What weights are divided by before the comparison: their sum, which gives shares, or the seconds that they cover.
 enum class Normalise : std::uint8_t { total, time };
 
 Result<Normalise> parse_normalise(std::string_view text) {
@@ -39,7 +39,7 @@ struct Comparison {
     Normalise normalise = Normalise::total;
 };
 
-// What the weights of the two sides are divided by; 0 where there is nothing to divide by, and no weight either.
+// The divisors of the two sides. 0 if there is nothing to divide by; there is no weight then either.
 struct Per {
     double before = 0, after = 0;
     [[nodiscard]] double change(std::uint64_t before_weight, std::uint64_t after_weight) const {
@@ -63,7 +63,7 @@ std::string names_of(std::span<const profile::Event> events) {
     return names;
 }
 
-// Says why the baseline's event is no other measure of the same thing, or nothing.
+// An error if the baseline's event does not measure the same thing.
 std::optional<Answer> mismatch(const Session& before, const profile::Store& store, const View& after) {
     const auto events = store.events();
     const auto same = std::ranges::find(events.begin() + 1, events.end(), after.event_name, &profile::Event::name);
@@ -79,8 +79,8 @@ std::optional<Answer> mismatch(const Session& before, const profile::Store& stor
     return std::nullopt;
 }
 
-// Runs `query(store of before, store of after)`, both shared. One session is locked once, two in one order, so that
-// requests which compare them both ways round never wait for each other.
+// Runs `query(store of before, store of after)`, both shared. It locks one session once, and two in a fixed order, so
+// that requests which compare them in opposite directions cannot deadlock.
 template <class Query>
 Answer read_both(const Session& before, const Session& after, Query query) {
     if (&before == &after)
@@ -93,7 +93,7 @@ Answer read_both(const Session& before, const Session& after, Query query) {
     });
 }
 
-// Parses both views, finds that they can be compared, then runs `answer(comparison)`.
+// Parses both views, checks that they are comparable, then runs `answer(comparison)`.
 template <class AnswerOf>
 Answer with_comparison(const Session& before, const Session& after, const Request& request, AnswerOf answer) {
     const auto normalise = parse_normalise(request.parameter("normalise"));
@@ -135,7 +135,7 @@ void write_weight(JsonWriter& json, std::string_view name, const profile::Weight
     json.end_object();
 }
 
-// `total` is of what is shown, `whole` of the whole view.
+// `total`: of what is shown. `whole`: of the whole view.
 void write_comparison(JsonWriter& json, const Comparison& comparison, const profile::WeightPair& total,
                       const profile::WeightPair& whole, const Per& per) {
     const Side& after = comparison.after;
@@ -155,7 +155,7 @@ void write_comparison(JsonWriter& json, const Comparison& comparison, const prof
     json.end_object();
 }
 
-// Texts of an answer, each once.
+// The texts of an answer, without duplicates.
 class TextColumn {
 public:
     explicit TextColumn(bool empty_first) {

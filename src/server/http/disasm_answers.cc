@@ -18,10 +18,10 @@
 namespace flamewire::server {
 namespace {
 
-// What is shown at once of a long function: some 16,000 instructions. An x86-64 instruction has 15 bytes at most.
+// Part of a long function that is shown at once: some 16,000 instructions. An x86-64 instruction has at most 15 bytes.
 constexpr std::uint64_t most_bytes = 64 << 10;
 constexpr std::size_t most_copies = 100;
-// Of code without a symbol: what follows an address is shown, as nobody knows where the function begins and ends.
+// For code without a symbol, show what follows an address, because the bounds of the function are unknown.
 constexpr std::uint64_t unnamed_bytes = 256;
 
 struct Asked {
@@ -55,12 +55,12 @@ Result<Asked> parse_asked(const Request& request) {
     return asked;
 }
 
-// A function's code in one module: a choice when there are several (clones, cold parts, several modules).
+// A function's code in one module. The user selects one if there are several (clones, cold parts, several modules).
 struct Copy {
     profile::ModuleId module = 0;
     symbol::FunctionRange range;
-    bool named = true;    // a symbol says where it begins and ends
-    bool inlined = true;  // what was asked for is nowhere but inlined here
+    bool named = true;    // a symbol defines where it begins and ends
+    bool inlined = true;  // the requested function or line occurs here only inlined
     profile::Weight self, total;
 
     [[nodiscard]] bool contains(std::uint64_t address) const {
@@ -73,7 +73,7 @@ struct ModuleNames {
     std::string name;
 };
 
-// What the store says, taken out of it: files are read when it is not held.
+// A copy of the store's data, so that files are read without holding the store.
 struct Found {
     std::vector<profile::CodePlace> places;
     std::map<profile::ModuleId, ModuleNames> modules;
@@ -126,7 +126,7 @@ std::vector<Copy> copies_of(const Found& found, symbol::Symbolizer& symbolizer) 
 
 using Heat = std::map<profile::ModuleId, std::vector<profile::AddressRow>>;
 
-// The call that returns to an address is before it.
+// The call is before its return address.
 std::uint64_t spot(const profile::AddressRow& row) { return row.address - (row.return_address ? 1 : 0); }
 
 void weigh(std::vector<Copy>& copies, const Heat& heat) {
@@ -142,8 +142,8 @@ void weigh(std::vector<Copy>& copies, const Heat& heat) {
     if (copies.size() > most_copies) copies.resize(most_copies);
 }
 
-// What is shown of a long function, from an instruction that is known to begin there: the function's first, or one with
-// samples.
+// The part of a long function that is shown. It starts at a known instruction boundary: the function's first
+// instruction, or one with samples.
 struct Window {
     std::uint64_t start = 0, size = 0;
 };
@@ -167,7 +167,7 @@ Window window_of(const Copy& copy, const std::vector<profile::AddressRow>& heat,
     return {start, std::min(most_bytes, end - start)};
 }
 
-// Texts of an answer, each once; [0] is empty.
+// The texts of an answer, without duplicates. [0] is empty.
 class Texts {
 public:
     std::uint32_t add(const std::string& text) {
@@ -268,7 +268,7 @@ public:
     }
 
 private:
-    // Of the instruction that has the byte at `address`; the number of instructions when there is none.
+    // Index of the instruction that contains `address`. If there is none, the number of instructions.
     [[nodiscard]] std::size_t index_of(std::uint64_t address) const {
         const auto after = std::ranges::upper_bound(instructions_, address, {}, &symbol::Instruction::address);
         if (after == instructions_.begin()) return instructions_.size();
@@ -277,7 +277,7 @@ private:
         return static_cast<std::size_t>(after - instructions_.begin()) - 1;
     }
 
-    // Index of the instruction that is jumped to; -1: none of those that are shown.
+    // Index of the jump's target instruction. -1: it is not among those shown.
     [[nodiscard]] std::int64_t target_of(const symbol::Instruction& instruction) const {
         if (!instruction.target || instruction.flow == symbol::Flow::call) return -1;
         const std::size_t at = index_of(*instruction.target);
@@ -318,7 +318,7 @@ std::size_t choose(const std::vector<Copy>& copies, const Asked& asked) {
     return 0;
 }
 
-// Code, heat and sentences of the chosen copy.
+// Writes code, weights and notes of the selected copy.
 void write_code(JsonWriter& json, const Copy& copy, const ModuleNames& module, const Asked& asked,
                 const std::vector<profile::AddressRow>& heat, symbol::Symbolizer& symbolizer) {
     const Window window = window_of(copy, heat, asked);
@@ -350,7 +350,7 @@ void write_code(JsonWriter& json, const Copy& copy, const ModuleNames& module, c
     json.member("problem", problem);
     json.member("remedy", remedy);
     json.member("note", note);
-    // Where the part before and the part behind what is shown begin; 0: there is none.
+    // Where the part before and the part after the shown one begin; 0 if there is none.
     const std::uint64_t end = listing.end();
     const bool more = problem.empty() && end != 0 && end < copy.range.start + copy.range.size;
     json.member("next", more ? end : 0);

@@ -10,8 +10,8 @@ class Symbolizer;
 
 namespace flamewire::server {
 
-// function=NAME [module=MODULE], or file=FILE line=LINE, or module=MODULE address=ADDRESS; at=ADDRESS chooses among
-// several copies, from=ADDRESS a part of a long function.
+// Selects by function=NAME [module=MODULE], file=FILE line=LINE, or module=MODULE address=ADDRESS. at=ADDRESS selects
+// one of several copies, from=ADDRESS a part of a long function.
 Answer disasm_answer(const Session& session, const Request& request, symbol::Symbolizer& symbolizer);
 
 }  // namespace flamewire::server

@@ -5,9 +5,9 @@
 namespace flamewire::server {
 namespace {
 
-// Sessions and agents of which something is remembered. Above it all is forgotten, and told anew.
+// Limit for sessions and agents with cached state. Above it, everything is dropped and sent again.
 constexpr std::size_t most_remembered = 1024;
-// Of one write to a reader.
+// Limits of one write to a reader.
 constexpr std::size_t most_of_sessions = std::size_t{64} << 10, most_of_agents = std::size_t{32} << 10;
 
 void write_event_types(JsonWriter& json, const SessionInfo& info) {
@@ -42,7 +42,7 @@ const std::string& EventTexts::status() {
 }
 
 const std::string& EventTexts::agent(const std::string& id) {
-    // A hello may be long: no more than there can be.
+    // A hello can be long, so keep no more texts than there can be agents.
     if (agents_.size() >= limits::agent_connections + limits::gone_agents && !agents_.contains(id)) agents_.clear();
     std::string& text = agents_[id];
     if (!text.empty()) return text;
@@ -93,14 +93,14 @@ void EventTexts::write(OfSession& texts, const SessionInfo& info) {
         json.list("losses", info.losses, [&](const LossInfo& loss) { write_loss(json, loss); });
         json.member("lost", info.lost);
     });
-    // That there is none is news only when there was one.
+    // Send an empty list of losses only if a nonempty one was sent before.
     if (losses != texts.losses) {
         if (!info.losses.empty() || texts.losses_number != 0) texts.losses_number = ++number_;
         texts.losses = std::move(losses);
     }
 }
 
-// Goes on behind the last one, so that nobody waits for ever when there are always more.
+// Continues after the last one that was sent, so that no item waits forever when there are always more.
 template <class Tell>
 void EventMarks::take(Marked& marked, std::string& last, const std::string& out, std::size_t most, Tell tell) {
     while (!marked.empty() && out.size() < most) {

@@ -1,6 +1,6 @@
-// The events of /api/stream. Not queues: each reader has marks that something changed, turned into events from the newest
-// state when it can take them. So a reader that stalls costs nothing and gets only the newest when it reads again.
-// All of it is of the io thread.
+// The events of /api/stream. There are no queues: each reader has marks for what changed. The marks become events of
+// the newest state when the reader can take them, so a stalled reader costs nothing and then gets only the newest
+// state. Use everything here on the io thread.
 #pragma once
 
 #include <functional>
@@ -15,17 +15,17 @@
 
 namespace flamewire::server {
 
-// The text of each event, made once for all readers, when the first one asks after a change.
+// The text of each event. It is generated once for all readers, when the first one needs it after a change.
 class EventTexts {
 public:
-    // Where the newest state comes from.
+    // The source of the newest state.
     struct State {
         std::function<std::string()> status;  // JSON
         std::function<std::optional<SessionInfo>(const std::string& id)> session;
-        std::function<AgentPtr(const std::string& id)> agent;        // null: there is none
-        std::function<std::vector<std::string>()> live{}, agents{};  // ids of those that a new reader is told of
+        std::function<AgentPtr(const std::string& id)> agent;        // null: no such agent
+        std::function<std::vector<std::string>()> live{}, agents{};  // ids that a new reader is sent
     };
-    // Whole events. Numbers say which of them a reader had already; 0: there is none.
+    // Complete events. The numbers identify which of them a reader already has; 0: no such event.
     struct OfSession {
         std::string types, version, health, losses;
         std::uint64_t types_number = 0, health_number = 0, losses_number = 0;
@@ -40,8 +40,8 @@ public:
     void agent_changed(const std::string& id) { agents_.erase(id); }
 
     const std::string& status();
-    const std::string& agent(const std::string& id);  // empty: there is none
-    const OfSession* session(const std::string& id);  // null: there is none
+    const std::string& agent(const std::string& id);  // empty: no such agent
+    const OfSession* session(const std::string& id);  // null: no such session
 
 private:
     void write(OfSession& texts, const SessionInfo& info);
@@ -53,7 +53,7 @@ private:
     std::uint64_t number_ = 0;  // of the last text that has one
 };
 
-// What one reader still has to be told.
+// What one reader still has to be sent.
 class EventMarks {
 public:
     // Empty: all sessions.
@@ -67,8 +67,8 @@ public:
     }
     [[nodiscard]] bool any() const { return status_ || list_ || !agents_.empty() || !sessions_.empty(); }
 
-    // The events for what is marked: all of it, or as much as one write should have, in turn; the rest stays marked.
-    // What a session's reader knows already (event types, losses) is not repeated.
+    // The events for what is marked, up to the size of one write, in turn. The rest stays marked. Event types and
+    // losses of a session are not repeated if the reader already has them.
     std::string render(EventTexts& texts);
 
 private:
@@ -83,7 +83,7 @@ private:
     const std::string only_;
     bool status_ = false, list_ = false;
     Marked agents_, sessions_;
-    std::string last_agent_, last_session_;  // that were told of
+    std::string last_agent_, last_session_;  // that were sent
     std::map<std::string, Told> told_;
 };
 

@@ -7,7 +7,7 @@
 namespace flamewire::server {
 namespace {
 
-// Strings of an answer, each once, by their id in the store.
+// The strings of an answer, without duplicates, by their id in the store.
 class StringColumn {
 public:
     explicit StringColumn(bool empty_first) {
@@ -68,7 +68,7 @@ void write_tree(JsonWriter& json, const profile::Store& store, const profile::Ca
     StringColumn names(false), modules(false), files(true);
     std::vector<FunctionIndexes> functions;
     functions.reserve(tree.functions.size());
-    // Names of groups are none of the store's.
+    // Names of groups are not in the store.
     constexpr std::uint64_t group = std::uint64_t{1} << 32;
     const auto name_of = [&](const profile::Function& function) {
         return function.kind == profile::group_frame ? group | function.name : function.name;

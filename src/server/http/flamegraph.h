@@ -1,4 +1,4 @@
-// A call tree as the columns that the page draws.
+// Writes a call tree as the columns that the page draws.
 #pragma once
 
 #include <span>
@@ -11,19 +11,19 @@
 
 namespace flamewire::server {
 
-// What all views begin with: session, event, unit, data_version.
+// What all views begin with: session, event, unit and data_version.
 struct ViewHead {
     std::string_view session;
     const View& view;
     std::uint64_t data_version = 0;
 };
 void write_view(JsonWriter& json, const ViewHead& head);
-// The same and total.
+// The same, plus total.
 void write_head(JsonWriter& json, const ViewHead& head, const profile::Weight& total);
 
 void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Store& store,
                       const profile::GroupedTree& tree);
-// Its members alone, behind a head. `groups`: see GroupedTree.
+// Only the tree's members, after a head. `groups`: see GroupedTree.
 void write_tree(JsonWriter& json, const profile::Store& store, const profile::CallTree& tree,
                 std::span<const std::string> groups = {});
 void write_sandwich(JsonWriter& json, const ViewHead& head, const profile::Store& store,
@@ -31,7 +31,7 @@ void write_sandwich(JsonWriter& json, const ViewHead& head, const profile::Store
 void write_functions(JsonWriter& json, const ViewHead& head, const profile::Store& store, const profile::Weight& total,
                      const std::vector<profile::FunctionRow>& rows);
 
-// 100 * part / whole, 0 of nothing.
+// 100 * part / whole; 0 if `whole` is 0.
 double percent(std::uint64_t part, std::uint64_t whole);
 
 }  // namespace flamewire::server

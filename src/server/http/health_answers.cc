@@ -28,7 +28,7 @@ Answer metrics_history_answer(const Session& session, const Request& request) {
                             fmt::format("type is system, process, network, disk, threads or agent, not {:.40}", type));
     const auto parameters = parse_view(request);
     if (!parameters) return error_answer(parameters.error());
-    // No event is meant, only the times.
+    // Only the times apply; no event is selected.
     const auto view = resolve_view({.event = {},
                                     .start_ms = parameters->start_ms,
                                     .end_ms = parameters->end_ms,

@@ -1,4 +1,4 @@
-// The health of the machine that a session was recorded on, as answers.
+// The recorded machine's health as answers.
 #pragma once
 
 #include "server/http/request.h"
@@ -6,7 +6,7 @@
 
 namespace flamewire::server {
 
-// {type: newest frame}, and in `processes` those of all processes of the newest round.
+// {type: newest frame}, and in `processes` the frames of all processes of the newest round.
 Answer metrics_current_answer(const Session& session);
 // type= start= end= (ms): [frame]
 Answer metrics_history_answer(const Session& session, const Request& request);

@@ -15,7 +15,7 @@ namespace {
 
 using Parameters = std::initializer_list<std::pair<const char*, const char*>>;
 
-// The page's own state as its address has it.
+// Limit for the page's state, in the form of its URL.
 constexpr std::size_t max_page_bytes = std::size_t{64} << 10;
 
 }  // namespace
@@ -26,7 +26,7 @@ Answer html_answer(const Session& session, const Request& request, const PageByt
     if (page.size() > max_page_bytes) return error_answer(400, "validation", "page is at most 64 KiB");
     Answer failure;
     JsonWriter json;
-    // Adds an answer as a member; false when it is an error, which is then the answer of the export.
+    // Adds an answer as a member. False if it is an error, which then becomes the answer of the export.
     const auto add = [&](const char* name, Answer answer) {
         if (answer.status != 200) {
             failure = std::move(answer);
@@ -41,11 +41,11 @@ Answer html_answer(const Session& session, const Request& request, const PageByt
         for (const auto& [name, value] : more) part.query[name] = value;
         return part;
     };
-    // Threads are chosen in their table, so it has them all.
+    // Threads are selected in the page's table, so the table needs all of them.
     Request of_all = request;
     of_all.query.erase("tid");
-    of_all.query["slices"] = "60";  // as the page asks for them
-    // The axis is of the whole session, whatever stretch of it is in the view.
+    of_all.query["slices"] = "60";  // as the page requests them
+    // The time axis covers the whole session, whatever range the view has.
     const auto whole = [&](Parameters more) {
         Request part = with(more);
         part.query.erase("start");

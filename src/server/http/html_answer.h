@@ -1,5 +1,5 @@
-// format=html of an export: the page with the answers of one view in it. What the page asks a server for is asked here in
-// the same way, so the file shows what the server would.
+// format=html of an export: the page together with the answers of one view. It makes the same requests that the page
+// sends to a server, so the file shows what the server would show.
 #pragma once
 
 #include <string_view>
@@ -9,12 +9,12 @@
 
 namespace flamewire::server {
 
-// Of the embedded page; empty where a program was built without it.
+// Of the embedded page. Empty if the program was built without it.
 struct PageBytes {
     std::string_view script, style;
 };
 
-// The view is that of `request`, whose parameter "page" is the state that the file begins with.
+// The view is that of `request`. Its parameter "page" is the initial state of the file.
 Answer html_answer(const Session& session, const Request& request, const PageBytes& bytes);
 
 }  // namespace flamewire::server

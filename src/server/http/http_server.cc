@@ -23,12 +23,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds heartbeat{10};
-// A reader is told of changes at most this often, and not more than this; what happens meanwhile becomes one event.
+// Limits for a reader of the stream: time between writes, and bytes per second. Changes in between become one event.
 constexpr std::chrono::milliseconds between_events{100};
 constexpr std::size_t reader_bytes_a_second = std::size_t{128} << 10;
-// The status is of all agents and sessions, so something of it changes all the time.
+// The status covers all agents and sessions, so part of it changes all the time.
 constexpr std::chrono::milliseconds between_statuses{500};
-// RESTinio closes a connection whose body is too long without a word; between the two limits ours says so.
+// RESTinio closes a connection without an answer if its body is too long. Between the two limits, our own code sends an
+// error.
 constexpr std::size_t hard_body_limit = 2 * max_body_bytes;
 constexpr std::size_t closing_connections = 64;
 
@@ -58,7 +59,7 @@ public:
         std::error_code bad_address;
         const auto address = asio::ip::make_address(options_.bind, bad_address);
         if (bad_address) return fail(ErrorCode::invalid, fmt::format("--http-bind {} is no IP address", options_.bind));
-        // The parser below RESTinio has a limit of its own, 80 KiB for target and header fields together.
+        // The HTTP parser that RESTinio uses has its own limit: 80 KiB for target and header fields together.
         ::http_parser_set_max_header_size(limits::http_target_bytes + limits::http_fields_bytes);
         try {
             if (options_.certificate_file.empty()) {
@@ -145,11 +146,11 @@ private:
         settings.address(address)
             .protocol(address.is_v6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4())
             .port(options_.port)
-            // Connections that are being closed still count there.
+            // Connections that are closing still count here.
             .max_parallel_connections(limits::http_connections + closing_connections)
             .connection_state_listener(watch)
             .ip_blocker(watch)
-            // Commands wait for agents that long; the stream's heartbeat is more frequent.
+            // Commands wait that long for agents. The stream's heartbeat is more frequent.
             .handle_request_timeout(std::chrono::seconds(660))
             .read_next_http_message_timelimit(limits::http_read_time)
             .write_http_response_timelimit(limits::http_write_time)
@@ -229,8 +230,8 @@ private:
         return restinio::request_accepted();
     }
 
-    // A reverse proxy may hand paths on as it gets them, or without its prefix; both are understood. An answer: the page
-    // needs the slash at the end, as its addresses are relative to it.
+    // A reverse proxy may pass on paths unchanged or without its prefix; both work. Returns an answer to redirect to
+    // the path with a trailing slash: the page's URLs are relative to it.
     std::optional<Answer> below_prefix(Request& request) const {
         const std::string_view prefix = options_.prefix;
         if (prefix.size() < 2) return {};
@@ -270,7 +271,7 @@ private:
             case Api::Way::session:
                 break;
         }
-        // Reading a session from disk can take seconds: not on the workers that live sessions need.
+        // Reading a session from disk can take seconds, so do not do it on the workers that live sessions need.
         const Api::Needs needs = api_->needs(request);
         if (needs.slow) return slow_.add(request.client, job_of(handle, request, head));
         when_open(needs.sessions, needs.until,
@@ -305,7 +306,7 @@ private:
                     head);
         };
         const auto wanted = [this, handle] { return connections_->is_open(handle->remote_endpoint()); };
-        // What changes something is finished although its client has left.
+        // A request that changes something is completed even if its client has disconnected.
         const bool only_reads = request.method == "GET" || request.method == "HEAD";
         return {run, wanted, refuse, only_reads};
     }
@@ -332,11 +333,11 @@ private:
         auto response = handle->create_response<restinio::chunked_output_t>();
         response.append_header(restinio::http_field::content_type, "text/event-stream");
         response.append_header(restinio::http_field::cache_control, "no-store");
-        response.append_header("X-Accel-Buffering", "no");  // nginx hands it on as it comes
+        response.append_header("X-Accel-Buffering", "no");  // nginx passes it on without buffering
         add_security_headers(response);
         auto stream = std::make_shared<Stream>(std::move(response), io_, std::string(request.parameter("session")));
         streams_.push_back(stream);
-        // Of readers before it, it may be old.
+        // The text may be old if it was made for earlier readers.
         if (Clock::now() - status_at_ > between_statuses) texts_.status_changed();
         stream->marks.status();
         for (const std::string& id : texts_.state().live()) stream->marks.session(id);
@@ -352,7 +353,7 @@ private:
         }
     }
 
-    // Writes what is marked: now, after the write under way, or when the pause is over.
+    // Writes what is marked: now, after the current write, or when the pause is over.
     void tell(const StreamPtr& stream) {
         if (stream->gone || stream->writing || stream->waiting || !stream->marks.any()) return;
         const auto now = Clock::now();
@@ -382,7 +383,7 @@ private:
                 streams_.remove(stream);
                 return;
             }
-            // Not from within the callback of the write.
+            // Post it, because this is the callback of the write.
             asio::post(io_, [this, stream] { tell(stream); });
         });
     }
@@ -398,7 +399,8 @@ private:
         });
     }
 
-    // Closes those that send nothing, or a request that never ends, and ends work that nobody waits for or that takes too long.
+    // Closes connections that send nothing or a request that never ends. Interrupts work that no client waits for or
+    // that takes too long.
     void watch_connections() {
         second_.expires_after(std::chrono::seconds(1));
         second_.async_wait([this](const std::error_code& error) {
@@ -414,7 +416,7 @@ private:
     const Options options_;
     EventTexts texts_;
     asio::steady_timer beat_, second_, status_timer_;
-    Clock::time_point status_at_{};  // when readers were told of it last
+    Clock::time_point status_at_{};  // when the status was last sent to readers
     bool status_due_ = false;
     Access access_;
     Acceptor& acceptor_;

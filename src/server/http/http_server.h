@@ -1,5 +1,5 @@
-// HTTP and server-sent events on the io thread. The only place that includes RESTinio; what answers say is decided in
-// api.h.
+// HTTP and server-sent events on the io thread. This is the only part that includes RESTinio. api.h produces the
+// answers.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -21,23 +21,22 @@ public:
     struct Options {
         std::string bind = "127.0.0.1";
         std::uint16_t port = 8080;
-        std::vector<std::string> names;          // other than localhost that browsers may call it
-        std::string prefix = "/";                // where a reverse proxy has it: "/" or "/name/"
-        std::string token;                       // empty: nobody logs in
+        std::vector<std::string> names;          // host names besides localhost that browsers may use
+        std::string prefix = "/";                // the path at a reverse proxy: "/" or "/name/"
+        std::string token;                       // empty: no login required
         std::string certificate_file, key_file;  // PEM; empty: no TLS
-        std::string web_dir;                     // the page's files, for development; empty: those in this binary
+        std::string web_dir;                     // the page's files, for development; empty: those in this executable
     };
 
-    // Threads for answers. What is quick never waits for a query.
+    // Threads for answers. Quick answers never wait for a query.
     static constexpr std::size_t quick_workers = 1, query_workers = 2;
     struct Workers {
         asio::thread_pool& quick;
         asio::thread_pool& queries;
     };
 
-    // The port is bound when this returns (chosen by the kernel for 0). busy or permission with a sentence and its
-    // remedy; invalid when certificate or key cannot be used. `api` is asked for at the first request: it needs the port
-    // to exist.
+    // The port is bound when this returns (chosen by the kernel for 0). busy or permission: one sentence with its
+    // remedy. invalid: the certificate or key cannot be used. Call serve() afterwards, because an Api needs the port.
     static Result<std::unique_ptr<HttpServer>> start(asio::io_context& io, const Workers& workers, Symbolization& slow,
                                                      Opening& opening, const Options& options, EventTexts::State state);
     virtual ~HttpServer() = default;
@@ -45,7 +44,7 @@ public:
     [[nodiscard]] virtual std::uint16_t port() const = 0;
     virtual void serve(Api& api) = 0;
 
-    // Something changed; readers of the stream are told. On the io thread.
+    // Something changed: notify the stream's readers. On the io thread.
     virtual void status_changed() = 0;
     virtual void session_changed(const std::string& id) = 0;
     virtual void agent_changed(const std::string& id) = 0;

@@ -1,4 +1,4 @@
-// /api/imports: files that were uploaded become sessions.
+// /api/imports: uploaded files become sessions.
 #pragma once
 
 #include <string_view>
@@ -9,9 +9,10 @@
 
 namespace flamewire::server {
 
-// GET: the last imports and how far they are. POST {"upload", "name"}: begins one; the upload is removed at its end.
+// GET: the most recent imports and their progress. POST {"upload", "name"}: begins one. The upload is removed at its
+// end.
 Answer imports_answer(Imports& imports, UploadStore& uploads, const Request& request);
-// GET, DELETE /api/imports/ID: how far one is; cancels it.
+// /api/imports/ID. GET: its progress. DELETE: cancels it.
 inline constexpr std::string_view imports_prefix = "/api/imports/";
 Answer import_answer(Imports& imports, const Request& request);
 

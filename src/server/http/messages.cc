@@ -10,7 +10,7 @@
 namespace flamewire::server {
 namespace {
 
-// A large file over a slow line may take any time: Connections closes those that take nothing of it.
+// A large file over a slow link may take any time. Connections closes those that stop accepting data.
 constexpr std::chrono::hours file_time_limit{24 * 365};
 
 std::string_view reason_phrase(int status) {
@@ -58,7 +58,7 @@ void respond(const RequestHandle& handle, const std::shared_ptr<Connections>& co
     add_security_headers(response);
     bool cached = false;
     for (const auto& [name, value] : answer.headers) {
-        response.header().set_field(name, value);  // instead of one of those above
+        response.header().set_field(name, value);  // replaces one of the fields above
         cached = cached || name == "Cache-Control";
     }
     if (!cached) response.append_header(restinio::http_field::cache_control, "no-store");

@@ -1,4 +1,4 @@
-// Our requests and answers, from and to RESTinio's.
+// Converts RESTinio's requests to ours, and our answers to RESTinio's.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace flamewire::server {
 using RequestHandle = restinio::request_handle_t;
 
 Request request_of(const RequestHandle& handle);
-// `head`: without the body. The connection is idle again when all of it is sent.
+// `head`: send no body. The connection becomes idle when all of the answer is sent.
 void respond(const RequestHandle& handle, const std::shared_ptr<Connections>& connections, Answer answer, bool head);
 
 template <class Response>

@@ -16,7 +16,7 @@ namespace {
 
 using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
 
-// A metric's help and type stand once, before its samples.
+// Writes help and type of a metric once, before its samples.
 class Metrics {
 public:
     void begin(std::string_view name, std::string_view type, std::string_view help) {
@@ -89,7 +89,7 @@ void put_server(Metrics& out, const MetricsFacts& facts) {
     out.one("process_open_fds", "gauge", "Open file descriptors of the server.", open_descriptors());
 }
 
-// Of those that are fed or awaited: ended ones come and go in memory.
+// Only sessions that are live or whose agent may return: ended ones are loaded and unloaded.
 void put_sessions(Metrics& out, const MetricsFacts& facts) {
     std::vector<SessionInfo> live;
     std::uint64_t memory_bytes = 0;

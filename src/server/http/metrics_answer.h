@@ -1,5 +1,5 @@
 // /metrics: this server and its agents in the text format of Prometheus (version 0.0.4, prometheus.io/docs, "Exposition
-// formats"). Counters end in _total, times are seconds, sizes bytes.
+// formats"). Counters end in _total, times are in seconds, sizes in bytes.
 #pragma once
 
 #include <chrono>

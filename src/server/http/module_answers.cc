@@ -17,7 +17,7 @@ namespace {
 
 using symbol::Quality;
 
-// How good the names of a module can be, in one word for a person.
+// The quality of a module's symbols in one word.
 std::string_view state_of(const profile::Module& module, const symbol::ModuleReport* report, bool nameless,
                           const ModuleFetch* debug_fetch) {
     if (module.identity.kind == symbol::ModuleKind::jit) return nameless ? "unnamed" : "recorded";
@@ -53,7 +53,7 @@ std::string_view found_name(symbol::FoundBy found) {
 
 std::string short_id(const std::string& build_id) { return build_id.empty() ? "none" : to_hex(build_id).substr(0, 16); }
 
-// Its name on the target, without the mark of a removed file.
+// Its file name on the target, without the mark of a deleted file.
 std::string name_of(const symbol::ModuleIdentity& module) {
     std::string name = std::filesystem::path(module.path).filename().string();
     if (const std::size_t mark = name.rfind(" (deleted)"); mark != std::string::npos) name.resize(mark);
@@ -138,7 +138,7 @@ Answer modules_answer(const Session& session, const Request& request) {
         std::vector<profile::ModuleRow> rows = profile::modules(store, view.filter);
         profile::Weight total;
         for (const profile::Weight& slice : profile::histogram(store, view.filter, 1)) total += slice;
-        // Those without samples in the view stand behind.
+        // Modules without samples in the view follow at the end.
         std::vector<bool> listed(store.modules().size());
         for (const profile::ModuleRow& row : rows) listed[row.module] = true;
         for (profile::ModuleId id = 1; id < listed.size(); ++id)
@@ -200,7 +200,7 @@ Result<GivenFile> given_file(const Session& session, const Request& request, con
                                 shown, short_id(*found), short_id(given.module.build_id)));
     if (given.module.build_id.empty() && given.module.kind == symbol::ModuleKind::kernel)
         return fail(ErrorCode::invalid, "nothing tells the build of the target's kernel: no file can be proved right");
-    // Nothing but its name ties a file on the server to a module without a build-id.
+    // Only the name connects a file on the server to a module without a build-id.
     const std::string wanted = name_of(given.module);
     if (given.module.build_id.empty() && given.upload.empty() &&
         std::filesystem::path(given.path).filename().string() != wanted)

@@ -36,7 +36,7 @@ Answer list(const KeyRing& keys, const std::vector<AgentPtr>& agents) {
     return json_answer(json.take());
 }
 
-// The one answer that has a code in it: for who is about to start an agent.
+// The only answer that contains a pairing code, for a user who is about to start an agent.
 Answer next_code(KeyRing& keys, const std::string& target_command, const Request& request) {
     const auto key = keys.unused();
     if (!key) return error_answer(key.error());

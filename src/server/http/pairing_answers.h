@@ -1,4 +1,4 @@
-// /api/pairing: the keys by which agents and this server know each other. docs/openapi.yaml has its shape.
+// /api/pairing: the keys with which agents and this server authenticate each other. docs/openapi.yaml has the format.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace flamewire::server {
 
-// `target_command`: the line for a target, which the code is added to. Reads and writes the keys' file.
+// `target_command`: the command line for a target, to which the code is appended. Reads and writes the key file.
 Answer pairing_answer(KeyRing& keys, const std::vector<AgentPtr>& agents, const std::string& target_command,
                       const Request& request);
 

@@ -10,7 +10,7 @@ namespace flamewire::server {
 namespace {
 
 constexpr double default_min_share = 0.0005;
-// What a browser still draws smoothly; the rest is pruned by size and fetched on zoom.
+// A tree that a browser still draws smoothly. The rest is pruned by size and fetched on zoom.
 constexpr std::size_t max_tree_nodes = 100'000;
 
 constexpr std::size_t max_hidden = 1000;
@@ -25,13 +25,13 @@ std::vector<std::string> split(std::string_view text, char separator) {
     return parts;
 }
 
-// The root frames that a tree or an export is to have.
+// The root frames of a tree or an export.
 Result<profile::GroupBy> group_of(const Request& request) {
     if (const auto group = profile::parse_group(request.parameter("group"))) return *group;
     return fail(ErrorCode::invalid, "group is none, process, thread, container or cpu");
 }
 
-// What the view counts, without a tree.
+// The total weight of the view, without a tree.
 profile::Weight view_total(const profile::Store& store, const View& view) {
     profile::Weight total;
     for (const profile::Weight& slice : profile::histogram(store, view.filter, 1)) total += slice;
@@ -50,7 +50,7 @@ Answer export_answer(const Session& session, const Request& request, const profi
     about.group = *group;
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead&) {
         profile::Filter filter = view.filter;
-        // A whole session unless one event is asked for.
+        // Export the whole session unless one event is requested.
         if (!format.one_event && request.parameter("event").empty()) filter.event.reset();
         Result<std::string> body = format.write(store, filter, about);
         if (!body) return error_answer(body.error());

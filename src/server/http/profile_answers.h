@@ -1,5 +1,5 @@
-// The views of one session as answers: call tree, functions, threads, source. Each takes the session and the
-// request; errors come back as answers of the one error shape.
+// The views of one session as answers: call tree, functions, threads, source. Each takes the session and the request.
+// Errors are answers in the common error format.
 #pragma once
 
 #include "profile/query/query.h"
@@ -10,21 +10,21 @@
 
 namespace flamewire::server {
 
-// How a call tree is asked for: min_share path hide order merge recursion.
+// The parameters of a call tree: min_share path hide order merge recursion.
 Result<profile::TreeOptions> tree_options(const Request& request);
 
 Answer flamegraph_answer(const Session& session, const Request& request);
-// function=NAME, module=MODULE (any, when it is not given)
+// function=NAME, module=MODULE (default: any)
 Answer callers_answer(const Session& session, const Request& request);
 Answer functions_answer(const Session& session, const Request& request);
-// Also how each thread is and how it used the CPU (thread_answers.cc); slices=N: its samples in so many slices.
+// Also the state and CPU time of each thread (thread_answers.cc). slices=N: its samples in N time slices.
 Answer thread_summary_answer(const Session& session, const Request& request);
-// On a CPU, waiting for one, asleep, waiting for a device: of each thread, in sums and slices.
+// Time of each thread on a CPU, waiting for a CPU, sleeping and waiting for a device, as sums and per slice.
 Answer thread_states_answer(const Session& session, const Request& request);
-// How long threads waited for a CPU and kept it, and why they left.
+// How long threads waited for a CPU and kept it, and why they left it.
 Answer scheduling_answer(const Session& session, const Request& request);
 Answer thread_view_answer(const Session& session, const Request& request);
-// `fetch`: nullptr where no debuginfod server may be asked.
+// `fetch`: nullptr if no debuginfod server may be used.
 Answer source_answer(const std::shared_ptr<Session>& session, const Request& request, SourceLookup& sources,
                      DebugFetch* fetch);
 Answer source_files_answer(const Session& session, const Request& request);

@@ -142,7 +142,7 @@ std::optional<Target> parse_target(std::string_view target) {
     const std::size_t mark = target.find('?');
     const std::string_view encoded = target.substr(0, mark);
     auto path = decode(encoded, false);
-    // An escaped slash is a path of ours, but none to the rules of a proxy.
+    // This server would decode an escaped slash as a separator, but a proxy's rules would not.
     if (!path || path->find('\0') != std::string::npos ||
         std::ranges::count(*path, '/') != std::ranges::count(encoded, '/'))
         return {};
@@ -181,7 +181,7 @@ std::optional<Answer> check_origin(const Request& request, const std::vector<std
                             fmt::format("this server answers to localhost and to IP addresses, not to the "
                                         "name {:.200}: start it with --http-name for the names that it has",
                                         host.empty() ? "(none)" : host));
-    // What is only read costs work, too, and its length and time would tell another site of profiles.
+    // Reads also cost work, and their length and timing would leak information about profiles to another site.
     if (!changes_something(request) && !is_api(request.path)) return {};
     const bool other_origin = !request.origin.empty() && request.origin != "http://" + request.host &&
                               request.origin != "https://" + request.host;

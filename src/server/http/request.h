@@ -1,4 +1,4 @@
-// A request and its answer as values, and the checks that every request passes. Nothing here knows a socket.
+// A request and its answer as values, and the checks that apply to every request. No sockets here.
 #pragma once
 
 #include <cstdint>
@@ -50,29 +50,29 @@ struct Answer {
 Answer json_answer(std::string body);
 // {"error":{"code","message"}}
 Answer error_answer(int status, std::string_view code, std::string_view message);
-// The status and code that fit an Error of ours.
+// Maps an Error to an HTTP status and code.
 Answer error_answer(const Error& error);
 // {"error":{"code","message",list_name:[…]}}
 Answer list_error(int status, std::string_view code, std::string_view message, std::string_view list_name,
                   const std::vector<std::string>& list);
 Answer download(std::string content_type, std::string body, std::string_view file_name);
 
-// Path and query of a request target ("/api/x?a=b%20c"). Nothing when an escape is broken, or stands for a NUL or for a
-// slash of the path.
+// Path and query of a request target ("/api/x?a=b%20c"). Empty if an escape is malformed, or encodes a NUL or a slash
+// of the path.
 struct Target {
     std::string path;
     std::map<std::string, std::string, std::less<>> query;
 };
 std::optional<Target> parse_target(std::string_view target);
 
-// Refuses what a page of another site could do through the browser of somebody at this desk: a Host that is no name of
-// this server (rebinding), and requests to the API and changes from another origin or site. `names`: what else it is called than localhost and by
-// addresses. Nothing when all is well.
+// Refuses what a page of another site could do through a user's browser: a Host that is not a name of this server (DNS
+// rebinding), and API requests and changes from another origin or site. `names`: the server's names besides localhost
+// and IP addresses. Returns nothing if the request may proceed.
 std::optional<Answer> check_origin(const Request& request, const std::vector<std::string>& names);
 // "localhost:8080" -> "localhost"; "[::1]:8080" -> "::1".
 std::string_view host_name(std::string_view host_header);
 
-// On every answer.
+// Sent with every answer.
 const std::vector<std::pair<std::string, std::string>>& security_headers();
 
 }  // namespace flamewire::server

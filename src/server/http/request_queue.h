@@ -1,4 +1,4 @@
-// Requests that wait for a worker. Hosts take turns, so one host with many requests does not keep others waiting. Not
+// Requests that wait for a worker. Hosts take turns, so many requests of one host do not delay the others. Not
 // thread-safe: use it on the thread of its io_context.
 #pragma once
 
@@ -21,24 +21,24 @@ public:
     using Clock = std::chrono::steady_clock;
 
     struct Job {
-        std::function<void()> run;  // on a worker
-        std::function<bool()>
-            wanted;  // asked when its turn comes, and while it runs: whether the client is still there
-        std::function<void()> refuse;  // instead of run: the client left, or one of the two limits was reached
+        std::function<void()> run;     // on a worker
+        std::function<bool()> wanted;  // whether the client is still connected; checked at its turn and while it runs
+        std::function<void()> refuse;  // instead of run: the client disconnected, or one of the two limits was reached
         bool ends_early = false;       // run() may be interrupted
     };
 
-    // `post` runs a function on one of `workers` threads. `most_waiting`: jobs of one host. `longest_run`: of a job that
-    // may end early.
+    // `post` runs a function on one of `workers` threads. `most_waiting`: jobs per host. `longest_run`: time limit of a
+    // job that may be interrupted.
     RequestQueue(asio::io_context& io, std::size_t workers, std::size_t most_waiting, std::chrono::seconds longest_run,
                  std::function<void(std::function<void()>)> post)
         : io_(io), workers_(workers), most_waiting_(most_waiting), longest_run_(longest_run), post_(std::move(post)) {}
 
-    // It may wait for limits::http_wait.
+    // The job waits for at most limits::http_wait.
     void add(const std::string& host, Job job, Clock::time_point now = Clock::now());
-    // Interrupts jobs (profile::Interruption) that may end early and whose clients have left or that run for too long.
+    // Interrupts (profile::Interruption) jobs that may end early if their clients have disconnected or they run for too
+    // long.
     void interrupt(Clock::time_point now = Clock::now());
-    // Drops the jobs that wait.
+    // Drops the waiting jobs.
     void stop();
 
 private:

@@ -1,4 +1,4 @@
-// A view of one session, for whatever answers with it.
+// Runs an answer on a view of one session.
 #pragma once
 
 #include "server/http/flamegraph.h"
@@ -8,7 +8,7 @@
 
 namespace flamewire::server {
 
-// Parses the view, then runs `answer(store, view, head)` with the store shared; its errors become answers.
+// Parses the view, then runs `answer(store, view, head)` with shared access to the store. Errors become answers.
 template <class AnswerOf>
 Answer with_view(const Session& session, const Request& request, AnswerOf answer) {
     const auto parameters = parse_view(request);

@@ -1,5 +1,5 @@
-// Where symbols and sources are looked for: what --binary, --source-dir, --path-map, --sysroot and --inline set and
-// PATCH /api/config changes. Thread-safe.
+// Where to search for symbols and sources: the values of --binary, --source-dir, --path-map, --sysroot and --inline.
+// PATCH /api/config changes them. Thread-safe.
 #pragma once
 
 #include <mutex>
@@ -21,20 +21,20 @@ struct SettingsValues {
     std::vector<std::string> maps{};  // FILE or MODULE=FILE
     bool inlines = true;
     std::string data_directory{};              // the server's own; set once
-    std::string module_directory{};            // where files that agents sent are; set once
-    std::string upload_directory{};            // the same for those that people sent for a module
-    std::vector<std::string> debuginfod{};     // servers to ask for debug info; empty: nobody is asked
-    std::string debuginfod_directory{};        // what they sent; set once
-    std::string debuginfod_cache_size{"4G"};   // as it was given
-    std::uint64_t debuginfod_cache_bytes = 0;  // of it, at most; set with the directory
-    std::string toolchain_prefix{};            // what the sysroot was taken from, when it was; only shown
+    std::string module_directory{};            // files that agents sent; set once
+    std::string upload_directory{};            // files that people uploaded for a module; set once
+    std::vector<std::string> debuginfod{};     // servers for debug info; empty: none
+    std::string debuginfod_directory{};        // files from those servers; set once
+    std::string debuginfod_cache_size{"4G"};   // as given on the command line
+    std::uint64_t debuginfod_cache_bytes = 0;  // parsed limit; set together with the directory
+    std::string toolchain_prefix{};            // the prefix that the sysroot came from, or empty; only displayed
 };
 
-// {FROM, TO}; invalid with a sentence otherwise.
+// Returns {FROM, TO}. invalid: the message is one sentence.
 Result<std::pair<std::string, std::string>> parse_path_map(std::string_view text);
-// "app.map", or "libapp.so=build/app.map"; the file must be there when there is a module before it.
+// "app.map", or "libapp.so=build/app.map". If a module is given, the file must exist.
 Result<symbol::MapFile> parse_map(const std::string& text);
-// invalid with a sentence when a file or a directory is not there.
+// invalid: a file or a directory does not exist; the message is one sentence.
 Result<bool> check(const SettingsValues& values);
 symbol::Config symbol_config(const SettingsValues& values);
 SourceConfig source_config(const SettingsValues& values);

@@ -1,4 +1,4 @@
-// Annotated source: the file of this machine that the debug info means, each line with its weight.
+// Annotated source: the local file that the debug info names, with the weight of each line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t default_lines = 20'000;
 
-// `named`: by the profile. Nobody else is told what there is on this machine.
+// `named`: the profile names this file. Otherwise the answer must not reveal which files this machine has.
 Answer not_found_answer(std::string_view file, const SourceMatch& match, bool named) {
     const bool outside = named && !match.outside.empty();
     JsonWriter json;
@@ -72,7 +72,7 @@ Heat heat_of(const profile::Store& store, const View& view, std::string_view fil
     return heat;
 }
 
-// First line (from 1) and count of what is shown.
+// First line (from 1) and number of lines to show.
 std::pair<std::uint64_t, std::uint64_t> shown_range(std::optional<std::uint64_t> first,
                                                     std::optional<std::uint64_t> count, std::uint64_t lines,
                                                     std::uint64_t hottest) {
@@ -115,7 +115,7 @@ void write_inlined(JsonWriter& json, const profile::Store& store, const std::vec
     });
 }
 
-// The file of this machine, else the one that the session keeps.
+// The file on this machine, otherwise the session's stored copy.
 Result<std::string> text_of(const Session& session, const std::string& file, SourceMatch& match) {
     if (match.found) return read_source(match.path);
     auto kept = kept_source(session.stream_path(), file);
@@ -130,7 +130,7 @@ bool names(const Session& session, const std::string& file) {
     return session.read([&](const profile::Store& store) { return !profile::line_heat(store, {}, file).empty(); });
 }
 
-// Of the builds that have lines in the file.
+// The builds that have lines in the file.
 std::vector<std::string> builds_with(const Session& session, const std::string& file) {
     return session.read([&](const profile::Store& store) {
         std::vector<std::string> builds;
@@ -142,7 +142,7 @@ std::vector<std::string> builds_with(const Session& session, const std::string& 
     });
 }
 
-// What a debuginfod server sent; else `match` says what became of it.
+// The file from a debuginfod server. Otherwise `match` describes what happened.
 Result<std::string> fetched_text(const std::shared_ptr<Session>& session, const std::string& file, SourceMatch& match,
                                  DebugFetch& fetch) {
     const std::vector<std::string> builds = builds_with(*session, file);
@@ -177,7 +177,7 @@ Answer source_answer(const std::shared_ptr<Session>& shared, const Request& requ
     if (!first) return error_answer(first.error());
     if (!count) return error_answer(count.error());
 
-    // Files are read before the store is shared, so that a slow disk holds nobody up.
+    // Read files before locking the store, so that a slow disk blocks no other request.
     SourceMatch match = sources.find(file);
     auto text = text_of(session, file, match);
     if (!text && !match.found && fetch != nullptr) text = fetched_text(shared, file, match, *fetch);

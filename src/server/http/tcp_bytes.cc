@@ -1,4 +1,4 @@
-// A file of its own: linux/tcp.h, whose struct tcp_info is whole, cannot stand beside netinet/tcp.h, which asio includes.
+// A separate file: linux/tcp.h has the complete struct tcp_info, but conflicts with netinet/tcp.h, which asio includes.
 #include "server/http/tcp_bytes.h"
 
 #include <linux/tcp.h>
@@ -11,7 +11,7 @@
 namespace flamewire::server {
 namespace {
 
-// Both fields came with one kernel.
+// The same kernel version added both fields.
 bool read_info(int socket, tcp_info& info) {
     socklen_t size = sizeof info;
     return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&

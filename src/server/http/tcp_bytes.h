@@ -4,9 +4,10 @@
 
 namespace flamewire::server {
 
-// Bytes that a TCP socket has received so far, of TLS too (Linux 4.1 on); nothing is known: as many as there can be.
+// Bytes that a TCP socket has received so far, including TLS overhead (Linux 4.1 and later). Returns the maximum of the
+// type if the kernel does not report it.
 std::uint64_t tcp_bytes_received(int socket);
-// And those that were sent and have arrived at the other end.
+// Bytes that were sent and that the other end has acknowledged.
 std::uint64_t tcp_bytes_acknowledged(int socket);
 
 }  // namespace flamewire::server

@@ -1,4 +1,4 @@
-// Threads with their samples, their CPU time and how they are.
+// Threads with their samples, CPU time and states.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace flamewire::server {
 namespace {
 
 constexpr std::uint64_t max_slices = 500;
-// Health is read every minute at least (docs/health.md); what is older says nothing of the end of a range.
+// Health is collected at least every minute (docs/health.md). Older frames do not describe the end of a range.
 constexpr std::uint64_t health_age_ns = 90'000'000'000;
-constexpr std::uint64_t round_ns = 1'000'000'000;  // frames of one round come within it
+constexpr std::uint64_t round_ns = 1'000'000'000;  // frames of one round arrive within this time
 
 using ThreadKey = std::pair<std::uint32_t, std::uint32_t>;  // pid, tid
 
@@ -63,7 +63,7 @@ void read_states(const std::string& frame, std::map<ThreadKey, std::string_view>
     }
 }
 
-// As the machine told last before `end_ns`; empty when it does not read threads.
+// The last reported states before `end_ns`. Empty if thread states are not collected.
 std::map<ThreadKey, std::string_view> states_at(const HealthHistory& health, std::uint64_t end_ns) {
     const auto frames = health.between("threads", end_ns > health_age_ns ? end_ns - health_age_ns : 0, end_ns);
     std::map<ThreadKey, std::string_view> states;
@@ -109,7 +109,7 @@ void write_top(JsonWriter& json, const profile::Store& store, const profile::Thr
     });
 }
 
-// Where it runs, as far as that is known.
+// Writes where the process runs, as far as that is known.
 void write_place(JsonWriter& json, const profile::Process& process) {
     if (process.cgroup.size() > 1) json.member("cgroup", process.cgroup);
     if (!process.container_id.empty()) json.member("container_id", process.container_id);
@@ -165,7 +165,7 @@ Answer thread_summary_answer(const Session& session, const Request& request) {
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
         const auto rows = profile::thread_summary(store, view.filter);
         const auto cpu = profile::thread_cpu(store, view.filter, rows, origin_ns);
-        // The range as far as it is known; its end is when states are told of.
+        // The range as far as it is known. The reported states are those at its end.
         profile::Filter range = view.filter;
         range.start_ns = std::max(range.start_ns, origin_ns);
         range.end_ns = std::max(range.start_ns, std::min(range.end_ns, store.known_until_ns()));

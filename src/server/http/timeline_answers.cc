@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t max_slices = 2000;
 constexpr double ns_per_ms = 1e6;
 
-// Equal slices of a stretch of time. `end_ns` is that of the last slice.
+// Equal slices of a time range. `end_ns` is the end of the last slice.
 struct Slices {
     std::uint64_t start_ns = 0, end_ns = 0;
     std::size_t count = 0;
@@ -40,13 +40,13 @@ Result<SliceParameters> parse_slices(const Request& request) {
     return parameters;
 }
 
-// Buckets begin at multiples of their width from the session's start on, so that one keeps its samples while others are
-// added: the ends of the range are moved outwards to them.
+// Buckets begin at multiples of their width, counted from the session's start, so a bucket keeps its samples while
+// others are added. The ends of the range are moved outward to bucket boundaries.
 Result<Slices> slices_of(const SliceParameters& parameters, std::uint64_t origin_ns, std::uint64_t start_ns,
                          std::uint64_t end_ns) {
     if (!parameters.bucket_ms) return Slices{start_ns, end_ns, parameters.count};
     const double span_ms = static_cast<double>(end_ns - start_ns) / ns_per_ms;
-    // Two more for the ends.
+    // Reserve two buckets for the ends.
     if (span_ms / *parameters.bucket_ms > static_cast<double>(max_slices - 2))
         return fail(ErrorCode::invalid, fmt::format("so many buckets are not drawn: {:.0f} ms or more fit this range",
                                                     std::ceil(span_ms / static_cast<double>(max_slices - 2))));
@@ -56,7 +56,7 @@ Result<Slices> slices_of(const SliceParameters& parameters, std::uint64_t origin
     return Slices{origin_ns + first * width_ns, origin_ns + last * width_ns, last - first};
 }
 
-// One row a thread or CPU, the busiest first; of more than a page can show the rest is left out, and said.
+// One row per thread or CPU, busiest first. Rows beyond the limit are omitted, and the answer reports that.
 void write_lanes(JsonWriter& json, const profile::Store& store, const profile::Filter& filter, std::size_t slices,
                  profile::Lanes by) {
     constexpr std::size_t most_rows = 256;
@@ -121,7 +121,7 @@ void write_mark(JsonWriter& json, const profile::Store& store, const profile::Ma
     json.end_object();
 }
 
-// What the memory limit has left of the range, oldest first; nothing where all of it is as it came.
+// The parts of the range that the memory limit has reduced, oldest first. Writes nothing if all rows are complete.
 void write_coarse(JsonWriter& json, const profile::Store& store, const profile::Filter& filter,
                   std::uint64_t origin_ns) {
     std::vector<profile::Coverage> stretches = store.coverage();
@@ -152,7 +152,7 @@ Answer timeline_answer(const Session& session, const Request& request) {
     if (!parameters) return error_answer(parameters.error());
     const std::uint64_t origin_ns = session.start_ns();
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
-        // Without limits the axis spans what is known, whether there are samples in it or not.
+        // Without limits the axis covers the known time, with or without samples.
         const std::uint64_t known_ns = std::max(origin_ns, store.known_until_ns());
         profile::Filter filter = view.filter;
         filter.start_ns = std::max(filter.start_ns, origin_ns);

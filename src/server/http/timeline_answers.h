@@ -1,5 +1,5 @@
-// The time axis of a session: samples over time, of all, of each thread or of each CPU, and marks. docs/openapi.yaml has
-// the shape.
+// The time axis of a session: samples over time, in total or per thread or CPU, and marks. docs/openapi.yaml has the
+// format.
 #pragma once
 
 #include "server/http/request.h"

@@ -1,4 +1,4 @@
-// PUT, GET and DELETE /api/uploads/<id>: a file in slices, for whatever takes one by its id afterwards.
+// PUT, GET and DELETE /api/uploads/<id>: uploads a file in slices. Other endpoints then refer to it by its id.
 #pragma once
 
 #include "server/http/request.h"

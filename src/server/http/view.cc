@@ -34,18 +34,18 @@ Result<std::vector<std::string>> parse_names(std::string_view name, std::string_
     return names;
 }
 
-// ms since the session's start as CLOCK_MONOTONIC, within what the type holds.
+// ms since the session's start as CLOCK_MONOTONIC, clamped to the type's range.
 std::uint64_t absolute_ns(std::uint64_t start_ns, double ms) {
     constexpr double latest = 9e18;
     const double ns = static_cast<double>(start_ns) + ms * 1e6;
     if (ns <= 0) return 0;
     if (ns >= latest) return std::numeric_limits<std::uint64_t>::max();
-    // Sum as integers: a double of nanoseconds since boot rounds to half a microsecond after weeks.
+    // Add integers: after weeks of uptime, a double of nanoseconds rounds to half a microsecond.
     const auto delta = static_cast<std::int64_t>(std::llround(ms * 1e6));
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(start_ns) + delta);
 }
 
-// "cycles" finds "cycles:u" and "cpu_core/cycles/".
+// "cycles" matches "cycles:u" and "cpu_core/cycles/".
 bool is_variant(std::string_view event, std::string_view base) {
     if (event.starts_with(base) && event.size() > base.size() && event[base.size()] == ':') return true;
     const std::size_t slash = event.find('/');

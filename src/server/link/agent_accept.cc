@@ -1,4 +1,4 @@
-// Who is let in: agents that dial, and their keys.
+// Accepts agents that dial, and checks their keys.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -37,7 +37,7 @@ void AgentHub::accept() {
     acceptor_.async_accept([this](const std::error_code& error, asio::ip::tcp::socket socket) {
         if (stopping_ || error == asio::error::operation_aborted) return;
         if (error) {
-            // Out of descriptors or memory: not a reason to spin.
+            // Out of descriptors or memory: pause before the next accept, do not spin.
             log_.warn(fmt::format("cannot accept an agent: {}", error.message()));
             auto pause = std::make_shared<asio::steady_timer>(io_, std::chrono::seconds(1));
             pause->async_wait([this, pause](const std::error_code&) { accept(); });
@@ -52,7 +52,7 @@ AgentHub::PeerPtr AgentHub::adopt_accepted(asio::ip::tcp::socket socket) {
     std::error_code gone;
     const auto remote = socket.remote_endpoint(gone);
     if (gone) return nullptr;
-    // Closed with the socket: before a handshake nothing could be told to it.
+    // Closes the socket without a message: none can be sent before a handshake.
     const std::string host = secure::host_of(remote.address());
     if (attempts_.wait_left_ns(host, monotonic_ns()) != 0) {
         turn_away(address_text(remote), "too many wrong pairing codes come from there, so it has to wait for a moment");
@@ -75,19 +75,19 @@ AgentHub::PeerPtr AgentHub::adopt_accepted(asio::ip::tcp::socket socket) {
                   fmt::format("{} connections have not said who they are yet, {} from there", unnamed, of_host));
         return nullptr;
     }
-    // Every user of this machine can connect on loopback, so the key is asked for there, too.
+    // Every user of this machine can connect on loopback, so the key is required there too.
     const auto plain = pairing_.insecure ? secure::Carrier::Plain::allowed : secure::Carrier::Plain::refused;
     return adopt(std::move(socket), nullptr,
                  secure::Carrier::accepted([this](std::string_view id) { return key_of(id); }, plain));
 }
 
-// A key that was made a moment ago, by another process perhaps, has not to wait for the next look at the file.
+// A key that was just made, possibly by another process, must work before the next check of the file.
 std::optional<secure::PairingKey> AgentHub::key_of(std::string_view id) {
     if (!pairing_.keys.has(id)) (void)pairing_.keys.refresh();
     return pairing_.keys.find(id);
 }
 
-// Keys come and go while agents are connected.
+// Keys can be added and withdrawn while agents are connected.
 void AgentHub::check_keys() {
     if (const auto read = pairing_.keys.refresh(); !read && read.error().message != key_trouble_) {
         key_trouble_ = read.error().message;

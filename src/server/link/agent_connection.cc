@@ -53,7 +53,7 @@ void AgentConnection::read() {
                             });
 }
 
-// Looks at the first header before the decoder does: a hello is a reply of moderate size. What is wrong with it, or empty.
+// Checks the first header before the decoder does: a hello is a reply of moderate size. Returns the problem, or "".
 std::string AgentConnection::check_first_header() {
     if (first_bytes_.size() < wire::header_bytes) return {};
     const auto bytes = std::as_bytes(std::span(first_bytes_)).first<wire::header_bytes>();
@@ -139,7 +139,7 @@ void AgentConnection::fail_carrying(const Error& error) {
     close(error.message);
 }
 
-// Before the connection is closed, as far as the socket takes it at once.
+// Sends bytes before the connection closes, as far as the socket takes them at once.
 void AgentConnection::write_last(const std::string& bytes) {
     std::error_code ignored;
     socket_.non_blocking(true, ignored);
@@ -161,11 +161,11 @@ void AgentConnection::close(const std::string& reason) {
     if (closed_) return;
     closed_ = true;
     carrier_.end();
-    write_last(carrier_.take_outgoing());  // a farewell, or an alert: the other end shall know, too
+    write_last(carrier_.take_outgoing());  // a close notice or an alert, so that the other end can report it
     std::error_code ignored;
     socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);
-    // Not from within the caller's own loop over frames or peers.
+    // Post the callback: the caller may be in its own loop over frames or peers.
     asio::post(socket_.get_executor(), [self = shared_from_this(), reason] {
         auto callbacks = std::move(self->callbacks_);
         self->callbacks_ = {};

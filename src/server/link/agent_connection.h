@@ -1,6 +1,6 @@
-// One socket to an agent, encrypted or not: frames in, frames out, within bounds. Knows the framing and nothing of what frames mean, but
-// that the first one must be a hello-sized reply: whoever speaks another protocol is out before a byte of it is kept.
-// Lives on the io thread.
+// One socket to an agent, encrypted or not. It reads and writes frames within limits. It handles only the framing, plus
+// one check: the first frame must be a hello-sized reply. A peer of another protocol is disconnected before any of its
+// bytes are stored. Lives on the io thread.
 #pragma once
 
 #include <asio/ip/tcp.hpp>
@@ -24,7 +24,7 @@ public:
         std::function<void(const std::string& reason)> closed;  // once, also after close()
     };
 
-    // `unfinished`: bytes of frames that have begun and not ended, of all connections together.
+    // `unfinished`: bytes of incomplete frames, of all connections together. Shared by all connections.
     AgentConnection(asio::ip::tcp::socket socket, std::string address, secure::Carrier carrier,
                     std::shared_ptr<std::size_t> unfinished)
         : socket_(std::move(socket)),
@@ -36,23 +36,23 @@ public:
     AgentConnection& operator=(const AgentConnection&) = delete;
 
     void start(Callbacks callbacks);
-    // Queues a frame; a peer that does not read what it asked for is closed at 4 MiB.
+    // Queues a frame. If more than limits::outbox_bytes (4 MiB) are unread, the connection closes.
     void send(wire::Flag flag, std::string_view payload);
     void close(const std::string& reason);
-    // Tells the other end why, as far as the socket takes it at once, and closes.
+    // Sends the reason, as far as the socket takes it at once, and closes.
     void refuse(const std::string& reason);
-    // Back-pressure: while paused nothing is read and the other end's writes stall.
+    // Back-pressure: while paused, nothing is read, so the peer's writes stall.
     void pause_reading(bool pause);
 
     [[nodiscard]] const std::string& address() const { return address_; }
     [[nodiscard]] bool encrypted() const { return carrier_.kind() == secure::Carrier::Kind::encrypted; }
-    // Of the pairing key that both ends have; empty: not encrypted, or not yet.
+    // The pairing key that both ends have. Empty: not encrypted, or the handshake is not complete.
     [[nodiscard]] std::string key_id() const { return carrier_.key_id(); }
-    // Nothing at all has come from the other end.
+    // No bytes have arrived from the other end.
     [[nodiscard]] bool silent() const { return silent_; }
-    // It ended because the keys were not the same.
+    // The connection ended because the two keys differ.
     [[nodiscard]] bool wrong_key() const { return wrong_key_; }
-    // It began to shake hands and did not come to the end of it.
+    // The handshake began and did not complete.
     [[nodiscard]] bool never_paired() const { return encrypted() && key_id().empty(); }
 
 private:
@@ -81,9 +81,10 @@ private:
     std::size_t outbox_bytes_ = 0;
 };
 
-// Keepalive and user timeout, so that a board that lost power is noticed within half a minute; no Nagle delay.
+// Sets keepalive and user timeout, so that a board that lost power is detected within half a minute. Disables Nagle's
+// algorithm.
 void tune_socket(asio::ip::tcp::socket& socket);
-// "192.0.2.1:9999", "[::1]:9999".
+// For example, "192.0.2.1:9999" or "[::1]:9999".
 std::string address_text(const asio::ip::tcp::endpoint& endpoint);
 
 }  // namespace flamewire::server

@@ -1,4 +1,4 @@
-// Connecting out to listening agents, and again with growing pauses.
+// Dials listening agents, and retries with growing pauses.
 #include <asio/connect.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::milliseconds first_backoff{1000}, longest_backoff{30'000};
 
-// Between half and all of `pause`, so that many do not come at the same moment.
+// A random time between half of `pause` and all of it, so that many retries do not coincide.
 std::chrono::milliseconds with_jitter(std::chrono::milliseconds pause) {
     static std::minstd_rand random{std::random_device{}()};
     return pause / 2 + std::chrono::milliseconds(
@@ -121,7 +121,7 @@ void AgentHub::connect(const std::string& host, std::uint16_t port, std::functio
         if (peer && peer->open && !peer->agent_id.empty()) return answer(agents_[peer->agent_id].info);
         if (dial->answer || (peer && peer->open))
             return answer(fail(ErrorCode::busy, fmt::format("{}:{} is being dialled already", host, port)));
-        // Waiting for its next attempt: this is it.
+        // The dial waits for its next attempt: start that attempt now.
         dial->answer = std::move(answer);
         dial->timer.cancel();
         return start_dial(dial);
@@ -165,7 +165,7 @@ void AgentHub::start_dial(const std::shared_ptr<Dial>& dial) {
 void AgentHub::pair(const std::string& host, std::uint16_t port, const secure::PairingKey& key,
                     std::function<void(Result<bool>)> done) {
     asio::post(pool_, [this, address = fmt::format("{}:{}", host, port), key, done = std::move(done)] {
-        // The code that worked before is kept until the new one has.
+        // Keep the code that worked before until the new one has worked.
         const auto before = pairing_.keys.of_address(address);
         const bool try_first = before && *before != key && (before->id == key.id || !pairing_.keys.has(key.id));
         const Result<bool> kept = try_first ? Result<bool>(true) : pairing_.keys.put(address, key);
@@ -205,7 +205,7 @@ void AgentHub::dial_failed(const std::shared_ptr<Dial>& dial, const std::string&
         std::erase(dials_, dial);
         return;
     }
-    // Said once for each time that it goes away, not for each attempt.
+    // Log once per outage, not once per attempt.
     if (dial->backoff == first_backoff)
         spdlog::info("agent at {}:{}: {}; trying again", dial->host, dial->port, reason);
     const auto pause = with_jitter(dial->backoff);

@@ -1,5 +1,5 @@
-// Connections, greeting and commands. Who is let in is in agent_accept.cc, the way of batches in agent_stream.cc, dialling
-// in agent_dial.cc.
+// Connections, greetings and commands. Accepting agents is in agent_accept.cc, handling batches in agent_stream.cc and
+// dialing in agent_dial.cc.
 #include "server/link/agent_hub.h"
 
 #include <asio/post.hpp>
@@ -30,7 +30,7 @@ std::string random_id() {
     return to_hex(std::string_view(bytes.data(), bytes.size()));
 }
 
-// Of a connection to an address that was dialled.
+// Explains why a connection to a dialed address ended.
 std::string why_ended(const AgentConnection& connection, const std::string& reason) {
     if (connection.wrong_key())
         return "it does not take this pairing code: give the one that it printed when it started";
@@ -42,7 +42,7 @@ std::string why_ended(const AgentConnection& connection, const std::string& reas
     return "the connection ended: " + reason;
 }
 
-// One line, whatever the line breaks in what was received.
+// Formats JSON on one line, whatever line breaks the received text has.
 std::string compact(const rapidjson::Document& document) {
     rapidjson::StringBuffer buffer;
     rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
@@ -111,12 +111,12 @@ void AgentHub::frame_arrived(const PeerPtr& peer, wire::Frame frame) {
             }
             return peer->connection->close("sends perf script text, which this server does not read");
         default:
-            return;  // a newer agent's frame: skipped
+            return;  // a frame type of a newer agent: skipped
     }
 }
 
-// A code that took the place of another one goes on with what was recorded by that. Of a listening agent it is in the ring
-// once it has worked, so a new one is known by the address.
+// A code that replaced another one continues the recordings of that key. A listening agent's new code enters the key
+// ring only after it has worked, so until then the owner comes from the key of the same address.
 std::string AgentHub::owner_of(const Peer& peer) const {
     std::string key = peer.connection->key_id();
     if (key.empty()) return key;
@@ -126,7 +126,8 @@ std::string AgentHub::owner_of(const Peer& peer) const {
     return pairing_.keys.owner_of(key);
 }
 
-// An id is its key's for as long as the agent is known, and a key has not any number of agents. Empty: not refused.
+// An agent id belongs to its key while the agent is listed, and the connections per key are limited. Empty: not
+// refused.
 std::string AgentHub::why_refused(const Peer& peer, const std::string& agent_id) const {
     const std::string key = peer.connection->key_id();
     if (const auto known = agents_.find(agent_id); known != agents_.end()) {
@@ -160,7 +161,7 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
             "this agent speaks version {} of the wire protocol and this server version {}: update the server",
             hello->version, wire::protocol_version));
     const bool again = !peer->agent_id.empty();
-    // Its own word, which stands in logs and answers: one line, and not a long one.
+    // The agent chooses this text, which appears in logs and answers. Limit it to one short line.
     const std::string said = wire::refusal_text(hello->agent_id).substr(0, limits::agent_id_bytes);
     const std::string id = said.empty() ? peer->connection->address() : said;
     if (!again) {
@@ -205,7 +206,7 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
         if (auto answer = std::exchange(peer->dial->answer, nullptr)) answer(agent.info);
     }
     changed(agent, false);
-    if (peer->perflens) return;  // it knows no acknowledgements
+    if (peer->perflens) return;  // it does not use acknowledgements
     if (!hello->recording) {
         peer->connection->send(wire::Flag::acknowledgement, wire::encode_ack({}));
         return;
@@ -221,7 +222,7 @@ void AgentHub::reply_arrived(const PeerPtr& peer, const std::string& payload) {
     if (!reply) return peer->connection->close("a reply is no JSON: " + reply.error().message);
     if (peer->perflens && wire::text_member(*reply, "id") == peer->perflens->auth_id)
         return perflens_paired(peer, *reply);
-    // It goes on with a recording that this server has not been asked about.
+    // The agent continues a recording that this server has not looked up yet.
     if (!peer->perflens && wire::text_member(*reply, "type") == "hello") return greet(peer, payload);
     const std::string id = wire::text_member(*reply, "id");
     const auto pending = commands_.find(id);
@@ -290,7 +291,7 @@ void AgentHub::finish_command(const std::string& id, CommandAnswer answer) {
     callback(std::move(answer));
 }
 
-// A new code of a listening agent has worked: it takes the place of the old one.
+// A listening agent's new code has worked: it replaces the old one.
 void AgentHub::keep_offered(Dial& dial) {
     if (!dial.tried) return;
     const std::string address = fmt::format("{}:{}", dial.host, dial.port);
@@ -308,7 +309,7 @@ void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
         const bool wrong_key = peer->connection->wrong_key() && !peer->dial;
         if (peer->connection->wrong_key() && peer->dial)
             offered_.erase(fmt::format("{}:{}", peer->dial->host, peer->dial->port));
-        // Shaking hands costs something, so whoever gives up before the end has tried, too.
+        // A handshake costs CPU time, so a peer that gives up before its end counts as a failed attempt.
         if (peer->connection->never_paired() && !peer->dial && !peer->on_this_machine)
             attempts_.failed(peer->host, monotonic_ns());
         if (peer->agent_id.empty())
@@ -376,7 +377,7 @@ std::vector<TurnedAway> AgentHub::turned_away() const {
     return {turned_away_.begin(), turned_away_.end()};
 }
 
-// Once a second: whatever waits for time to pass.
+// Once a second: handles everything that depends on elapsed time.
 void AgentHub::tick() {
     const auto now = Clock::now();
     std::vector<std::string> late;

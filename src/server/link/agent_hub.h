@@ -1,6 +1,6 @@
-// All agents: accepts and dials, greets, routes frames to sessions, relays commands, acknowledges what is durable.
-// Everything here runs on the io thread and never blocks; work with frames goes to the pool. agents() and id lookups
-// may be called from any thread.
+// Manages all agents: accepts and dials connections, greets, routes frames to sessions, relays commands and
+// acknowledges durable batches. Everything runs on the io thread and never blocks; work on frames goes to the pool.
+// agents() and id lookups are safe to call from any thread.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -32,12 +32,12 @@
 
 namespace flamewire::server {
 
-// What a relayed command came to.
+// The result of a relayed command.
 struct CommandAnswer {
     enum class Kind { reply, unreachable, timeout };
     Kind kind = Kind::unreachable;
-    std::string text;  // reply: JSON, verbatim; else one sentence
-    bool ok = false;   // of the reply
+    std::string text;  // reply: JSON, verbatim; otherwise one sentence
+    bool ok = false;   // the `ok` of the reply
 };
 
 class AgentHub {
@@ -45,60 +45,61 @@ public:
     struct Events {
         std::function<void(const AgentInfo&)> agent_changed;
         std::function<void(const std::shared_ptr<Session>&)> session_changed;
-        std::function<void()> sessions_changed;                             // one began, ended, or waits
-        std::function<void(const symbol::ModuleIdentity&)> module_arrived;  // its file is in the store
+        std::function<void()> sessions_changed;                             // one began, ended, or started waiting
+        std::function<void(const symbol::ModuleIdentity&)> module_arrived;  // its file is now in the store
         std::function<void()> turned_away;                                  // turned_away() has one more
     };
 
-    // Whether modules that this machine lacks are asked of their agents.
+    // Whether to fetch modules that this machine lacks from their agents.
     struct FetchPolicy {
         ModuleStore* store = nullptr;  // null: never
-        std::uint64_t cap_bytes = 0;   // of one module's stream
+        std::uint64_t cap_bytes = 0;   // limit of one module's stream
     };
 
-    // Who is let in: agents with one of these keys.
+    // Which agents are accepted: those with one of these keys.
     struct PairingPolicy {
         KeyRing& keys;
-        bool insecure = false;  // also those without one
+        bool insecure = false;  // also those without a key
     };
 
-    // Whether agents of PerfLens are let in.
+    // Whether agents of PerfLens are accepted.
     struct PerfLensPolicy {
         bool accept = false;
-        std::string token;  // their pairing code; empty: they are not asked to take one
+        std::string token;  // their pairing code; empty: do not ask them for one
     };
 
     AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, PairingPolicy pairing,
              FetchPolicy fetch, PerfLensPolicy perflens, Events events);
     ~AgentHub();
 
-    // Starts accepting; the answer is the port (chosen by the kernel for 0). busy or permission with a sentence and its
+    // Starts accepting and returns the port (chosen by the kernel for 0). busy or permission: one sentence with the
     // remedy.
     Result<std::uint16_t> listen(const std::string& bind, std::uint16_t port);
-    // Keeps a connection to a listening agent until it is cancelled: backoff 1 to 30 s. What waits for its next attempt
-    // tries at once. busy when there are too many.
+    // Keeps a connection to a listening agent until it is canceled, with a backoff of 1 to 30 s. A dial that waits for
+    // its next attempt starts at once. busy: there are too many.
     Result<bool> keep_dialling(const std::string& host, std::uint16_t port);
-    // The pairing code of a listening agent, kept with the keys; the next attempt has it. `done` runs on the io thread.
+    // Sets the pairing code of a listening agent and stores it with the keys. The next attempt uses it. `done` runs on
+    // the io thread.
     void pair(const std::string& host, std::uint16_t port, const secure::PairingKey& key,
               std::function<void(Result<bool>)> done);
-    // Dials no more, and ends the connection that it has made; false when there is no such address.
+    // Stops dialing and closes the connection that the dial made. False if there is no such address.
     bool cancel_dial(const std::string& host, std::uint16_t port);
     [[nodiscard]] std::vector<DialInfo> dials() const;
-    // Once; when it works it is kept. The answer names the agent.
+    // Dials once. If the attempt succeeds, the connection is kept. The answer names the agent.
     void connect(const std::string& host, std::uint16_t port, std::function<void(Result<AgentInfo>)> answer);
-    // The id that it was sent with; empty when it was not.
+    // Returns the id that the command was sent with. Empty: it was not sent.
     std::string command(const std::string& agent_id, const std::string& name, const rapidjson::Value& args,
                         std::chrono::milliseconds timeout, std::function<void(CommandAnswer)> answer);
-    // From the disk thread: everything up to seq is durable.
+    // Called from the disk thread: all batches up to seq are durable.
     void synced(std::shared_ptr<Session> session, std::uint64_t seq);
     // Closes everything.
     void stop();
 
-    // Connected ones first, then those that left in the last minutes; by id. Any thread.
+    // Connected agents first, then those that disconnected in the last minutes; sorted by id. Any thread.
     [[nodiscard]] std::vector<AgentPtr> agents() const;
-    // Null: there is none. Any thread.
+    // Null if there is no such agent. Any thread.
     [[nodiscard]] AgentPtr agent(const std::string& id) const;
-    // The last ones, newest first. Any thread.
+    // The most recent ones, newest first. Any thread.
     [[nodiscard]] std::vector<TurnedAway> turned_away() const;
 
 private:
@@ -106,13 +107,13 @@ private:
     struct Peer;
     struct Dial;
     using PeerPtr = std::shared_ptr<Peer>;
-    // A module on its way.
+    // A module file that is being fetched.
     struct Fetching {
         std::shared_ptr<Session> session;
         profile::ModuleId module = 0;
         symbol::ModuleIdentity identity;
-        std::string command;    // that asked for the next part
-        std::size_t bytes = 0;  // to ask for
+        std::string command;    // that requested the current part
+        std::size_t bytes = 0;  // to request next
         ModuleFetch progress;
         Clock::time_point asked_at{};
     };
@@ -120,7 +121,7 @@ private:
         AgentInfo info;
         PeerPtr peer;
         Clock::time_point left{};
-        Clock::time_point told{};  // of agent_changed for numbers alone
+        Clock::time_point told{};  // last agent_changed for statistics alone
         bool same_boot = false;
     };
 
@@ -197,10 +198,11 @@ private:
     std::map<std::string, Agent> agents_;
     std::map<std::string, PendingCommand> commands_;
     std::map<std::string, SessionState> states_seen_;
-    secure::Attempts attempts_;                  // of wrong keys, by those who dial
-    std::string key_trouble_;                    // why the keys could not be read anew; said once
-    LogPace log_;                                // of what anybody can have us say
-    LogPace visits_{limits::agent_connections};  // of agents that come and go, so none of them hides a warning
+    secure::Attempts attempts_;  // with wrong keys, by peers that dial
+    std::string key_trouble_;    // why the keys could not be reloaded; logged once
+    LogPace log_;                // for lines that any peer can trigger
+    LogPace visits_{
+        limits::agent_connections};  // for agents that connect and disconnect, so that these lines hide no warning
     bool stopping_ = false;
 
     mutable std::mutex snapshot_mutex_;

@@ -1,4 +1,4 @@
-// What the hub keeps of one connection and of one address to dial; private to the hub's files.
+// State of one connection and of one dialed address. Private to the hub's files.
 #pragma once
 
 #include <set>
@@ -19,47 +19,47 @@ struct AgentHub::Peer {
     Clock::time_point since = Clock::now();
     bool open = true;
 
-    // Frames that wait for their turn on the pool.
+    // Frames that wait for the pool.
     std::deque<ArrivedFrame> inbox;
     std::size_t inbox_bytes = 0;
     bool inbox_full = false;
     bool busy = false;
-    bool hello_waiting = false;    // a hello named `recording`: to be looked up once the inbox is empty
+    bool hello_waiting = false;    // a hello named `recording`: look it up once the inbox is empty
     ArrivedFrame hello;            // that one
-    Clock::time_point retry_at{};  // the disk refused: not before
+    Clock::time_point retry_at{};  // do not retry before; set when the disk refused
     bool trouble_said = false;
 
     std::shared_ptr<Session> session;
-    std::optional<wire::RecordingId> recording;  // acknowledged to
+    std::optional<wire::RecordingId> recording;  // the recording that gets acknowledgements
 
-    // CPU of the agent over the last seconds; smallest difference of clocks.
+    // The agent's CPU time over the last seconds, and the smallest clock difference.
     std::deque<std::pair<std::uint64_t, std::uint64_t>> cpu;  // (monotonic, cpu) ns
     std::optional<std::int64_t> least_difference_ns;
 
-    // Of an agent of PerfLens; null for ours.
+    // For an agent of PerfLens; null for our own agents.
     struct PerfLens;
     std::shared_ptr<PerfLens> perflens;
 
-    // Asking for files of modules.
+    // Fetching module files.
     std::optional<Fetching> fetching;
-    std::set<profile::ModuleId> fetch_refused;  // of `session`; or had
+    std::set<profile::ModuleId> fetch_refused;  // of `session`: refused or already fetched
     Clock::time_point fetch_again_at{};
 
-    // Asking for kernel names.
+    // Requests for kernel symbols.
     Clock::time_point kernel_asked{}, kernel_missing_since{};
     std::size_t kernel_missing_at_ask = 0;
 };
 
-// Any thread, once hello was said: neither changes.
+// Any thread after the hello: from then on the address, the host and the owner do not change.
 inline Sender AgentHub::sender_of(const Peer& peer) { return {peer.connection->address(), peer.host, peer.owner}; }
 
-// What stands between such an agent and the rest, which knows ours alone.
+// Adapts a PerfLens agent to the rest of the server, which handles only our own protocol.
 struct AgentHub::Peer::PerfLens {
-    PerfLensRecording recording;  // the pool's while `busy`
-    wire::Recording about;        // of the next recording
-    std::string auth_id;          // of the command with the pairing code; empty: answered, or never sent
-    Clock::time_point end_at{};   // after a stop: texts on their way still belong to it
-    std::string end_reason;       // not empty: to be ended once it is not `busy`
+    PerfLensRecording recording;  // belongs to the pool while `busy`
+    wire::Recording about;        // for the next recording
+    std::string auth_id;          // id of the command with the pairing code; empty: answered, or never sent
+    Clock::time_point end_at{};   // after a stop: texts still on their way belong to the recording
+    std::string end_reason;       // not empty: end the recording once it is not `busy`
 };
 
 struct AgentHub::Dial {
@@ -69,16 +69,16 @@ struct AgentHub::Dial {
     std::uint16_t port;
     asio::steady_timer timer;
     std::chrono::milliseconds backoff{1000};
-    bool kept = false;       // dialled again when it fails or closes
+    bool kept = false;       // redialed if it fails or closes
     bool waiting = false;    // for its next attempt
-    bool cancelled = false;  // what is under way is forgotten
+    bool cancelled = false;  // discard the result of the attempt under way
     std::string problem;     // of the last attempt
     std::uint64_t attempts = 0;
     Clock::time_point next_at{};
     std::weak_ptr<asio::ip::tcp::socket> attempt;  // under way
     std::weak_ptr<Peer> peer;
     std::function<void(Result<AgentInfo>)> answer;  // of connect(), until hello or failure
-    std::optional<secure::PairingKey> tried;        // the offered code that this attempt goes by
+    std::optional<secure::PairingKey> tried;        // the offered code that this attempt uses
 };
 
 }  // namespace flamewire::server

@@ -1,4 +1,4 @@
-// What the server knows of an agent, as a value for answers and events.
+// State of an agent, as a value for answers and events.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,29 @@
 namespace flamewire::server {
 
 struct AgentInfo {
-    std::string id;       // the agent's own id: the same at every connect
+    std::string id;       // the agent's own id: the same for every connection
     std::string address;  // host:port of the other end
     bool connected = false;
-    bool outgoing = false;  // the server dialled
+    bool outgoing = false;  // the server dialed
     enum class Link : std::uint8_t { encrypted, insecure };
     Link link = Link::insecure;
     std::string key;             // id of the pairing key; empty: none
-    std::string owner;           // the key that what it records belongs to: that one, or the first of those it replaced
+    std::string owner;           // the key that owns its recordings: `key`, or the first of those that it replaced
     std::string state = "idle";  // idle, profiling, paused, away
     std::string session;         // running; empty when idle
     std::string target;
     std::string hello = "{}";  // JSON as received
-    std::string problem;       // why its batches wait here, one sentence; empty: they do not
+    std::string problem;       // why its batches wait here, one sentence; empty: they do not wait
     std::optional<wire::AgentStats> stats;
     double cpu_percent = 0;
     double clock_offset_ms = 0;
     std::optional<double> latency_ms;
 };
 
-// As it was at some moment; shared by all who ask.
+// A snapshot, shared by all readers.
 using AgentPtr = std::shared_ptr<const AgentInfo>;
 
-// A connection that ended before it was an agent's.
+// A connection that ended before its hello was accepted.
 struct TurnedAway {
     std::string address, reason;
     std::int64_t at_ns = 0;  // wall clock

@@ -1,4 +1,4 @@
-// The way of batches: inbox, pool, session, numbers, acknowledgement.
+// The path of a batch: inbox, pool, session, statistics, acknowledgement.
 #include <asio/post.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -37,7 +37,7 @@ void AgentHub::greeted(const PeerPtr& peer, Result<std::shared_ptr<Session>> ses
     ingest(peer);
 }
 
-// Not a mistake of this end's agent: somebody says another one's recording.
+// Not a protocol error: the peer names a recording that belongs to another agent.
 void AgentHub::refuse_foreign(const PeerPtr& peer, const std::string& why) {
     log_.warn(fmt::format("security: agent {} at {} with key {}: {}", peer->agent_id, peer->connection->address(),
                           peer->connection->key_id().empty() ? "none" : peer->connection->key_id(), why));
@@ -51,7 +51,7 @@ void AgentHub::ingest(const PeerPtr& peer) {
     peer->connection->pause_reading(full);
     if (peer->hello_waiting && !peer->busy && peer->inbox.empty() && peer->open && !stopping_) {
         peer->hello_waiting = false;
-        peer->busy = true;  // batches that arrive meanwhile wait in the inbox
+        peer->busy = true;  // batches that arrive now wait in the inbox
         asio::post(pool_, [this, peer, recording = *peer->recording, hello = std::move(peer->hello)] {
             auto session = ingest_.resume(recording, hello, sender_of(*peer));
             asio::post(io_,
@@ -76,11 +76,13 @@ void AgentHub::ingested(const PeerPtr& peer, Ingested result) {
     if (result.session) {
         if (peer->open && peer->session != result.session) {
             take_session(peer, result.session);
-            // The disk may have been faster than this: then nobody was told, as the session was nobody's yet.
+            // The disk sync may have finished before the session had a peer. Its acknowledgement was then not sent, so
+            // send it now.
             if (const std::uint64_t seq = result.session->synced_seq(); seq != 0) acknowledge(peer, seq);
         }
         if (!peer->open && result.session->attached()) {
-            // It closed while its last frames were taken; a successor attaches itself with its next frame.
+            // The connection closed while its last frames were stored. A new connection attaches itself with its next
+            // frame.
             const auto agent = agents_.find(peer->agent_id);
             if (agent == agents_.end() || !agent->second.peer || agent->second.peer->session != result.session)
                 result.session->detach_agent();
@@ -142,7 +144,7 @@ void AgentHub::learn_from(const PeerPtr& peer, const Session::Taken& taken) {
     Agent& agent = at->second;
     if (!peer->least_difference_ns || taken.clock_difference_ns < *peer->least_difference_ns)
         peer->least_difference_ns = taken.clock_difference_ns;
-    // On one machine both read the same clock.
+    // On the same machine, both ends read the same clock.
     const std::int64_t offset_ns = taken.same_boot || agent.same_boot ? 0 : *peer->least_difference_ns;
     agent.info.clock_offset_ms = static_cast<double>(offset_ns) / 1e6;
     agent.info.latency_ms = static_cast<double>(taken.clock_difference_ns - offset_ns) / 1e6;
@@ -179,8 +181,8 @@ void AgentHub::acknowledge(const PeerPtr& peer, std::uint64_t seq) {
     peer->connection->send(wire::Flag::acknowledgement, wire::encode_ack({peer->session->recording(), seq}));
 }
 
-// The agent adds names for the kernel addresses that it has seen to its next batch. Asked when the symbolizer could not
-// name them for a second, and again only when new ones appeared.
+// The agent then adds names for the kernel addresses that it has seen to its next batch. Ask when the symbolizer has
+// been unable to resolve some for a second. Ask again only if new ones appear.
 void AgentHub::ask_for_kernel_names(Agent& agent) {
     Peer& peer = *agent.peer;
     const auto now = Clock::now();

@@ -1,4 +1,4 @@
-// An address that the server dials, as a value for answers, and why it may not answer, in words.
+// An address that the server dials, as a value for answers, and an explanation of failed attempts.
 #pragma once
 
 #include <system_error>
@@ -15,11 +15,11 @@ struct DialInfo {
     State state = State::connecting;
     std::string agent;             // connected: its id
     std::string problem;           // of the last attempt, one sentence; empty: none so far
-    std::uint64_t attempts = 0;    // since it was connected last
+    std::uint64_t attempts = 0;    // since it was last connected
     std::uint64_t next_in_ms = 0;  // waiting: until the next attempt
 };
 
-// Why an attempt failed, with what to do about it.
+// Explains why an attempt failed and what to do about it.
 std::string explain_dial(const std::string& host, std::uint16_t port, const std::error_code& error, bool timed_out);
 
 }  // namespace flamewire::server

@@ -10,7 +10,7 @@ namespace {
 
 bool is_batch(wire::Flag flag) { return flag == wire::Flag::batch || flag == wire::Flag::batch_zstd; }
 
-// What was begun with a key goes on with that key alone. What was begun without one has no owner that could be known.
+// A recording that began with a key continues only with that key. One that began without a key has no known owner.
 Result<bool> check_owner(const Session& session, const Sender& sender) {
     if (session.made_by().empty() || session.made_by() == sender.key) return true;
     limit_reached(Limit::foreign_recordings);
@@ -44,7 +44,7 @@ Result<std::shared_ptr<Session>> Ingest::session_of(const wire::Frame& frame, co
         TRY(check_owner(*known, sender));
         return known;
     }
-    // Decoded once more when it is stored; only here its target is needed, for the directory's name.
+    // The batch is decoded again when it is stored. Here only its target is needed, for the directory's name.
     wire::EventPeriods periods;
     const wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods));
     if (!may_begin(sender)) {
@@ -88,7 +88,7 @@ Ingested Ingest::take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> 
                 result.garbage = taken.error().message;
                 result.foreign = is_foreign(taken.error());
             } else {
-                result.trouble = with_disk_remedy(taken.error()).message;  // the disk: not the agent's fault
+                result.trouble = with_disk_remedy(taken.error()).message;  // the disk failed; the agent is not at fault
                 result.rest = std::move(frames);
             }
             break;
@@ -110,7 +110,7 @@ Result<std::shared_ptr<Session>> Ingest::resume(const wire::RecordingId& recordi
     auto session = TRY(catalog_.of_recording(recording));
     if (session) {
         TRY(check_owner(*session, sender));
-        // A full disk refuses it, and says so in a notice; the recording can go on.
+        // On a full disk this fails and sets a notice. The recording can still continue.
         if (!session->ended()) (void)session->keep(hello.frame.flag, hello.frame.payload, hello.arrival_ns);
         (void)TRY(session->sync());
         symbols_.schedule(session);

@@ -1,5 +1,5 @@
-// From frames of one connection to sessions: runs on a worker, one call at a time a connection. Finds, loads or begins
-// the session of a recording and hands it its batches in order.
+// Routes the frames of one connection to sessions. It runs on a worker, one call at a time per connection. It finds,
+// loads or begins the session of a recording and passes the recording's batches to it in order.
 #pragma once
 
 #include <chrono>
@@ -23,23 +23,23 @@ struct ArrivedFrame {
     std::int64_t arrival_ns = 0;
 };
 
-// Who sends them.
+// The sender of the frames.
 struct Sender {
     std::string address;  // with the port, for messages
     std::string host;     // secure::host_of()
-    std::string key;      // id of the pairing key that its recordings belong to; empty: not encrypted
+    std::string key;      // id of the pairing key that owns its recordings; empty: not encrypted
 };
 
 struct Ingested {
     std::shared_ptr<Session> session;    // of the last batch
     std::optional<Session::Taken> last;  // of the last batch that was stored
-    std::deque<ArrivedFrame> rest;       // not taken, because the disk refused: to be tried again
-    std::string trouble;                 // why `rest` was not taken
-    std::string garbage;                 // not empty: the connection is not to be trusted
-    bool foreign = false;                // it is `garbage` because the recording is another one's
+    std::deque<ArrivedFrame> rest;       // frames not stored because the disk refused; retry them later
+    std::string trouble;                 // why `rest` was not stored
+    std::string garbage;                 // not empty: a protocol error; do not trust the connection
+    bool foreign = false;                // `garbage` is set because the recording belongs to another sender
 };
 
-// Of Ingest: somebody says another one's recording. (What the file system refuses has an errno.)
+// For errors of Ingest: the recording belongs to another sender. (Errors of the file system have an errno.)
 inline bool is_foreign(const Error& error) { return error.code == ErrorCode::permission && error.errno_value == 0; }
 
 class Ingest {
@@ -47,10 +47,10 @@ public:
     Ingest(Catalog& catalog, DiskSync& disk, Symbolization& symbols)
         : catalog_(catalog), disk_(disk), symbols_(symbols) {}
 
-    // `session`: of the connection so far, may be null.
+    // `session`: the connection's session so far, may be null.
     Ingested take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> session, const Sender& sender);
-    // The session that a hello names, ready to be continued, and the last batch of it that is durable. Null when it is
-    // new. The hello is kept in a session that goes on. permission: it was begun with another pairing key.
+    // Returns the session that a hello names, ready to be continued and synced to disk. Null if the recording is new. A
+    // session that has not ended also stores the hello. permission: it began with another pairing key.
     Result<std::shared_ptr<Session>> resume(const wire::RecordingId& recording, const ArrivedFrame& hello,
                                             const Sender& sender);
 
@@ -61,8 +61,8 @@ private:
     Catalog& catalog_;
     DiskSync& disk_;
     Symbolization& symbols_;
-    std::mutex beginning_;  // a recording begins once, even when its agent connects twice at a time
-    std::map<std::string, std::deque<std::chrono::steady_clock::time_point>> begun_;  // lately, by key or host
+    std::mutex beginning_;  // a recording begins only once, even if its agent opens two connections at a time
+    std::map<std::string, std::deque<std::chrono::steady_clock::time_point>> begun_;  // recent ones, by key or host
 };
 
 }  // namespace flamewire::server

@@ -20,7 +20,7 @@ namespace {
 
 constexpr unsigned owner_only = 0600;
 constexpr std::size_t max_file_bytes = std::size_t{4} << 20;
-// Last uses are written down this far apart: agents come back often.
+// Minimum time between two writes of a key's last use, because agents reconnect often.
 constexpr std::int64_t between_uses_ns = 60'000'000'000;
 
 bool same(const std::optional<FileStatus>& one, const std::optional<FileStatus>& other) {
@@ -28,7 +28,7 @@ bool same(const std::optional<FileStatus>& one, const std::optional<FileStatus>&
     return !one || (one->size_bytes == other->size_bytes && one->changed_ns == other->changed_ns);
 }
 
-// root may change the keys of a server that runs as a user of its own, who must still be able to read them.
+// root may change the keys of a server that runs as another user. That user must still be able to read them.
 void give_to_owner_of_folder(const std::string& path) {
     if (::geteuid() != 0) return;
     struct stat folder{};
@@ -101,7 +101,7 @@ void KeyRing::show(Content content) {
     content_ = std::move(content);
 }
 
-// Reads what others wrote, changes it, and writes it: one at a time, over processes too.
+// Reads the current file, changes it and writes it. Only one thread of one process does this at a time.
 template <class Change>
 Result<bool> KeyRing::change(Change change) {
     const std::lock_guard lock(writing_);
@@ -260,7 +260,7 @@ void KeyRing::taken(std::string_view id) {
 }
 
 void KeyRing::used(std::string_view id, const std::string& from, std::int64_t now_ns) {
-    // A full disk is no reason to lose an agent: it is written with the next use.
+    // A full disk must not disconnect an agent. The next use writes it.
     (void)change([&](Entries& entries) -> Result<bool> {
         const auto known = entries.find(id);
         if (known == entries.end()) return false;
@@ -276,7 +276,7 @@ void KeyRing::used(std::string_view id, const std::string& from, std::int64_t no
 
 Result<bool> KeyRing::refresh() {
     const std::unique_lock lock(writing_, std::try_to_lock);
-    if (!lock || same(content().status, file_status(path_))) return false;  // who writes shows it, too
+    if (!lock || same(content().status, file_status(path_))) return false;  // a writer also publishes the new content
     show(TRY(load()));
     return true;
 }

@@ -1,6 +1,6 @@
-// The pairing keys of a server: those that it gave to agents, and those of listening agents that it dials. One file of its
-// own user (0600), one JSON object a line, read anew when somebody else changed it: keys come and go without a restart.
-// All of it may be called from any thread.
+// The pairing keys of a server: those given to agents, and those of listening agents that it dials. They are in one
+// file of the server's user (mode 0600), one JSON object per line. The file is read again when another process changes
+// it, so no restart is needed. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ namespace flamewire::server {
 // A key without its secret.
 struct KnownKey {
     std::string id;
-    std::string address;       // of a listening agent, "host:port"; empty: it was given to an agent that dials
+    std::string address;       // of a listening agent, "host:port"; empty: given to an agent that dials
     std::int64_t made_ns = 0;  // wall clock
-    std::int64_t used_ns = 0;  // last time; 0: never
-    std::string used_from;     // then, host without port
-    std::string owner;       // what was recorded by this id is its own, too: it came in the place of that key; or empty
-    std::string instead_of;  // the key that goes once this one is used; or empty
+    std::int64_t used_ns = 0;  // last use; 0: never
+    std::string used_from;     // host of the last use, without port
+    std::string owner;         // id of the key whose recordings this one continues; or empty
+    std::string instead_of;    // the key that is removed once this one is used; or empty
     bool operator==(const KnownKey&) const = default;
 };
 
@@ -34,36 +34,38 @@ class KeyRing {
 public:
     static constexpr std::size_t max_keys = 4096;
 
-    // invalid: the file is not ours to read, with its path and the line. A file that is not there is an empty ring.
+    // invalid: the file is not readable as a key file; the message has its path and the line. A missing file is an
+    // empty ring.
     static Result<KeyRing> open(const std::string& path);
     KeyRing(KeyRing&& other) noexcept;
 
-    // The code for the next agent: of a key that nobody has used yet, so asking again gives the same.
+    // The code for the next agent. It belongs to a key that is not in use yet, so repeated calls return the same code.
     Result<secure::PairingKey> unused();
-    // One more, whatever there is.
+    // Makes another key, whatever keys exist.
     Result<secure::PairingKey> make();
-    // One that takes the place of `id` once it is used, and goes on with what that recorded. not_found: there is no such
-    // id, or it is a listening agent's, whose new code put() takes.
+    // Makes a key that replaces `id` once it is used, and that continues its recordings. not_found: there is no such
+    // id, or it belongs to a listening agent; use put() for its new code.
     Result<secure::PairingKey> renew(std::string_view id);
-    // Of a listening agent; replaces the one that it had, and goes on with what that recorded. invalid: it is a code that
-    // this server gave to an agent.
+    // Stores the key of a listening agent. It replaces the agent's previous key and continues its recordings. invalid:
+    // this server gave that code to an agent.
     Result<bool> put(const std::string& address, const secure::PairingKey& key);
-    // False: there is no such id.
+    // False if there is no such id.
     Result<bool> withdraw(std::string_view id);
 
-    // Of agents that dial.
+    // Keys of agents that dial.
     [[nodiscard]] std::optional<secure::PairingKey> find(std::string_view id) const;
     [[nodiscard]] std::optional<secure::PairingKey> of_address(std::string_view address) const;
     [[nodiscard]] bool has(std::string_view id) const;
-    // The id by which the recordings of this key are kept: its own, or that of the first one in whose place it came.
+    // The key id that owns the recordings of this key: its own, or that of the first key that it replaced.
     [[nodiscard]] std::string owner_of(std::string_view id) const;
     [[nodiscard]] std::vector<KnownKey> all() const;
 
-    // An agent is connecting by it, so it is no unused one any more. Never waits; used() writes it down.
+    // An agent is connecting with this key, so unused() no longer returns it. Never blocks. used() writes it to the
+    // file.
     void taken(std::string_view id);
     void used(std::string_view id, const std::string& from, std::int64_t now_ns);
-    // Looks whether the file was changed; true when the keys are others now. Cheap to call often. A file that cannot be
-    // read leaves the keys as they are.
+    // Reloads the file if it changed. True if the keys changed. Cheap to call often. If the file cannot be read, the
+    // keys stay as they are.
     Result<bool> refresh();
 
 private:
@@ -74,10 +76,10 @@ private:
     using Entries = std::map<std::string, Entry, std::less<>>;  // by id
     static std::string owner_of(const KnownKey& key) { return key.owner.empty() ? key.id : key.owner; }
 
-    // The file at one moment.
+    // The file's content at one moment.
     struct Content {
         Entries entries;
-        std::optional<FileStatus> status;  // as it was read or written; nothing: there is no file
+        std::optional<FileStatus> status;  // as of the read or write; nothing: there is no file
     };
 
     static Entry fresh(const secure::PairingKey& key);
@@ -92,7 +94,7 @@ private:
 
     const std::string path_;
     std::mutex writing_;        // held while the file is read or written; taken before mutex_
-    mutable std::mutex mutex_;  // of what follows, never held for the disk
+    mutable std::mutex mutex_;  // protects what follows; never held during disk access
     Content content_;
     std::set<std::string, std::less<>> taken_;  // ids
 };

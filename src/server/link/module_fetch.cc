@@ -1,6 +1,6 @@
-// Files of modules that nothing here can name: asked of the agent a part at a time, the next when the one before is on
-// the disk. Batches go first at the agent, and the parts are made as small as the line needs, so the stream of samples
-// does not wait.
+// Fetches module files from the agent if nothing on this machine can symbolize them. It requests the next part when the
+// previous one is on disk. The agent sends batches first, and part sizes follow the speed of the link, so samples do
+// not wait.
 #include <asio/post.hpp>
 #include <fmt/format.h>
 #include <rapidjson/document.h>
@@ -26,7 +26,7 @@ constexpr std::chrono::seconds again_after{10};
 
 }  // namespace
 
-// Boards of one key that run the same files: the first that is asked sends it for all.
+// Several boards of one key can run the same files. The first agent that is asked sends the file for all of them.
 bool AgentHub::is_fetching(const symbol::ModuleIdentity& module) const {
     const std::string name = symbol::fetched_path("/", module);
     return std::ranges::any_of(agents_, [&](const auto& agent) {
@@ -35,7 +35,7 @@ bool AgentHub::is_fetching(const symbol::ModuleIdentity& module) const {
     });
 }
 
-// One module at a time, the first that was not refused and that nobody sends.
+// Fetches one module at a time: the first that was not refused and that no other agent is sending.
 void AgentHub::fetch_modules(Agent& agent) {
     if (fetch_.store == nullptr) return;
     const PeerPtr peer = agent.peer;
@@ -86,7 +86,7 @@ void AgentHub::module_refused(const PeerPtr& peer, const CommandAnswer& answer) 
     const std::string code = reply ? wire::text_member(*reply, "code") : "";
     const std::string why = reply ? wire::text_member(*reply, "error") : "the agent refused without a word";
     if (code == "busy") return end_fetch(peer, ModuleFetch::State::interrupted, why);
-    // An agent of an older version knows no such command.
+    // An older agent does not have this command.
     refuse_module(peer, code.empty() ? "the agent cannot send files (" + why + "): update it" : why);
 }
 
@@ -128,7 +128,7 @@ void AgentHub::chunk_stored(const PeerPtr& peer, Result<ModuleStore::Progress> a
         return ask_for_module(peer, added->got);
     }
     spdlog::info("agent {} sent {}: {} bytes", peer->agent_id, fetching.identity.path, total);
-    peer->fetch_refused.insert(fetching.module);  // there is no more to have
+    peer->fetch_refused.insert(fetching.module);  // there is nothing more to fetch
     const symbol::ModuleIdentity identity = fetching.identity;
     end_fetch(peer, ModuleFetch::State::arrived, "");
     events_.module_arrived(identity);

@@ -1,5 +1,5 @@
-// Agents of PerfLens among ours: their hello and pairing code, their commands, and the ends of their recordings, which they
-// do not tell. The way of their texts is that of batches, agent_stream.cc.
+// Agents of PerfLens: their hello and pairing code, their commands, and the ends of their recordings, which they do not
+// report. Their texts take the same path as batches, in agent_stream.cc.
 #include <asio/post.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -12,7 +12,7 @@
 namespace flamewire::server {
 namespace {
 
-// After a stop its last texts may be on their way still.
+// After a stop, the last texts may still be on their way.
 constexpr std::chrono::seconds last_texts{3};
 constexpr std::chrono::seconds status_time{30};
 
@@ -46,7 +46,7 @@ void AgentHub::perflens_paired(const PeerPtr& peer, const rapidjson::Document& r
     peer->perflens->auth_id.clear();
     const auto ok = reply.FindMember("ok");
     const std::string error = wire::text_member(reply, "error");
-    // One before 0.10 has no such command, and asks for nothing.
+    // Agents before 0.10 do not have this command and require no code.
     if ((ok == reply.MemberEnd() || !ok->value.IsBool() || !ok->value.GetBool()) &&
         !error.starts_with("unknown command"))
         return peer->connection->close(fmt::format(
@@ -62,7 +62,7 @@ void AgentHub::perflens_command(const PeerPtr& peer, const std::string& id, cons
         if (name == "start") end_perflens(peer, "stopped");
         return peer->connection->send(wire::Flag::command, *translated);
     }
-    // Not from within the caller, who does not know the command's id yet.
+    // Post the answer: the caller does not have the command's id yet.
     asio::post(io_, [this, id, error = translated.error().message] {
         finish_command(id, {CommandAnswer::Kind::reply, wire::encode_error_reply(id, error), false});
     });
@@ -88,7 +88,7 @@ void AgentHub::perflens_replied(const PeerPtr& peer, const std::string& command,
     peer->perflens->recording.about(about);
 }
 
-// On the pool, behind the texts that are there already.
+// Runs on the pool, after the texts that are already queued.
 void AgentHub::end_perflens(const PeerPtr& peer, const std::string& reason) {
     if (!peer->perflens) return;
     peer->perflens->end_at = {};

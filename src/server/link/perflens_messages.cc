@@ -15,7 +15,7 @@ namespace {
 using rapidjson::Document;
 using rapidjson::Value;
 
-// Seconds of one of its chunks, unless a person says otherwise. Its own default is 8: so old is what one sees then.
+// Default length of one PerfLens chunk, in seconds. Its own default, 8, would delay what the page shows by that much.
 constexpr std::uint64_t chunk_seconds = 2;
 constexpr std::array known_commands{"ping",        "status",  "list_processes", "verify_pid",
                                     "verify_perf", "reprobe", "start",          "stop",
@@ -70,7 +70,7 @@ Result<bool> translate_settings(std::string_view name, const Value& args, Docume
     if (name == "configure" && into.HasMember("pid"))
         return fail(ErrorCode::invalid,
                     "a PerfLens agent cannot go to another process while it records: stop it and start it there");
-    // Its duration is that of a chunk, which is our interval.
+    // PerfLens's "duration" is the length of a chunk. It corresponds to our interval.
     const std::uint64_t interval_ms = wire::number_member(args, "interval");
     if (name == "start" || interval_ms != 0)
         put(out, into, "duration",

@@ -36,7 +36,7 @@ std::deque<ArrivedFrame> PerfLensRecording::take(std::deque<ArrivedFrame> frames
                 break;
             case wire::Flag::batch:
             case wire::Flag::batch_zstd:
-                out.push_back(std::move(frame));  // made here before; the disk refused it then
+                out.push_back(std::move(frame));  // a batch made here earlier, which the disk refused then
                 break;
             default:
                 break;
@@ -45,7 +45,7 @@ std::deque<ArrivedFrame> PerfLensRecording::take(std::deque<ArrivedFrame> frames
     return out;
 }
 
-// Nothing of a recording is known before its first sample.
+// Nothing is known about a recording before its first sample.
 void PerfLensRecording::begin() {
     builder_.reset();
     text_ = std::make_unique<profile::PerfScriptText>([this](wire::Recording of_text) -> profile::RecordingBuilder& {
@@ -59,7 +59,7 @@ void PerfLensRecording::begin() {
         periods_.clear();
         epoch_ = 0;
         const auto give = [this](wire::Batch batch) -> Result<bool> {
-            // Its newest sample is as old as the text is.
+            // The newest sample is as old as the text, so the arrival time is its time.
             batch.realtime_ns = arrival_ns_;
             if (std::exchange(epoch_, batch.epoch) != batch.epoch) periods_.clear();
             wire::learn_periods(batch, periods_);

@@ -1,5 +1,5 @@
-// What a PerfLens agent sends while it records, made what ours sends: its texts of perf script become batches, of one
-// recording from one start to the next stop. Frames go through in their order. Not thread-safe but for about().
+// Converts what a PerfLens agent sends while it records into the frames of our own agents. Its perf script texts become
+// batches. One recording lasts from a start to the next stop. Frames keep their order. Only about() is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace flamewire::server {
 
 class PerfLensRecording {
 public:
-    // Of the recordings that begin from now on. Any thread.
+    // Metadata for the recordings that begin from now on. Any thread.
     void about(wire::Recording about);
 
-    // Texts become batches, health frames get times by the clock of samples, all else is left out. What cannot be read is
-    // a notice of the recording.
+    // Converts texts to batches and gives health frames times on the clock of the samples. Drops all other frames. A
+    // notice of the recording reports texts that cannot be read.
     std::deque<ArrivedFrame> take(std::deque<ArrivedFrame> frames);
-    // The last batch of the recording, if one runs; the next text begins another one.
+    // Returns the last batch of the running recording, if any. The next text begins a new recording.
     std::deque<ArrivedFrame> end(const std::string& reason, std::int64_t now_ns);
 
 private:
@@ -41,10 +41,10 @@ private:
     wire::EventPeriods periods_;
     std::uint32_t epoch_ = 0;  // of periods_
     std::deque<ArrivedFrame>* out_ = nullptr;
-    std::int64_t arrival_ns_ = 0;           // of the frame in hand
-    std::optional<std::int64_t> clock_ns_;  // arrival − time of the newest sample, at the last text
+    std::int64_t arrival_ns_ = 0;           // of the current frame
+    std::optional<std::int64_t> clock_ns_;  // arrival time minus time of the newest sample, at the last text
     std::uint64_t unreadable_ = 0;          // texts
-    std::string why_;                       // the last one was
+    std::string why_;                       // why the last one was unreadable
 };
 
 }  // namespace flamewire::server

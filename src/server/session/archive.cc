@@ -23,7 +23,7 @@ namespace flamewire::server {
 namespace {
 
 constexpr std::size_t piece_bytes = std::size_t{1} << 18;
-// A stream is made of zstd frames already: more effort gains little.
+// A stream already consists of zstd frames, so more effort gains little.
 constexpr const char* zstd_level = "3";
 constexpr std::size_t max_entries = 1'000;
 constexpr std::size_t max_name_bytes = 100;
@@ -47,7 +47,7 @@ std::unexpected<Error> cannot_write(::archive* out) {
     return fail(ErrorCode::io, fmt::format("cannot write the archive: {}", text == nullptr ? "unknown error" : text));
 }
 
-// The file at `path` as `name`; false when there is none.
+// Adds the file at `path` under `name`. False if it does not exist.
 Result<bool> add_file(::archive* out, const std::string& path, const std::string& name) {
     auto fd = open_read(path);
     if (!fd && fd.error().code == ErrorCode::not_found) return false;
@@ -61,7 +61,7 @@ Result<bool> add_file(::archive* out, const std::string& path, const std::string
     ::archive_entry_set_size(entry.get(), status.st_size);
     ::archive_entry_set_mtime(entry.get(), status.st_mtim.tv_sec, 0);
     if (::archive_write_header(out, entry.get()) != ARCHIVE_OK) return cannot_write(out);
-    // As far as it was written when its size was told: a live one grows meanwhile.
+    // Write the file up to its size at this moment: the stream of a live session grows meanwhile.
     const auto size = static_cast<std::uint64_t>(status.st_size);
     for (std::uint64_t at = 0; at < size;) {
         const std::string piece = TRY(read_range(fd->get(), at, std::min<std::uint64_t>(piece_bytes, size - at)));
@@ -73,7 +73,7 @@ Result<bool> add_file(::archive* out, const std::string& path, const std::string
     return true;
 }
 
-// What libarchive asks of the bytes: the next piece.
+// Supplies libarchive with the next piece of input.
 struct Source {
     profile::ImportSource& from;
     std::uint64_t offset = 0;
@@ -93,7 +93,8 @@ la_ssize_t next_piece(::archive* in, void* context, const void** bytes) {
     return static_cast<la_ssize_t>(*got);
 }
 
-// How much a file of that name may have; nothing: it is none of ours. A stream is bounded by what the archive has.
+// Size limit for a file of that name; nothing: not one of a session's files. Only the archive's own size limits a
+// stream.
 std::optional<std::uint64_t> limit_of(std::string_view name) {
     if (name == stream_name) return std::numeric_limits<std::uint64_t>::max();
     if (name == label_name) return std::uint64_t{1} << 20;
@@ -113,7 +114,7 @@ Name split(std::string_view path) {
     return {above.substr(above.rfind('/') + 1), path.substr(slash + 1)};  // npos + 1 is 0
 }
 
-// What directory_word() would leave as it is, so that a session keeps its name on its way.
+// Whether directory_word() would keep the name unchanged, so that a session keeps its name when it moves.
 bool can_be_a_directory(std::string_view name) {
     return !name.empty() && name.size() <= max_name_bytes && name.front() != '.' &&
            std::ranges::all_of(name, [](char c) {
@@ -129,7 +130,7 @@ Error damaged(::archive* in, const Source& source) {
             .message = fmt::format("the archive is damaged or cut off ({:.200})", text == nullptr ? "" : text)};
 }
 
-// `limit`: of this file; `budget`: of all files, and what is written is taken from it.
+// `limit`: for this file. `budget`: for all files; extract() subtracts what it writes.
 Result<bool> extract(::archive* in, const Source& source, const std::string& path, std::uint64_t limit,
                      std::uint64_t& budget) {
     const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
@@ -190,7 +191,7 @@ Result<std::string> read_archive(profile::ImportSource& from, const std::string&
         return std::unexpected(damaged(in.get(), source));
     std::string name;
     std::set<std::string, std::less<>> seen;
-    // A tar that is unpacked already has no more in its files than it has bytes, but for holes.
+    // The files of an unpacked tar cannot have more bytes than the tar itself, except for holes.
     std::uint64_t budget = from.size();
     for (std::size_t entries = 0;; ++entries) {
         ::archive_entry* entry = nullptr;

@@ -27,15 +27,15 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view sidecar_name = "session.json";
-// A directory that changed less long ago may change again within the same tick of its clock.
+// A directory that changed more recently may change again within the same tick of its timestamp.
 constexpr std::int64_t settled_after_ns = 1'000'000'000;
-// Ended sessions that stay in memory for the next question.
+// Ended sessions that stay in memory for further requests.
 constexpr std::size_t idle_sessions_kept = 4;
-// Where an archive is read into before it is a session.
+// Archives are read into folders with this prefix before they become sessions.
 constexpr std::string_view arriving_prefix = "arriving-";
 constexpr std::size_t max_sidecar_bytes = std::size_t{4} << 20;
 
-// The sentence with which a server that cannot keep anything ends.
+// The error with which a server exits that cannot store anything.
 Error not_writable(const std::string& path, int errno_value) {
     Error error = fail_errno("cannot write " + path, errno_value).error();
     if (errno_value == ENOSPC)
@@ -59,7 +59,7 @@ std::string local_time_word() {
                        local.tm_hour, local.tm_min, local.tm_sec);
 }
 
-// A folder for one archive, gone with it unless it became a session.
+// A folder for one archive. It is deleted with this object unless the archive became a session.
 class ArrivingFolder {
 public:
     static Result<ArrivingFolder> create(const std::string& data_dir) {
@@ -80,7 +80,7 @@ private:
     std::string path_;
 };
 
-// What a server that was killed had not finished.
+// Removes folders that a killed server left behind.
 void remove_arriving(const std::string& data_dir) {
     std::error_code error;
     for (fs::directory_iterator at(data_dir, error); !error && at != fs::directory_iterator(); at.increment(error)) {
@@ -132,7 +132,7 @@ Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& data_dir, Sess
             ErrorCode::busy,
             fmt::format("another flamewire-server uses {}: stop it, or give this one its own --data-dir", data_dir));
     remove_arriving(data_dir);
-    // Better said now than when the first agent has come.
+    // Report the problem now, not when the first agent connects.
     if (::access(sessions_dir.c_str(), W_OK | X_OK) != 0) return std::unexpected(not_writable(sessions_dir, errno));
     std::unique_ptr<Catalog> catalog(new Catalog(data_dir, limits, std::move(tags), std::move(lock)));
     catalog->scan();
@@ -184,11 +184,11 @@ void Catalog::scan() {
         else if (fs::is_regular_file(path / stream_name, ignored))
             fresh.push_back(make_entry(std::move(id), (path / stream_name).string()));
         else if (at->is_directory(ignored))
-            settled = false;  // its stream may yet come, which does not change this directory
+            settled = false;  // its stream may still appear, which does not change this directory
     }
     {
         const std::lock_guard lock(mutex_);
-        // What is left of them was not met.
+        // The sessions that are left were not found on disk.
         for (const std::string& id : known)
             if (const auto gone = entries_.find(id); gone != entries_.end() && !gone->second->session)
                 entries_.erase(gone);
@@ -202,7 +202,7 @@ void Catalog::recheck_unreadable() {
     std::vector<EntryPtr> changed;
     {
         const std::lock_guard lock(mutex_);
-        // One that is gone is found again if it comes back.
+        // Forget files that are gone. If one comes back, it is found again.
         std::erase_if(entries_, [&](const auto& item) {
             const EntryPtr& entry = item.second;
             if (entry->unreadable.empty()) return false;
@@ -224,7 +224,7 @@ std::vector<std::string> Catalog::unreadable() {
     return sentences;
 }
 
-// What stands beside a stream that was just found, and whose it is.
+// Reads the label beside a newly found stream, and the recording that the stream belongs to.
 void Catalog::learn(const EntryPtr& entry) {
     const std::lock_guard loading(entry->loading);
     auto label = read_label(entry->label_path);
@@ -245,7 +245,7 @@ void Catalog::learn(const EntryPtr& entry) {
             unreadable = read.error().message;
     }
     const std::lock_guard lock(mutex_);
-    // Only the server has the lock. Whoever else looks at its data has its own way to say so.
+    // Warn only if this is the server, which holds the lock. Other programs report unreadable files themselves.
     if (!unreadable.empty() && entry->unreadable.empty() && lock_) spdlog::warn("{}", unreadable);
     entry->unreadable = std::move(unreadable);
     entry->unreadable_as = stream.value_or(FileStatus{});
@@ -298,7 +298,7 @@ Result<std::shared_ptr<Session>> Catalog::load(const EntryPtr& entry, const Sess
     const auto place = [&](const std::shared_ptr<Session>& session) {
         session->last_used_ns = static_cast<std::int64_t>(monotonic_ns());
         const std::lock_guard lock(mutex_);
-        // The agent's address is known to the sidecar only.
+        // Only the sidecar has the agent's address.
         if (entry->info && !entry->info->agent.empty()) {
             session->attach_agent(entry->info->agent);
             session->detach_agent();
@@ -345,7 +345,7 @@ Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& record
     Result<std::shared_ptr<Session>> session = fail(ErrorCode::io, "");
     EntryPtr entry;
     {
-        // From the file's first moment the entry has its session: a scan must not take the file for an ended one.
+        // Create the entry's session together with the file, so that no scan mistakes the file for an ended session.
         const std::lock_guard lock(mutex_);
         for (int attempt = 2; ::mkdir((sessions_dir_ + "/" + id).c_str(), 0755) != 0; ++attempt) {
             if (errno != EEXIST || attempt > 100) return fail_errno("cannot create " + sessions_dir_ + "/" + id, errno);
@@ -401,7 +401,7 @@ Result<std::string> Catalog::adopt_archive(profile::ImportSource& archive, std::
     if (base.empty()) base = session_word(fs::path(name).stem().string());
     (void)::chmod(folder.path().c_str(), 0755);
     std::string id = base;
-    // Onto a directory that is not empty it fails, so that no session is ever replaced.
+    // rename() fails onto a directory that is not empty, so no session is ever replaced.
     for (int attempt = 2; exists(id) || ::rename(folder.path().c_str(), (sessions_dir_ + "/" + id).c_str()) != 0;
          ++attempt) {
         if (!exists(id) && errno != EEXIST && errno != ENOTEMPTY)
@@ -453,7 +453,7 @@ Result<bool> Catalog::remove_when(const std::string& id, const std::function<Res
         TRY(allowed(*at->second));
         entry = at->second;
         entries_.erase(at);
-        scanned_ns_ = 0;  // what cannot be deleted is found again
+        scanned_ns_ = 0;  // if it could not be deleted, the next scan finds it again
     }
     std::error_code error;
     const fs::path stream(entry->stream_path);
@@ -511,7 +511,7 @@ void Catalog::save(Session& session) {
 }
 
 void Catalog::unload_idle(std::size_t keep) {
-    // Who was handed out just now may be about to be continued.
+    // A session that was just handed out may be about to be continued.
     const auto long_ago = static_cast<std::int64_t>(monotonic_ns()) - std::int64_t{30'000'000'000};
     std::vector<std::shared_ptr<Session>> idle;
     for (auto& session : all_loaded())

@@ -6,7 +6,7 @@
 
 namespace flamewire::server {
 
-// A session of this run gets the server's tags.
+// Gives a session of this run the server's tags.
 void Catalog::label_new(const EntryPtr& entry) {
     if (tags_.empty()) return;
     const std::lock_guard labelling(label_mutex_);
@@ -21,7 +21,7 @@ void Catalog::label_new(const EntryPtr& entry) {
     save_label(entry);
 }
 
-// Called with label_mutex_ held. A disk that is full now is asked again when the sidecar is written.
+// Called with label_mutex_ held. If the disk is full, writing is retried with the sidecar.
 void Catalog::save_label(const EntryPtr& entry) {
     Label label;
     {

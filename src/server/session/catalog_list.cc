@@ -1,5 +1,5 @@
-// The list of sessions: what is known of each without reading its stream, those that somebody looks for, and how the
-// rules of keeping see them.
+// The list of sessions: facts about each without reading its stream, the search, and the state that the retention rules
+// use.
 #include <algorithm>
 #include <cerrno>
 #include <limits>
@@ -12,14 +12,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A listing rebuilds missing sidecars for this long; the rest follows with the next one.
+// Time limit for rebuilding missing sidecars in one listing. The next listing continues.
 constexpr std::chrono::milliseconds rebuild_budget{1500};
-// A page that shows a session asks for it every four minutes.
+// A page that shows a session requests it every four minutes.
 constexpr std::int64_t looked_at_ns = std::int64_t{10} * 60 * 1'000'000'000;
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// Nothing but what the file system says, for a session whose stream was not read yet.
+// Info from the file system alone, for a session whose stream has not been read.
 SessionInfo bare_info(const std::string& id, const std::string& stream_path) {
     const FileStatus stream = file_status(stream_path).value_or(FileStatus{});
     SessionInfo info;
@@ -104,14 +104,14 @@ SessionPage Catalog::search(const SessionQuery& query) {
     const std::uint64_t end = begin + std::min<std::uint64_t>(query.limit, rows.size() - begin);
     for (std::uint64_t i = begin; i < end; ++i) {
         auto info = shown_info(rows[i].entry, until);
-        // Its file is gone: looked at again without it.
+        // The session's file is gone: search again without it.
         if (!info) return search(query);
         page.sessions.push_back(*std::move(info));
     }
     return page;
 }
 
-// The newest first, as ids begin with the time.
+// Reads the newest sessions first: ids begin with the time.
 void Catalog::read_missing(Clock::time_point until) {
     std::vector<EntryPtr> missing;
     {
@@ -138,7 +138,7 @@ SessionInfo Catalog::read_info(const EntryPtr& entry) {
     auto session = Session::load(entry->id, entry->stream_path, limits_);
     SessionInfo info = session ? (*session)->info() : bare_info(entry->id, entry->stream_path);
     if (!session) info.notices.push_back({"stream-unreadable", session.error().message, ""});
-    // The whole size, so that a torn tail does not make the sidecar look old for ever.
+    // Record the whole size, so that a torn tail does not make the sidecar look outdated forever.
     if (stream) info.size_bytes = stream->size_bytes;
     {
         const std::lock_guard lock(mutex_);
@@ -153,7 +153,7 @@ SessionInfo Catalog::read_info(const EntryPtr& entry) {
     return info;
 }
 
-// As the list shows it now; nothing when its file is gone, which is forgotten then.
+// The info as the list shows it now. If the file is gone, drops the entry and returns nothing.
 std::optional<SessionInfo> Catalog::shown_info(const EntryPtr& entry, Clock::time_point until) {
     std::optional<SessionInfo> info;
     std::string label_problem;
@@ -184,7 +184,7 @@ std::optional<SessionInfo> Catalog::shown_info(const EntryPtr& entry, Clock::tim
                 info->label = entry->label;
             }
         }
-        // Written while it ran; now nobody feeds it, and its agent may still come back for a while.
+        // The file was written while the session ran. Nothing feeds it now, but its agent may still return for a while.
         info->state = SessionState::ended;
         if (info->end_reason.empty()) {
             const std::int64_t age = realtime_ns() - stream->modified_ns;
@@ -205,12 +205,12 @@ std::optional<SessionInfo> Catalog::shown_info(const EntryPtr& entry, Clock::tim
 bool Catalog::in_use(const Entry& entry, const std::optional<FileStatus>& stream) {
     const auto now = static_cast<std::int64_t>(monotonic_ns());
     if (const auto& session = entry.session) {
-        // Somebody reads it, writes it out or has jobs for it.
+        // Code elsewhere reads it, exports it or has jobs for it.
         if (session.use_count() > 1 || session->attached() || session->info().state != SessionState::ended) return true;
         if (session->last_used_ns != 0 && now - session->last_used_ns < looked_at_ns) return true;
     }
     if (entry.last_used_ns != 0 && now - entry.last_used_ns < looked_at_ns) return true;
-    // After a restart, too, its agent may come back.
+    // Its agent may also return after a restart of the server.
     return stream && realtime_ns() - stream->modified_ns < std::chrono::nanoseconds(waiting_time).count() &&
            (!entry.info || entry.info->end_reason.empty());
 }

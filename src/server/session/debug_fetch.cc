@@ -12,12 +12,12 @@
 namespace flamewire::server {
 namespace {
 
-// Two, so that one that comes slowly does not hold up the others; more would be rude to public servers.
+// Two threads, so that one slow download does not block the others. More would be impolite to public servers.
 constexpr unsigned fetchers = 2;
 constexpr std::chrono::minutes after_refusal{10};
 constexpr std::chrono::seconds while_gone{15};
 constexpr std::chrono::milliseconds between_tellings{250};
-// Source files whose whereabouts are remembered; those that are forgotten are asked for again.
+// Limit for cached source file results. Dropped ones are requested again.
 constexpr std::size_t most_sources = 1024;
 
 std::uint64_t size_of(const std::string& path) {
@@ -105,7 +105,7 @@ void DebugFetch::fetch(symbol::DebuginfodClient& client, const std::string& buil
         }
         return goes_on();
     };
-    // Before the debug info: once that is here, nothing asks for the build again.
+    // Fetch the executable before the debug info: once the debug info is here, the build is not requested again.
     auto program = fetch_program(client, build_id, progress);
     if (is_gone(program)) return finish(build_id, program);
     auto debug_info = client.debug_info(build_id, progress);
@@ -113,7 +113,8 @@ void DebugFetch::fetch(symbol::DebuginfodClient& client, const std::string& buil
     finish(build_id, program_alone ? program : debug_info);
 }
 
-// It has the code, and names where no server has debug info. not_found also when it is here already.
+// The executable or library: it has the code, and it has symbols if no server has debug info. not_found also if it is
+// here already.
 Result<std::string> DebugFetch::fetch_program(symbol::DebuginfodClient& client, const std::string& build_id,
                                               const symbol::DebuginfodClient::Progress& progress) {
     symbol::ModuleIdentity identity;
@@ -152,7 +153,7 @@ Result<std::string> DebugFetch::source(const std::shared_ptr<Session>& session,
             continue;
         }
         if (!source.under_way && Clock::now() < paused_until_) return fail(ErrorCode::closed, noticed_);
-        if (!std::exchange(source.under_way, true)) queue_.push_front(task);  // a person waits for it
+        if (!std::exchange(source.under_way, true)) queue_.push_front(task);  // a user waits for it
         if (std::ranges::none_of(source.waiting, [&](const auto& one) { return one.lock() == session; }))
             source.waiting.push_back(session);
         wake_.notify_one();
@@ -192,7 +193,7 @@ void DebugFetch::finish(const std::string& build_id, const Result<std::string>& 
         identity = job.identity;
         stopping = stopping_;
         if (is_gone(outcome) && !stopping) {
-            // Kept in the queue, behind those that another server may have.
+            // Requeue it behind builds that another server may have.
             paused_until_ = Clock::now() + while_gone;
             queue_.push_back({build_id, {}});
         } else {
@@ -237,7 +238,7 @@ void DebugFetch::tell(const std::string& build_id, const ModuleFetch& progress) 
     for (const auto& session : sessions) events_.changed(session);
 }
 
-// Said once for all modules: no server answers, or (empty) one does again.
+// Sets one notice for all modules: no server responds. An empty text clears it.
 void DebugFetch::notice(const std::string& text, const std::string& remedy) {
     const std::lock_guard lock(mutex_);
     if (text.empty() && noticed_.empty()) return;
@@ -265,7 +266,7 @@ std::vector<std::string> fetch_debug_info(
             outcome = client.executable(wanted.identity.build_id, told);
         if (!outcome && outcome.error().code != ErrorCode::not_found)
             problems.push_back(fmt::format("no debug info for {}: {}", name, outcome.error().message));
-        if (is_gone(outcome)) break;  // nor does it for the others
+        if (is_gone(outcome)) break;  // the other builds would fail too
         if (!outcome) continue;
         symbol::limit_debuginfod_folder(folder, limit_bytes, wanted.identity.build_id);
         symbolizer.forget(wanted.identity);

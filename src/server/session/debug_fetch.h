@@ -1,6 +1,6 @@
-// Debug info, programs and source files that this machine lacks, asked of debuginfod servers in the background: sessions say what
-// they lack, threads of their own fetch it, and whoever names addresses is told. Nothing waits for it: a server that is
-// slow or gone costs names, not time.
+// Fetches debug info, executables and source files that this machine lacks from debuginfod servers, in the background.
+// Sessions request what they lack, the threads of DebugFetch download it, and callbacks report it for symbolization.
+// Nothing waits for a download: a slow or unreachable server costs symbols, not time.
 #pragma once
 
 #include <chrono>
@@ -28,30 +28,30 @@ namespace flamewire::server {
 
 class DebugFetch {
 public:
-    // All are called from the threads of this. `changed`: a session's fetches are other ones; `arrived`: more of a module
-    // is in the folder.
+    // Called from the threads of DebugFetch. `changed`: the state of a session's fetches changed. `arrived`: another
+    // file of a module is in the folder.
     struct Events {
         std::function<void(const std::shared_ptr<Session>&)> changed;
         std::function<void(const symbol::ModuleIdentity&)> arrived;
     };
 
-    // After symbol::prepare_debuginfod() with that folder.
+    // Call symbol::prepare_debuginfod() with the same folder first.
     DebugFetch(std::string folder, std::uint64_t limit_bytes, Events events);
     ~DebugFetch() { stop(); }
 
-    // Asks for what the session lacks, unless that was done lately. Never blocks.
+    // Requests what the session lacks, unless it did so recently. Never blocks.
     void want(const std::shared_ptr<Session>& session);
-    // Where a source file is that the session's profile names, of one of these builds (raw build-ids): what came before.
-    // Else it is asked for, and the session changes when it has come or nobody has it. busy: it is being asked for; all
-    // others say why it is not here. Never blocks.
+    // Path of a source file that the session's profile names, for one of these builds (raw build-ids), if it was
+    // fetched before. Otherwise requests it; the session changes when it arrives or no server has it. busy: the request
+    // is under way. All other errors explain why the file is missing. Never blocks.
     Result<std::string> source(const std::shared_ptr<Session>& session, const std::vector<std::string>& build_ids,
                                const std::string& file);
-    // Ends what is under way, within a second or two.
+    // Cancels downloads within a second or two.
     void stop();
 
 private:
     using Clock = std::chrono::steady_clock;
-    // One build, for all sessions that lack it.
+    // One build, for all sessions that lack its debug info.
     struct Job {
         symbol::ModuleIdentity identity;
         std::vector<std::pair<std::weak_ptr<Session>, profile::ModuleId>> waiting;
@@ -61,7 +61,7 @@ private:
         Clock::time_point again{};
     };
 
-    // What a thread does next: what names a build, or one source file of it.
+    // A unit of work for a thread: a build, or one source file of it.
     struct Task {
         std::string build_id, file;
         auto operator<=>(const Task&) const = default;
@@ -70,7 +70,7 @@ private:
         std::vector<std::weak_ptr<Session>> waiting;
         Result<std::string> outcome = std::string();
         bool under_way = false;
-        Clock::time_point again{};  // a failure is believed until then
+        Clock::time_point again{};  // do not retry a failure before this
     };
 
     void run();
@@ -92,14 +92,14 @@ private:
     std::map<std::string, Job> jobs_;  // by build-id
     std::map<Task, Source> sources_;
     std::deque<Task> queue_;
-    Clock::time_point paused_until_{};      // while no server answers
-    std::string noticed_, noticed_remedy_;  // what the sessions were told last
+    Clock::time_point paused_until_{};      // while no server responds
+    std::string noticed_, noticed_remedy_;  // the last notice of the sessions
     bool stopping_ = false;
     std::vector<std::thread> threads_;
 };
 
-// The same for who waits for it: fetches all that the session lacks, and names its addresses anew. `progress` is called
-// with what is being fetched. The answer is what went wrong, a sentence each.
+// Synchronous variant: fetches all that the session lacks and resolves its addresses again. `progress` gets the name of
+// the current download. Returns the problems, one sentence each.
 std::vector<std::string> fetch_debug_info(
     Session& session, symbol::Symbolizer& symbolizer, const std::string& folder, std::uint64_t limit_bytes,
     const std::function<void(const std::string& name, std::uint64_t got, std::uint64_t total)>& progress);

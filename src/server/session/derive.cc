@@ -22,23 +22,23 @@
 namespace flamewire::server {
 namespace {
 
-// Merged sessions begin here on their common clock; not at 0, which means "not known".
+// Merged sessions begin here on their common clock. 0 would mean "unknown".
 constexpr std::int64_t merged_start_ns = 1'000'000'000;
 
 wire::RecordingId random_recording() {
     wire::RecordingId id{};
-    // Never short for so few bytes.
+    // getrandom() never returns less for so few bytes.
     (void)!::getrandom(id.data(), id.size(), 0);
     return id;
 }
 
-// What a session takes from its stream: each batch once, in order, without those that it refused.
+// Reads the batches of a stream as a session does: each batch once, in order, without refused ones.
 class StreamBatches {
 public:
     static Result<StreamBatches> open(const std::string& stream_path) {
         return StreamBatches(TRY(wire::SessionScanner::open(stream_path)));
     }
-    // Calls `batch` and `other` (frames that are none) for all that can be read.
+    // Calls `batch` for each readable batch and `other` for each other frame.
     template <class OfBatch, class OfOther>
     Result<bool> each(OfBatch batch, OfOther other) {
         while (const auto record = TRY(scanner_.next())) {
@@ -77,7 +77,7 @@ private:
     profile::GapRepair repair_;
 };
 
-// A session that is being made; gone again unless it is finished.
+// A session under construction. The destructor removes it unless it is finished.
 class NewSession {
 public:
     static Result<NewSession> create(Catalog& catalog, const std::string& target, std::int64_t clock_difference_ns) {
@@ -119,13 +119,13 @@ private:
     wire::EventPeriods periods_;
 };
 
-// Batches that the session refused are left out here, too.
+// Skips batches that the session refused.
 Result<bool> copy_all(const Session& from, profile::RecordingCopy& copy, const auto& other) {
     StreamBatches batches = TRY(StreamBatches::open(from.stream_path()));
     return batches.each(
         [&](const wire::Batch& batch) -> Result<bool> {
             const auto added = copy.add(batch);
-            // Anything else is the disk's word.
+            // Any other error comes from the disk.
             if (!added && added.error().code != ErrorCode::invalid) return std::unexpected(added.error());
             return true;
         },
@@ -148,7 +148,7 @@ bool health_in_window(const wire::SoundRecord& record, std::uint64_t start_ns, s
            time->value.GetUint64() < end_ns;
 }
 
-// What several sessions say of one thing: the one word, or all words.
+// Combines one property of several sessions: the common value, or all values.
 template <class Of>
 std::string together(std::span<const wire::Recording> all, Of of) {
     std::vector<std::string> words;
@@ -158,7 +158,7 @@ std::string together(std::span<const wire::Recording> all, Of of) {
     return fmt::format("{}", fmt::join(words, ", "));
 }
 
-// One sentence; empty when they are of one machine and recorded alike.
+// One sentence, or empty if the sessions are of one machine and were recorded alike.
 std::string differences(std::span<const wire::Recording> all) {
     std::vector<std::string> differ;
     const auto compare = [&](std::string_view what, auto of) {
@@ -183,7 +183,7 @@ wire::Recording merged_recording(std::span<const wire::Recording> all, const std
     std::set<std::uint32_t> pids;
     for (const wire::Recording& one : all) pids.insert(one.pids.begin(), one.pids.end());
     about.pids.assign(pids.begin(), pids.end());
-    // The running kernel's names serve one boot alone.
+    // The running kernel's symbols are valid for one boot only.
     if (!one_boot) about.boot_id.clear();
     about.start_ns = merged_start_ns;
     about.changed_ns = about.gap_ns = 0;
@@ -195,7 +195,7 @@ void copy_side_file(const Session& from, const Session& to, std::string_view nam
         (void)replace_file(side_file(to.stream_path(), name), as_bytes_view(*bytes));
 }
 
-// What all of them keep. `apart`: see CopySource.
+// Copies the stored symbols and sources of all of them. `apart`: see CopySource.
 void merge_kept(std::span<const std::shared_ptr<Session>> from, const std::vector<std::uint32_t>& apart,
                 const std::string& boot_id, const Session& to) {
     std::vector<profile::KeptModule> modules;
@@ -229,7 +229,7 @@ void merge_kept(std::span<const std::shared_ptr<Session>> from, const std::vecto
         (void)replace_file(side_file(to.stream_path(), sources_name), as_bytes_view(encode_sources(sources)));
 }
 
-// What is missing of a session is missing in what is made of it.
+// Data missing from a source session is also missing from the result.
 void note_damage(profile::RecordingCopy& copy, const SessionInfo& info) {
     for (const wire::Notice& notice : info.notices)
         if (is_of_damage(notice))
@@ -254,7 +254,7 @@ Result<std::shared_ptr<Session>> cut_session(Catalog& catalog, Session& from, st
     }));
     if (copy.rows() == 0)
         return fail(ErrorCode::not_found, "there are no samples in this window: choose one that has some");
-    // A window may end after its session does.
+    // A window may extend beyond the end of its session.
     const auto known_until_ns = info.start_ns + static_cast<std::uint64_t>(info.duration_ms * 1e6);
     TRY(end_session(made, copy, "cut", std::min(end_ns, known_until_ns)));
     from.keep_symbols();
@@ -277,7 +277,7 @@ Result<std::shared_ptr<Session>> merge_sessions(Catalog& catalog, std::span<cons
         return boot_of(one) == boot_of(recordings[0]);
     });
     const wire::Recording about = merged_recording(recordings, name, one_boot);
-    // Moment 0 of the common clock on the wall clock.
+    // Wall-clock time of 0 on the common clock.
     const std::int64_t origin_ns = std::ranges::min(infos, {}, &SessionInfo::started_ns).started_ns - merged_start_ns;
 
     NewSession made = TRY(NewSession::create(catalog, about.target, 0));

@@ -1,6 +1,6 @@
-// Sessions made of sessions: a window of one, or several as one. They are sessions like any other, with a stream of their
-// own; the ones that they are made of stay as they are. What is read is the stream, not the store: nothing is coarser than
-// it was recorded.
+// Creates sessions from sessions: a time window of one, or several merged into one. The results are normal sessions
+// with their own streams; the originals stay unchanged. The source is the stream, not the store, so rows keep their
+// recorded resolution.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace flamewire::server {
 
-// The rows that begin in [start_ns, end_ns), CLOCK_MONOTONIC of the target, and what else happened then. not_found when
-// there are none. Blocking, for long.
+// Copies the rows that begin in [start_ns, end_ns), CLOCK_MONOTONIC of the target, and the other records of that time.
+// not_found: there are no rows. Blocking, for long.
 Result<std::shared_ptr<Session>> cut_session(Catalog& catalog, Session& from, std::uint64_t start_ns,
                                              std::uint64_t end_ns);
 
-// All rows of several sessions, each at its own time on the server's wall clock. Processes of different machines (or
-// boots) stay apart; a notice says what differs. Counters and health are each machine's own and stay behind. `name`: the
-// target that is shown; empty: one is made of theirs. Blocking, for long.
+// Merges all rows of several sessions by the server's wall clock. Processes of different machines (or boots) stay
+// separate, and a notice lists the differences. Counters and health belong to one machine and are not copied. `name`:
+// the displayed target; empty: built from the targets of `from`. Blocking, for long.
 Result<std::shared_ptr<Session>> merge_sessions(Catalog& catalog, std::span<const std::shared_ptr<Session>> from,
                                                 const std::string& name);
 

@@ -1,5 +1,6 @@
-// The thread that makes sessions durable: fdatasync at most once a second a session (at once when somebody waits),
-// sidecars now and then. Acknowledgements follow its callback, so that what an agent forgets is on the disk.
+// The thread that makes sessions durable. It calls fdatasync at most once per second and session (at once if an agent
+// waits) and writes sidecars periodically. Acknowledgements follow its callback, so an agent discards only data that is
+// on disk.
 #pragma once
 
 #include <chrono>
@@ -22,9 +23,9 @@ public:
     DiskSync(Catalog& catalog, Synced synced);
     ~DiskSync() { stop(); }
 
-    // Something was appended. Cheap, from any thread.
+    // A session has new data. Cheap, any thread.
     void touched(std::shared_ptr<Session> session, bool urgent);
-    // Makes all durable, writes their sidecars, ends the thread.
+    // Makes all sessions durable, writes their sidecars and ends the thread.
     void stop();
 
 private:

@@ -1,5 +1,5 @@
-// A shared mutex without starvation. glibc's prefers readers: overlapping queries would keep a writer waiting until the
-// last of them ends.
+// A shared mutex without writer starvation. glibc's shared mutex prefers readers, so overlapping queries could block a
+// writer until the last of them ends.
 #pragma once
 
 #include <mutex>
@@ -7,7 +7,8 @@
 
 namespace flamewire::server {
 
-// For std::unique_lock and std::shared_lock. A thread that holds it shared must not lock it again: a writer may be waiting.
+// Use it with std::unique_lock and std::shared_lock. A thread that holds it shared must not lock it again: a writer may
+// be waiting.
 class FairSharedMutex {
 public:
     // The standard library's names. NOLINTBEGIN(readability-identifier-naming)

@@ -25,7 +25,7 @@ std::string seconds(std::uint64_t ns, std::uint64_t start_ns) {
     return fmt::format("{:.2f} s", static_cast<double>(ns - std::min(ns, start_ns)) / 1e9);
 }
 
-// Behind "Samples are missing". Times are relative to the first sample, so they need one.
+// Follows "Samples are missing". Times are relative to the first sample, so there must be one.
 std::string range_text(const MissingTime& time, std::uint64_t start_ns) {
     if (start_ns == 0) return "from the whole recording";
     if (time.start_ns == 0) return "before the first one that is shown";

@@ -12,10 +12,10 @@ namespace flamewire::server {
 namespace {
 
 constexpr std::array<std::string_view, 6> types{"system", "process", "network", "disk", "threads", "agent"};
-// Frames of one round are this close to each other.
+// Frames of one round are at most this far apart.
 constexpr std::uint64_t round_ns = 500'000'000;
 
-// Of frames in time order the first round of each of `slices` equal slices of [first_ns, last_ns].
+// From frames in time order, picks the first round in each of `slices` equal slices of [first_ns, last_ns].
 class RoundPicker {
 public:
     RoundPicker(std::uint64_t first_ns, std::uint64_t last_ns, std::size_t slices)
@@ -35,27 +35,28 @@ public:
 private:
     std::uint64_t first_ns_;
     double slice_ns_;
-    std::size_t taken_;  // the slice that has its round
+    std::size_t taken_;  // the last slice with a picked round
     std::uint64_t picked_ns_ = 0;
     bool any_ = false;
 };
 
-// Of the older half a round goes when that leaves no gap wider than four average ones: at most half of them (and one) are
-// left, and where they are far apart already they stay. Whole rounds: the frames of several processes stay together.
+// Removes a round of the older half if that leaves no gap wider than four average gaps. At most half of the rounds (and
+// one) remain; where they are already far apart, they stay. Only whole rounds are removed, so the frames of several
+// processes stay together.
 void thin_out(std::vector<HealthHistory::Frame>& frames) {
     const auto begins_round = [&](std::size_t i) {
         return i == 0 || frames[i].mono_ns > frames[i - 1].mono_ns + round_ns;
     };
     std::size_t half = std::max<std::size_t>(frames.size() / 2, 1);
     while (half < frames.size() && !begins_round(half)) ++half;
-    std::vector<std::size_t> rounds;  // first frames, and the first of the newer half
+    std::vector<std::size_t> rounds;  // indexes of first frames, then of the first frame of the newer half
     for (std::size_t i = 0; i < half; ++i)
         if (begins_round(i)) rounds.push_back(i);
     const double span_ns = static_cast<double>(frames[half - 1].mono_ns - frames[0].mono_ns);
     const double widest_ns = 4 * span_ns / static_cast<double>(rounds.size());
     rounds.push_back(half);
     std::size_t kept = 0;
-    std::uint64_t last_ns = 0;  // of the round that was kept last
+    std::uint64_t last_ns = 0;  // of the last round that was kept
     for (std::size_t round = 0; round + 1 < rounds.size(); ++round) {
         const std::size_t first = rounds[round], next = rounds[round + 1];
         const bool needed =
@@ -101,7 +102,7 @@ bool HealthHistory::add(std::string_view json) {
     if (bytes > max_bytes_) limit_reached(Limit::health_bytes);
     thin_out(frames);
     count();
-    // Rounds that are too large to be thinned (one process each 0.1 s): the oldest go.
+    // The rounds cannot be thinned (for example, one process every 0.1 s): remove the oldest.
     if (over()) frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>((frames.size() + 1) / 2));
     count();
     return true;
@@ -112,7 +113,7 @@ std::map<std::string, std::vector<HealthHistory::Frame>> HealthHistory::newest()
     std::map<std::string, std::vector<Frame>> result;
     for (const auto& [type, frames] : frames_) {
         std::size_t first = frames.size() - 1;
-        // Of processes each has a frame in a round; of all else there is one.
+        // In a round each process has its own frame. All other types have one.
         while (type == "process" && first > 0 && frames[first - 1].mono_ns + round_ns >= frames.back().mono_ns) --first;
         result[type].assign(frames.begin() + static_cast<std::ptrdiff_t>(first), frames.end());
     }

@@ -1,6 +1,6 @@
-// The health frames of a session: newest of each type, and what came before. Bounded: when there are too many of a type,
-// half of the older half goes, where they are densest, so the last hour is in full and a day is there in even steps.
-// Thread-safe.
+// The health frames of a session: the newest of each type, and earlier ones. Memory is limited. If a type has too many
+// frames, the older half is thinned to at most half of its frames, where they are densest. So the last hour stays
+// complete and a day stays in even steps. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,21 @@ public:
     explicit HealthHistory(std::size_t max_frames_of_type = 3600, std::size_t max_bytes_of_type = default_bytes)
         : max_frames_(max_frames_of_type), max_bytes_(max_bytes_of_type) {}
 
-    // One flag-4 payload. False: no object with a known `type` and a `mono_ns`; it is not kept.
+    // Adds one flag-4 payload. False: the payload is dropped. It is not an object with a known `type` and a `mono_ns`,
+    // is larger than max_frame_bytes, or is older than the newest frame of its type.
     bool add(std::string_view json);
 
     struct Frame {
         std::uint64_t mono_ns = 0;
         std::string json;  // as received; valid JSON
     };
-    // Newest frame of each type. `process` and other types that come once for each process: of the newest round.
+    // Newest frame of each type. For `process`, which has one frame per process: all frames of the newest round.
     [[nodiscard]] std::map<std::string, std::vector<Frame>> newest() const;
-    // Frames of a type with start_ns <= mono_ns < end_ns, oldest first. Of more than max_rounds rounds (0: no limit)
-    // the first one of each of so many equal slices of time.
+    // Frames of a type with start_ns <= mono_ns < end_ns, oldest first. If there are more than max_rounds rounds (0: no
+    // limit), the time is divided into max_rounds equal slices, and each contributes its first round.
     [[nodiscard]] std::vector<Frame> between(std::string_view type, std::uint64_t start_ns, std::uint64_t end_ns,
                                              std::size_t max_rounds = 0) const;
-    // Rises with every frame that is kept.
+    // Increases with every stored frame.
     [[nodiscard]] std::uint64_t version() const;
     [[nodiscard]] std::size_t memory_bytes() const;
 
@@ -39,7 +40,7 @@ private:
     std::size_t max_frames_, max_bytes_;
     mutable std::mutex mutex_;
     std::map<std::string, std::vector<Frame>, std::less<>> frames_;
-    std::map<std::string, std::size_t, std::less<>> bytes_;  // of each type's
+    std::map<std::string, std::size_t, std::less<>> bytes_;  // per type
     std::uint64_t version_ = 0;
 };
 

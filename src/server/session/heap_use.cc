@@ -15,7 +15,8 @@
 #endif
 #endif
 #ifdef FLAMEWIRE_SANITIZED
-// Of clang's sanitizer/allocator_interface.h, which gcc's runtime has and gcc does not install.
+// Declared in clang's sanitizer/allocator_interface.h. gcc's runtime has these functions, but gcc does not install the
+// header.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*taken)(const volatile void*, std::size_t),
                                                          void (*freed)(const volatile void*));
 extern "C" std::size_t __sanitizer_get_allocated_size(const volatile void* memory);
@@ -38,7 +39,7 @@ constinit thread_local Counter counter;
 
 #ifdef FLAMEWIRE_SANITIZED
 
-// A sanitizer's operators tell new from malloc(), so they stay; its hooks count both.
+// A sanitizer distinguishes new from malloc(), so its operators must stay. Its hooks count both.
 static void count_taken(const volatile void* /*memory*/, std::size_t size) {
     if (counter.counts) counter.add(size);
 }
@@ -54,7 +55,7 @@ static void install() {
 
 static void install() {}
 
-// The other forms of both, but for those of over-aligned types, call these.
+// The other forms of new and delete call these, except those for over-aligned types.
 void* operator new(std::size_t size) {
     for (;;) {
         if (void* const memory = std::malloc(std::max<std::size_t>(size, 1)); memory != nullptr) {

@@ -1,13 +1,13 @@
-// How much heap memory a piece of work holds, counted where it is taken: operator new and delete of the thread that does
-// the work. What C libraries take by malloc() alone, such as zstd's window, is not counted.
+// Measures the heap memory that a piece of work holds. It counts operator new and delete of the thread that does the
+// work. Memory that C libraries get from malloc() alone, such as zstd's window, is not counted.
 #pragma once
 
 #include <cstdint>
 
 namespace flamewire::server {
 
-// Counts from its construction to its destruction, on the thread of both; one at a time on a thread. What other threads
-// free or take does not count. The cost for other threads is a test of a thread-local flag.
+// Counts from construction to destruction, both on the same thread, and at most one instance per thread. Allocations of
+// other threads do not count. Other threads pay for a test of a thread-local flag.
 class HeapUse {
 public:
     HeapUse();
@@ -15,9 +15,9 @@ public:
     HeapUse(const HeapUse&) = delete;
     HeapUse& operator=(const HeapUse&) = delete;
 
-    // Bytes taken and not freed, as malloc() rounds them up. Below 0 if more of what was there before is freed.
+    // Bytes allocated and not freed, rounded up as malloc() does. Negative if the work frees more than it allocates.
     [[nodiscard]] std::int64_t bytes() const;
-    // The most that bytes() has been.
+    // The maximum of bytes().
     [[nodiscard]] std::int64_t peak_bytes() const;
 };
 

@@ -62,7 +62,7 @@ private:
 
 wire::RecordingId random_recording() {
     wire::RecordingId id{};
-    // Never short for so few bytes.
+    // getrandom() never returns less for so few bytes.
     (void)!::getrandom(id.data(), id.size(), 0);
     return id;
 }
@@ -72,11 +72,11 @@ Result<bool> go_on(const ImportPlace& place) {
     return true;
 }
 
-// Ends an import that takes too much, or is cancelled.
+// Stops an import that needs too much memory or is canceled.
 class ImportLimits {
 public:
     explicit ImportLimits(const ImportPlace& place) : place_(place) {}
-    // `more`: bytes that are about to be taken.
+    // `more`: bytes about to be allocated.
     [[nodiscard]] Result<bool> check(std::uint64_t more = 0) const {
         TRY(go_on(place_));
         const auto peak = static_cast<std::uint64_t>(std::max<std::int64_t>(heap_.peak_bytes(), 0));
@@ -93,7 +93,7 @@ private:
     HeapUse heap_;
 };
 
-// A file whose reader is stopped when `check` fails.
+// A file whose reader stops when `check` fails.
 class CheckedSource final : public profile::ImportSource {
 public:
     CheckedSource(profile::ImportSource& source, std::function<Result<bool>()> check)
@@ -109,7 +109,7 @@ private:
     const std::function<Result<bool>()> check_;
 };
 
-// One of our own: taken as it is.
+// A file of our own format: adopted unchanged.
 Result<std::shared_ptr<Session>> keep(const ImportPlace& place,
                                       const std::function<Result<std::shared_ptr<Session>>()>& adopt) {
     TRY(go_on(place));
@@ -121,7 +121,7 @@ Result<std::shared_ptr<Session>> keep(const ImportPlace& place,
     return session;
 }
 
-// What an importer makes goes into a session as an agent's batches would.
+// Puts an importer's data into a session in the same way as an agent's batches.
 class SessionJob final : public profile::ImportJob {
 public:
     SessionJob(FileSource& source, std::string name, Session& session, const wire::RecordingId& recording,
@@ -173,7 +173,7 @@ private:
     std::optional<profile::RecordingBuilder> builder_;
 };
 
-// What of a file tells its format.
+// The start of the file, which determines its format.
 Result<std::string> beginning_of(FileSource& source) {
     std::string beginning(block_bytes, '\0');
     beginning.resize(TRY(source.read_at(0, beginning)));
@@ -197,7 +197,7 @@ Result<std::shared_ptr<Session>> import_file(const std::string& path, const std:
                                              const ImportPlace& place) {
     FileSource source = TRY(FileSource::open(path));
     place.progress(0, source.size());
-    // Unpacking and extracting take long, too.
+    // Unpacking and extracting also take long.
     CheckedSource checked(source, [&] { return go_on(place); });
     std::string beginning = TRY(beginning_of(source));
     bool truncated = false, unpacked_from = false;
@@ -221,7 +221,7 @@ Result<std::shared_ptr<Session>> import_file(const std::string& path, const std:
     }
     const profile::ImportFormat* format = profile::recognise_import(beginning);
     if (format == nullptr) {
-        // A session whose header is damaged; not one that was compressed.
+        // A session whose header is damaged, if the file was not compressed.
         if (!unpacked_from && wire::SessionScanner::open(path)) return keep(place, place.adopt);
         return std::unexpected(nothing_that_can_be_imported(name));
     }

@@ -1,5 +1,6 @@
-// One file that somebody has, made a session: a recording of our own is taken as it is, an archive of a session with what
-// is beside it, a file of another tool, maybe compressed, is read by its importer. What it is, its content tells.
+// Imports one file as a session. A recording of our own format is adopted unchanged, and an archive of a session with
+// its side files. A file of another tool, which may be compressed, is read by its importer. The content determines the
+// format.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +15,31 @@
 
 namespace flamewire::server {
 
-// Memory that the import of one file of another tool may take, by default (--import-memory).
+// Default memory limit for importing one file of another tool (--import-memory).
 inline constexpr std::uint64_t default_import_memory = std::uint64_t{1} << 30;
 
-// Where the session comes to be.
+// Connects an import to the place of the new session.
 struct ImportPlace {
     std::string scratch_dir;        // for unpacked files, which have no name there
-    const symbol::Config& symbols;  // finds the code of modules, for stacks that are unwound here
-    // A new session for what an importer makes.
+    const symbol::Config& symbols;  // finds the code of modules, for stacks that are unwound during the import
+    // Creates a session for an importer's data.
     std::function<Result<std::shared_ptr<Session>>(const wire::RecordingId& recording)> create;
-    // The file is a session itself.
+    // The file itself is a session.
     std::function<Result<std::shared_ptr<Session>>()> adopt;
-    // The same, of what an archive holds (archive.h).
+    // The same for the content of an archive (archive.h).
     std::function<Result<std::shared_ptr<Session>>(profile::ImportSource& archive)> adopt_archive;
-    // The import failed: the session that was created is to go.
+    // The import failed: discard the session that was created.
     std::function<void(const Session& session)> discard;
     std::function<void(std::uint64_t read_bytes, std::uint64_t total_bytes)> progress;
-    // Bytes of heap memory, those of the session included (heap_use.h). Looked at with each piece that is read and each
-    // batch that is made: one of these can go beyond it.
+    // Limit for heap memory, including the session's (heap_use.h). It is checked with each piece that is read and each
+    // batch that is made, so one of these can exceed it.
     std::uint64_t memory_bytes = default_import_memory;
-    // Whether to end it, asked as often as the memory is looked at; none: never.
+    // Whether to cancel the import; called as often as the memory is checked. Empty: never.
     std::function<bool()> cancelled{};
 };
 
-// `name` is what a person calls the file. Addresses have no names yet. invalid: one sentence; too_large: the same, about
-// the memory or about what a compressed file holds; closed: it was cancelled. Blocking, for long.
+// `name` is the file's name in messages. Addresses are not symbolized yet. invalid: one sentence. too_large: the same,
+// about the memory or the size of the unpacked content. closed: canceled. Blocking, for long.
 Result<std::shared_ptr<Session>> import_file(const std::string& path, const std::string& name,
                                              const ImportPlace& place);
 

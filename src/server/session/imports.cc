@@ -53,7 +53,7 @@ void Imports::run(const JobPtr& job, const std::string& path) {
         const std::lock_guard lock(mutex_);
         job->stage = Stage::ending;
     }
-    // From here on nobody can cancel it, so one of both is true.
+    // From here on it cannot be canceled, so `cancelled` is final.
     if (session && job->cancelled) (void)catalog_.remove(*session);
     end(*job, session);
 }
@@ -67,7 +67,7 @@ void Imports::end(Job& job, const Result<std::string>& session) {
     import.state = job.cancelled ? State::cancelled : session ? State::done : State::failed;
     if (import.state == State::done) import.session = *session;
     if (import.state == State::failed) import.problem = session.error().message;
-    // Who sees that it ended finds nothing of it left to do.
+    // Call `finished` before the new state is visible, so that nothing of an ended import is left to do.
     job.finished(import);
     {
         const std::lock_guard lock(mutex_);
@@ -77,7 +77,7 @@ void Imports::end(Job& job, const Result<std::string>& session) {
     changed_();
 }
 
-// What it did not foresee, such as no memory, ends the import and not the server.
+// An unexpected exception, such as out of memory, ends the import and not the server.
 Result<std::string> Imports::guarded_import(Job& job, const std::string& path) {
     try {
         return import_file(job, path);
@@ -103,7 +103,7 @@ Result<std::string> Imports::import_file(Job& job, const std::string& path) {
         .cancelled = [&] { return job.cancelled.load(); },
     };
     const std::shared_ptr<Session> session = TRY(server::import_file(path, name, place));
-    slow_.finish(session);  // addresses get their names
+    slow_.finish(session);  // resolve its symbols
     catalog_.save(*session);
     return session->id();
 }

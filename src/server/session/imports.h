@@ -1,5 +1,5 @@
-// Files of other tools, and recordings of our own agent, made sessions of this server. Which format a file has is told by
-// its content. An import runs on the thread of symbols and loads; its progress can be asked for meanwhile.
+// Imports files of other tools, and recordings of our own agent, into this server. The content determines a file's
+// format. An import runs on the thread that resolves symbols and loads sessions; its progress is available meanwhile.
 #pragma once
 
 #include <atomic>
@@ -28,27 +28,26 @@ public:
         std::string problem;  // failed: one sentence
     };
 
-    // `changed` is called from any thread when an import ended.
-    // `memory_bytes`: what one import may take.
+    // `changed` is called from any thread when an import ends. `memory_bytes`: limit for one import.
     Imports(Catalog& catalog, Symbolization& slow, std::uint64_t memory_bytes, std::function<void()> changed)
         : catalog_(catalog), slow_(slow), memory_bytes_(memory_bytes), changed_(std::move(changed)) {}
 
-    // Begins to import the file at `path`; `name` is what it is called (its last part names the session). `finished` is
-    // called on the thread of imports at the end, maybe before this returns. Returns the import's id.
+    // Begins to import the file at `path`. `name`: its display name; the last component names the session. `finished`
+    // is called on the import thread at the end, possibly before this returns. Returns the import's id.
     std::string begin(std::string path, std::string name, std::function<void(const Import&)> finished);
 
-    // Ends one that runs or waits for its turn, and everything of it goes. One that waits ends at once; one that runs with
-    // the next piece that it reads, and is `running` until then. not_found; busy: it has ended. Any thread.
+    // Cancels an import that runs or waits, and removes everything of it. A waiting import ends at once. A running one
+    // ends at its next read and stays `running` until then. not_found; busy: it has ended. Any thread.
     Result<Import> cancel(const std::string& id);
-    // All that have not ended. Any thread.
+    // Cancels all imports that have not ended. Any thread.
     void cancel_all();
 
-    // The last ones, newest first.
+    // The most recent imports, newest first.
     [[nodiscard]] std::vector<Import> list() const;
     [[nodiscard]] std::optional<Import> find(const std::string& id) const;
 
 private:
-    // How far a job is. Once it ends, its outcome stands.
+    // The stage of a job. Once it ends, its outcome is final.
     enum class Stage : std::uint8_t { waiting, running, ending, ended };
     struct Job {
         Import import;

@@ -1,5 +1,5 @@
-// The one way in which the server writes JSON: RapidJSON's Writer, with text made valid UTF-8 (names from a target are
-// bytes) and with numbers that JSON can carry (never NaN or infinity).
+// Writes the JSON of the server's answers, events and side files. It uses RapidJSON's Writer, makes text valid UTF-8
+// (names from a target are arbitrary bytes), and replaces NaN and infinity with 0.
 #pragma once
 
 #include <rapidjson/stringbuffer.h>
@@ -19,7 +19,7 @@ public:
     void end_object() { writer_.EndObject(); }
     void array() { writer_.StartArray(); }
     void end_array() { writer_.EndArray(); }
-    // Keys are ours: always valid.
+    // Keys come from our own code and are always valid UTF-8.
     void key(std::string_view name) { writer_.Key(name.data(), static_cast<rapidjson::SizeType>(name.size())); }
     void text(std::string_view value);
     void boolean(bool value) { writer_.Bool(value); }
@@ -33,7 +33,7 @@ public:
     void number(T value) {
         writer_.Int64(value);
     }
-    // A piece of JSON that is known to be valid.
+    // A piece of JSON that must be valid.
     void raw(std::string_view json) { writer_.RawValue(json.data(), json.size(), rapidjson::kObjectType); }
 
     void member(std::string_view name, std::string_view value) { key(name), text(value); }
@@ -67,9 +67,9 @@ private:
     rapidjson::Writer<rapidjson::StringBuffer> writer_{buffer_};
 };
 
-// 2026-11-20T21:30:05.123Z of nanoseconds since 1970.
+// Formats nanoseconds since 1970, for example as 2026-11-20T21:30:05.123Z.
 std::string iso_time(std::int64_t realtime_ns);
-// Back; 0 when it is not of that form.
+// The reverse; 0 if the text does not have that form.
 std::int64_t parse_iso_time(std::string_view text);
 
 }  // namespace flamewire::server

@@ -1,4 +1,4 @@
-// Source files that a session keeps beside its stream, as values and as bytes. docs/kept.proto is the schema.
+// Source files stored beside a session's stream, as values and as bytes. docs/kept.proto is the schema.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +13,24 @@
 
 namespace flamewire::server {
 
-// Of the unpacked message: what is kept of a session's sources at most.
+// Limits for the sources of one session; the bytes are those of the uncompressed message.
 inline constexpr std::size_t max_kept_source_bytes = std::size_t{64} << 20;
 inline constexpr std::size_t max_kept_source_files = 5'000;
 
 struct KeptSource {
-    std::string name;  // as the debug info says it
+    std::string name;  // as in the debug info
     std::string path;  // where it was found
     std::string text;
 };
 
 // One zstd frame.
 std::string encode_sources(std::span<const KeptSource> files);
-// invalid: not such a file; too_large: it unpacks to more than the limit.
+// invalid: not such a file. too_large: it unpacks to more than the limit.
 Result<std::vector<KeptSource>> decode_sources(Bytes bytes);
 
-// Of the session whose stream is at `stream_path`. None when it keeps none; invalid when they cannot be read.
+// Sources of the session whose stream is at `stream_path`. Empty if it has none; invalid if they cannot be read.
 Result<std::vector<KeptSource>> read_kept_sources(const std::string& stream_path);
-// The one of that name; nothing when it is not kept or nothing can be read.
+// The stored file of that name. Empty if it is not stored, or if the sources cannot be read.
 std::optional<KeptSource> kept_source(const std::string& stream_path, std::string_view name);
 
 }  // namespace flamewire::server

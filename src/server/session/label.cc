@@ -13,7 +13,7 @@ namespace flamewire::server {
 namespace {
 
 constexpr int label_schema = 1;
-// 64 tags, the longest there are, are 20 KiB.
+// 64 tags of maximum length need 20 KiB.
 constexpr std::size_t max_label_file_bytes = std::size_t{64} << 10;
 
 bool has_control(std::string_view text) {

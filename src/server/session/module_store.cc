@@ -81,7 +81,7 @@ Result<ModuleStore::Progress> ModuleStore::add(const symbol::ModuleIdentity& mod
     {
         const UniqueFd fd = TRY(open_write(part, 0));
         if (auto written = write_at(fd.get(), chunk.bytes, here); !written) {
-            // What a full disk took of it goes again, so that the rest fits behind it later.
+            // Remove what a full disk did write, so that a retry can append at this offset.
             (void)!::ftruncate(fd.get(), static_cast<off_t>(here));
             return std::unexpected(written.error());
         }
@@ -96,7 +96,8 @@ Result<ModuleStore::Progress> ModuleStore::add(const symbol::ModuleIdentity& mod
     return progress;
 }
 
-// The ranges at their places in a file with holes, proved to be the module before it gets its name.
+// Writes the ranges at their offsets into a sparse file. The file gets its name only after it is verified to be the
+// module.
 Result<bool> ModuleStore::assemble(const symbol::ModuleIdentity& module, const wire::ModuleChunk& chunk) const {
     const std::string path = path_of(module);
     const std::string fresh = path + ".new";
@@ -139,7 +140,7 @@ void ModuleStore::make_room(const std::string& keep) const {
         struct stat status{};
         const std::string path = at->path().string();
         if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-        // Holes take no room.
+        // Holes take no disk space.
         files.push_back({path, static_cast<std::uint64_t>(status.st_blocks) * 512, status.st_mtim});
         total += files.back().bytes;
     }

@@ -1,7 +1,8 @@
-// Module files that agents sent: a folder of the data directory. A file arrives as a stream in <name>.part, which stays
-// when the connection is lost, and becomes <name> once it is whole and proved to be the right one. Those used longest ago
-// make room. What came with a pairing key is in a folder of that key, and serves no other's recordings. Blocking; one
-// caller at a time for a module.
+// Module files that agents sent, in a folder of the data directory. A file arrives as a stream in <name>.part, which
+// survives a lost connection. It becomes <name> once it is complete and verified. The least recently used files are
+// removed to make room. Files sent with a pairing key are in a folder of that key, and serve only that key's
+// recordings.
+// Blocking. At most one caller at a time per module.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +22,16 @@ public:
         : folder_(std::move(folder)), limit_bytes_(limit_bytes) {}
 
     [[nodiscard]] const std::string& folder() const { return folder_; }
-    // Where the stream goes on: what is here of it.
+    // Bytes of the stream that are already here: the offset at which it continues.
     [[nodiscard]] std::uint64_t offset(const symbol::ModuleIdentity& module) const;
 
     struct Progress {
         std::uint64_t got = 0;
         bool whole = false;
     };
-    // Appends what follows what is here. A chunk of another stream (the part here is longer, or is of another offset)
-    // begins anew with `got` 0. Whole when the stream is complete, and for a module without build-id only when its hash
-    // has come, too. invalid: what came is not the module; nothing of it is kept.
+    // Appends the chunk. A chunk of another stream (our part is longer, or the offset differs) restarts with `got` 0.
+    // `whole`: the stream is complete and, for a module without a build-id, its hash has arrived. invalid: the file is
+    // not the module; it is discarded.
     Result<Progress> add(const symbol::ModuleIdentity& module, const wire::ModuleChunk& chunk);
 
 private:

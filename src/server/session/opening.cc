@@ -21,7 +21,7 @@ void Opening::when(const std::string& id, Until until, std::function<void()> rea
 void Opening::load(const std::string& id) {
     bool named = false;
     const auto session = catalog_.get(id, [&](const std::shared_ptr<Session>& begun) {
-        // Its first picture has names; the few that come later get theirs at the end.
+        // The first view has symbols. The few addresses that appear later are resolved at the end.
         if (!std::exchange(named, true)) slow_.finish(begun);
         has_something(id);
         changed_(begun);

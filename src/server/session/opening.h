@@ -1,5 +1,5 @@
-// Brings sessions from disk into memory for who asks about them, on the thread of symbols and loads. What is read so far
-// can be shown while the rest is being read: an hour of samples takes seconds, its first picture does not.
+// Loads sessions from disk on demand, on the thread that resolves symbols and loads sessions. A session can be shown
+// while the rest of it is read: an hour of samples takes seconds to load, but its first view does not.
 #pragma once
 
 #include <functional>
@@ -16,15 +16,15 @@ namespace flamewire::server {
 
 class Opening {
 public:
-    // `changed` is called from the thread of loads each time there is more of a session to show.
+    // `changed` is called from the loading thread each time more of a session can be shown.
     Opening(Catalog& catalog, Symbolization& slow, std::function<void(const std::shared_ptr<Session>&)> changed)
         : catalog_(catalog), slow_(slow), changed_(std::move(changed)) {}
 
-    // How much of a session has to be there.
+    // How much of a session must be loaded.
     enum class Until : std::uint8_t { something, whole };
 
-    // Calls `ready` when the session can be asked, with its names, or when it cannot be loaded (asking says why). From any
-    // thread; on the thread of loads, or at once.
+    // Calls `ready` when the session can be queried, with its symbols, or cannot be loaded (a query then returns the
+    // error). Call it from any thread. `ready` runs on the loading thread, or at once.
     void when(const std::string& id, Until until, std::function<void()> ready);
 
 private:

@@ -1,5 +1,5 @@
-// Which sessions the rules of keeping delete (--keep-count, --keep-days, --keep-size), and the deleting. Pinned sessions
-// stand outside of the rules: they neither count nor go. What is in use counts and stays.
+// Applies the retention rules (--keep-count, --keep-days, --keep-size): decides which sessions to delete, and deletes
+// them. Pinned sessions are exempt: they are neither counted nor deleted. Sessions in use are counted but not deleted.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace flamewire::server {
 // 0: no such rule.
 struct KeepRules {
     std::uint64_t count = 0;       // sessions
-    std::uint64_t days = 0;        // since a session was written last
+    std::uint64_t days = 0;        // since the session was last written
     std::uint64_t size_bytes = 0;  // of all their files
     [[nodiscard]] bool any() const { return count != 0 || days != 0 || size_bytes != 0; }
 };
 
-// "500M", "20G", "2T", in units of 1024; a number alone is bytes. invalid: one sentence.
+// "500M", "20G", "2T" in units of 1024; a plain number is bytes. invalid: one sentence.
 Result<std::uint64_t> parse_size(std::string_view text);
 
 struct Pruned {
@@ -29,21 +29,21 @@ struct Pruned {
     bool operator==(const Pruned&) const = default;
 };
 
-// What is to go, the oldest first. The newest session goes by its age only, never for count or size: a recording must not
-// vanish as it ends.
+// The sessions to delete, oldest first. The newest session is deleted only for its age, never for count or size: a
+// recording must not disappear as it ends.
 std::vector<Pruned> to_prune(std::vector<StoredSession> sessions, const KeepRules& rules, std::int64_t now_ns);
 
 // Applies the rules; one thread at a time.
 class Pruner {
 public:
     Pruner(Catalog& catalog, KeepRules rules) : catalog_(catalog), rules_(rules) {}
-    // Deletes what is to go, with a line in the log for each; how many went. Blocking.
+    // Deletes those sessions and logs a line for each. Returns how many were deleted. Blocking.
     std::size_t run();
 
 private:
     Catalog& catalog_;
     const KeepRules rules_;
-    std::set<std::string> refused_;  // that they could not be deleted was said
+    std::set<std::string> refused_;  // failed deletions that are already logged
 };
 
 }  // namespace flamewire::server

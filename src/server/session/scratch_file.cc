@@ -11,7 +11,7 @@ namespace flamewire::server {
 Result<UniqueFd> nameless_file(const std::string& folder) {
     UniqueFd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
     if (fd) return fd;
-    // Not every file system has files without a name.
+    // Some file systems do not support O_TMPFILE.
     std::string path = folder + "/scratch-XXXXXX";
     fd.reset(::mkostemp(path.data(), O_CLOEXEC));
     if (!fd) return fail_errno("cannot write into " + folder, errno);

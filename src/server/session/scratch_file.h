@@ -1,4 +1,4 @@
-// A file that is gone when it is closed, for what is too large for memory.
+// A file that is deleted when it is closed, for data that is too large for memory.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace flamewire::server {
 
-// In `folder`, where no name leads to it; read and write.
+// Creates it in `folder` without a name, for reading and writing.
 Result<UniqueFd> nameless_file(const std::string& folder);
 
 }  // namespace flamewire::server

@@ -1,6 +1,6 @@
-// Exactly once: which batches of a recording are new. Pure bookkeeping on batch headers; the session keeps one and asks
-// it before it stores anything. Batches arrive in order of seq over one connection, and again from the acknowledged one
-// on after a reconnect.
+// Exactly-once delivery: decides which batches of a recording are new, from their headers alone. The session has one
+// Sequence and checks it before it stores a batch. Batches arrive in order of seq over one connection. After a
+// reconnect they are repeated from the acknowledged one on.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,22 @@ namespace flamewire::server {
 class Sequence {
 public:
     enum class Verdict {
-        next,       // take it
-        duplicate,  // all of it is here already: acknowledge, do not store
-        overlap,    // a merged batch of which a part is here: taking it would count that part twice
-        gap,        // take it, but batches before it are missing
-        stale,      // new seq, but of an epoch that is over: its ids mean nothing any more
+        next,       // store it
+        duplicate,  // all of it is already here: acknowledge it, do not store it
+        overlap,    // a merged batch of which a part is already here: storing it would count that part twice
+        gap,        // store it, but batches before it are missing
+        stale,      // new seq, but of an earlier epoch: its ids are no longer valid
         malformed,  // seq 0, epoch 0, or first_seq after seq
     };
 
     [[nodiscard]] Verdict judge(const wire::BatchHeader& header) const;
-    // After the batch is on disk. Returns how many batches are missing before it (0 unless judge() said gap).
+    // Call it after the batch is on disk. Returns how many batches are missing before it (0 unless judge() returned
+    // gap).
     std::uint64_t take(const wire::BatchHeader& header);
 
     [[nodiscard]] std::uint64_t last_seq() const { return last_seq_; }
     [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
-    // Batches that never came, summed over all gaps.
+    // Batches that never arrived, summed over all gaps.
     [[nodiscard]] std::uint64_t missing() const { return missing_; }
 
 private:

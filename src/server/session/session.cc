@@ -19,22 +19,22 @@
 namespace flamewire::server {
 namespace {
 
-// Above this much in the agent's spool (8 MiB by default, half of it under way at most) acknowledgements go out at
-// once.
+// If the agent's spool holds more than this, acknowledge at once. The spool has 8 MiB by default, and at most half of
+// it is in flight.
 constexpr std::uint64_t urgent_spool_bytes = std::uint64_t{1} << 20;
 constexpr std::chrono::seconds thorough_every{1};
-// A file that takes longer to read is shown after each of these.
+// While a large file is read, it is shown again after each period of this length.
 constexpr std::chrono::milliseconds read_slice{200};
 
-// The first record of a stream whose agent has a pairing key. Written by the server alone; an agent's own frames come
-// behind it.
+// The first record of a stream whose agent has a pairing key. Only the server writes it; the agent's own frames follow
+// it.
 std::string link_record(std::string_view key) { return fmt::format(R"({{"type":"link","key":"{}"}})", key); }
 
 bool is_known(wire::Flag flag) {
     return flag == wire::Flag::batch || flag == wire::Flag::reply || flag == wire::Flag::metrics;
 }
 
-// The time of the first sample from `after_ns` on; without one, when the batch was closed.
+// The time of the first sample at or after `after_ns`. If there is none, the time when the batch was closed.
 std::uint64_t first_sample_ns(const wire::Batch& batch, std::uint64_t after_ns) {
     std::uint64_t first_ns = batch.monotonic_ns;
     for (const wire::Row& row : batch.rows)
@@ -117,7 +117,7 @@ Result<bool> Session::read_stream(const std::function<void(const Session&)>& mor
     while (const auto record = TRY(scanner.next())) {
         if (!is_known(record->frame.flag)) doubtful_bytes += record->size_bytes;
         if (record->frame.flag == wire::Flag::batch) {
-            // Where batches are missing they were these, with damaged flags.
+            // If batches are missing here, these frames were the batches, with damaged flags.
             const auto header = wire::peek_header(as_bytes_view(record->frame.payload));
             if (header && doubtful_bytes != 0 && sequence_.judge(*header) == Sequence::Verdict::gap)
                 damage_.skip(doubtful_bytes, known_until_ns_);
@@ -134,7 +134,7 @@ Result<bool> Session::read_stream(const std::function<void(const Session&)>& mor
         more(*this);
         slice_began = std::chrono::steady_clock::now();
     }
-    // Half a record at the end of a file that is being written is no damage: the rest of it comes.
+    // An incomplete record at the end of a file that is still being written is not damage: the rest follows.
     const bool growing = scanner.tail().kind == wire::SessionTail::Kind::cut && wire::is_being_written(stream_path_);
     damage_.finish(growing ? wire::SessionTail{} : scanner.tail(), scanner.size_bytes(), known_until_ns_, ended_);
     if (appended_seq_ == 0 && damage_.unread_bytes() != 0 && scanner.tail().kind != wire::SessionTail::Kind::cut)
@@ -162,7 +162,7 @@ void Session::take_record(const wire::SoundRecord& record) {
     if (frame.flag != wire::Flag::batch) return learn_from_kept(frame.flag, frame.payload, record.arrival_ns);
     const auto taken = take_locked(frame.flag, frame.payload, record.arrival_ns,
                                    record.unread_bytes != 0 ? Origin::behind_damage : Origin::file);
-    // Only accepted batches are stored, so a refused one is damaged.
+    // Only accepted batches are in the file, so a refused one is damaged.
     if (!taken || !taken->stored)
         damage_.skip(record.size_bytes, known_until_ns_);
     else
@@ -314,7 +314,7 @@ Result<bool> Session::append(wire::Flag flag, std::string_view payload, std::int
 }
 
 Result<bool> Session::keep(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
-    // When the file is read again it would be taken for damage.
+    // Such a frame would count as damage when the file is read again.
     if ((flag == wire::Flag::reply || flag == wire::Flag::metrics) && !wire::parse_object(payload))
         return fail(ErrorCode::invalid, "a frame that is not a JSON object");
     const std::lock_guard lock(ingest_mutex_);
@@ -330,7 +330,7 @@ void Session::learn_from_kept(wire::Flag flag, std::string_view payload, std::in
     std::uint64_t away_ns = 0, back_ns = 0;
     {
         const std::lock_guard lock(info_mutex_);
-        // When it came back, on the target's own clock.
+        // The time of the reconnect on the target's own clock.
         const std::int64_t at = arrival_ns - clock_difference_ns_ - realtime_minus_monotonic_ns_;
         away_ns = last_closed_ns_;
         back_ns = std::max(away_ns, static_cast<std::uint64_t>(std::max<std::int64_t>(at, 0)));
@@ -348,7 +348,7 @@ Result<std::uint64_t> Session::sync() {
         fd = writer_->fd();
         seq = appended_seq_;
     }
-    // Outside the lock, so that batches go on; the writer lives as long as the session.
+    // Sync without the lock, so that batches can continue. The writer lives as long as the session.
     if (::fdatasync(fd) != 0 && errno != EINVAL && errno != EROFS) {
         const int error = errno;
         set_notice("disk",
@@ -429,7 +429,7 @@ SessionInfo Session::info() const {
     info.health_version = health_.version();
     if (info.state == SessionState::ended && info.end_reason.empty() && !info.reading)
         info.end_reason = "the agent went away";
-    // What is missing stands first.
+    // Notices about missing data come first.
     info.notices.insert(info.notices.begin(), damage_notices_.begin(), damage_notices_.end());
     info.notices.insert(info.notices.end(), own_notices_.begin(), own_notices_.end());
     return info;
@@ -467,7 +467,7 @@ void Session::set_label(Label label) {
 }
 
 void Session::publish(bool thorough) {
-    // The copy is filled without info_mutex_, so that readers of info() never wait for the store.
+    // Fill the copy without info_mutex_, so that readers of info() never wait for the store.
     const auto now = std::chrono::steady_clock::now();
     SessionInfo fresh;
     {
@@ -482,7 +482,7 @@ void Session::publish(bool thorough) {
     fresh.agent = info_.agent;
     fresh.label = info_.label;
     fresh.reading = info_.reading;
-    // A slower publisher must not bring back an older view.
+    // A slower publisher must not restore an older state.
     if (fresh.data_version < info_.data_version) return;
     if (clock_known_) {
         fresh.target_started_ns = static_cast<std::int64_t>(fresh.start_ns) + realtime_minus_monotonic_ns_;
@@ -506,7 +506,7 @@ void Session::fill_from_store(SessionInfo& info, bool thorough) {
         info.start_ns = recording->start_ns;
     }
     if (store_.row_count() != 0) {
-        // The bucket of the first sample can begin before the recording did.
+        // The bucket of the first sample can start before the recording did.
         info.start_ns = info.start_ns == 0 ? first_row_ns_.load() : std::min(info.start_ns, first_row_ns_.load());
         info.newest_ns = store_.end_ns();
     }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int sidecar_schema = 1;
 
-// Fields of an object, with a default when absent or of another type.
+// Reads fields of an object, with a default if a field is missing or of another type.
 class Fields {
 public:
     explicit Fields(const rapidjson::Value& object) : object_(object) {}

@@ -1,5 +1,5 @@
-// What is known of a session without its rows: the answer of /api/sessions, the sidecar file session.json, and what the
-// event stream announces. A value: a live session publishes a new one after every batch, readers keep theirs.
+// Facts about a session without its rows: the answer of /api/sessions, the sidecar file session.json, and the events of
+// the event stream. A value: a live session publishes a new one after every batch, and readers keep theirs.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct EventInfo {
 struct LossInfo {
     std::string reason;
     std::uint64_t count = 0;
-    bool lost = false;  // samples that are not shown
+    bool lost = false;  // samples that no view shows
     std::string event;
     double first_ms = 0, last_ms = 0;
     bool operator==(const LossInfo&) const = default;
@@ -41,7 +41,7 @@ struct Retention {
     std::uint64_t rows = 0, coarse_rows = 0, memory_bytes = 0;
 };
 
-// How far a session's file has been read.
+// How much of a session's file has been read.
 struct ReadProgress {
     std::uint64_t read_bytes = 0, total_bytes = 0;
 };
@@ -57,11 +57,11 @@ struct SessionInfo {
     double duration_ms = 0;
     std::uint64_t start_ns = 0;        // CLOCK_MONOTONIC of the target at ms 0
     std::uint64_t newest_ns = 0;       // end of the newest bucket
-    std::uint64_t health_version = 0;  // rises with every health frame; only while it is in memory
+    std::uint64_t health_version = 0;  // increases with every health frame; only in memory
     std::uint64_t samples = 0, lost = 0;
-    bool lost_at_least = false;  // more are lost, and nothing says how many: the file is damaged
+    bool lost_at_least = false;  // more are lost, but the number is unknown: the file is damaged
     double unresolved_percent = 0;
-    std::uint64_t pending_names = 0;  // addresses whose names are being looked for; only while it is in memory
+    std::uint64_t pending_names = 0;  // addresses whose symbols are being resolved; only in memory
     std::vector<EventInfo> events;
     std::vector<std::uint32_t> pids;
     std::uint64_t size_bytes = 0, batches = 0;
@@ -73,23 +73,23 @@ struct SessionInfo {
     std::vector<LossInfo> losses;
     std::vector<wire::Notice> notices;
     std::optional<Retention> retention;   // of sessions in memory
-    std::optional<ReadProgress> reading;  // while its file is being read: all else is of what was read so far
+    std::optional<ReadProgress> reading;  // while its file is being read: all else refers to what was read so far
 };
 
-// What a person calls it: the name that was given, else the target, else the id.
+// Display title: the assigned name, otherwise the target, otherwise the id.
 const std::string& title_of(const SessionInfo& info);
 
 std::string_view loss_reason_name(wire::LossReason reason);
 // True when `reason` counts samples that no view shows.
 bool is_lost(wire::LossReason reason);
 
-// Of the recording, without those that came true: code that a program made has names after all.
+// Notices of the recording, without those that no longer apply, for example because code made at run time got symbols
+// later.
 std::vector<wire::Notice> standing_notices(const profile::Store& store);
-// Whether the notice is that nothing says what the code of this module is, which a program made while it ran.
+// Whether the notice reports that this module, which a program generated at run time, has no symbols.
 bool misses_names(const wire::Notice& notice, const symbol::ModuleIdentity& module);
 
-// The Session object of docs/openapi.yaml without its closing brace's extras: `more` adds members (modules) before the
-// object ends.
+// The Session object of docs/openapi.yaml. `more` adds members (for example, modules) before the object ends.
 template <class More>
 void write_session(JsonWriter& json, const SessionInfo& info, More more);
 void write_session(JsonWriter& json, const SessionInfo& info);
@@ -107,7 +107,7 @@ void write_session(JsonWriter& json, const SessionInfo& info, More more) {
 
 // The sidecar: {"schema":1,"recording":hex,"newest_ns":n,"session":{…}}.
 std::string encode_sidecar(const SessionInfo& info);
-// invalid when it is not such a file; the caller rebuilds it from the stream.
+// invalid: not such a file; the caller rebuilds it from the stream.
 Result<SessionInfo> parse_sidecar(std::string_view json);
 
 }  // namespace flamewire::server

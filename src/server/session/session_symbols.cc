@@ -1,5 +1,5 @@
-// The names of a session: found by the symbolizer, kept beside the stream, taken from there where the symbolizer finds
-// less.
+// The symbols of a session. The symbolizer finds them, and they are stored beside the stream. The stored ones are used
+// where the symbolizer finds less.
 #include <fmt/format.h>
 #include <system_error>
 
@@ -14,10 +14,10 @@
 namespace flamewire::server {
 namespace {
 
-// Addresses a module and lock: between slices queries and batches get their turn, and the page its first names.
+// Addresses per module and lock. Between slices, queries and batches get a turn and the page gets its first symbols.
 constexpr std::size_t symbol_slice = 4096;
 
-// The very file of the target is here already when one of its size serves: the agent has nothing better.
+// If a file of the same size is used here, it is the target's own file, and the agent has nothing better.
 bool is_wanted(const symbol::ModuleIdentity& module, const symbol::ModuleReport& report) {
     if (module.kind != symbol::ModuleKind::file || report.quality >= symbol::Quality::symbols) return false;
     if (report.file.empty()) return true;
@@ -31,7 +31,7 @@ bool lacks_debug_info(const symbol::ModuleIdentity& module, const symbol::Module
     return has_file && !module.build_id.empty() && report.quality < symbol::Quality::debug_info;
 }
 
-// What an agent sends has holes where the code was.
+// Files that agents send have holes in place of the code.
 bool lacks_program(const symbol::ModuleIdentity& module, const symbol::ModuleReport& report) {
     return module.kind == symbol::ModuleKind::file && (report.file.empty() || report.found == symbol::FoundBy::agent);
 }
@@ -70,8 +70,8 @@ void Session::symbolize(symbol::Symbolizer& symbolizer, const std::function<void
     progress();
 }
 
-// What this machine finds wins over what was kept when it is as good: its files may be newer than the guess that was
-// made elsewhere, and they have source and code besides.
+// A result from this machine wins over a stored one of equal quality. Its files may be newer than what the other
+// machine used, and they also have source and code.
 void Session::symbolize_module(symbol::Symbolizer& symbolizer, const profile::PendingModule& module,
                                const symbol::ModuleIdentity& identity) {
     symbol::ModuleReport report = symbolizer.report(identity);
@@ -94,7 +94,8 @@ void Session::symbolize_module(symbol::Symbolizer& symbolizer, const profile::Pe
                    "inlined functions are not shown.",
                    "--table-memory SIZE of flamewire-server, then open it again");
     }
-    if (!kept_is_better) report = symbolizer.report(identity);  // looking up may have found its debug info too large
+    if (!kept_is_better)
+        report = symbolizer.report(identity);  // the lookup may have found that its debug info is too large
     const bool no_program = lacks_program(identity, report);
     if (kept_is_better) {
         std::vector<std::string> tried = std::move(report.tried);

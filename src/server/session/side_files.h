@@ -1,5 +1,5 @@
-// The files that a session has beside its stream: in its directory under these names, beside a single file NAME.flw as
-// NAME.flw.… .
+// Files that a session has beside its stream. In a session directory they have these names; beside a single file
+// NAME.flw they are NAME.flw.… .
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@ inline constexpr std::string_view stream_name = "stream.flw";
 inline constexpr std::string_view symbols_name = "symbols.pb.zst";  // docs/kept.proto
 inline constexpr std::string_view sources_name = "sources.pb.zst";  // docs/kept.proto
 inline constexpr std::string_view label_name = "label.json";
-// Empty: the session was imported, so it is a copy that no agent continues.
+// An empty file. It marks an imported session: a copy that no agent continues.
 inline constexpr std::string_view imported_name = "imported";
 
-// What goes with a session to another machine, besides the stream. The rest is made anew from it.
+// Files that move to another machine together with the stream. The others are rebuilt from the stream.
 inline constexpr std::array travelling_files = {symbols_name, sources_name, label_name};
 
-// Where a side file of that stream stands.
+// The path of a side file of that stream.
 std::string side_file(const std::string& stream_path, std::string_view name);
 
 }  // namespace flamewire::server

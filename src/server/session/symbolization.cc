@@ -21,7 +21,7 @@ void Symbolization::schedule(const std::shared_ptr<Session>& session) {
     if (session->symbols_queued.exchange(true)) return;
     post(
         [this, session] {
-            // Cleared first: what arrives while this runs queues the next job.
+            // Clear the flag first: data that arrives during this job queues the next one.
             session->symbols_queued = false;
             finish(session);
         },
@@ -30,7 +30,7 @@ void Symbolization::schedule(const std::shared_ptr<Session>& session) {
 
 void Symbolization::finish(const std::shared_ptr<Session>& session) {
     session->symbolize(symbolizer_, [&] { changed_(session); });
-    // Whoever waits for the names does not wait for the file.
+    // Callers that wait for symbols do not wait for the file.
     if (!session->fed())
         post([session] { session->keep_symbols(); },
              [session](const std::string& why) { session->symbols_failed(why); });
@@ -38,7 +38,7 @@ void Symbolization::finish(const std::shared_ptr<Session>& session) {
 
 symbol::Config Symbolization::symbol_config() const { return symbolizer_.config(); }
 
-// No memory for one session, for example, ends its job and not the server.
+// An exception, for example out of memory for one session, ends its job and not the server.
 void Symbolization::post(std::function<void()> job, std::function<void(const std::string&)> failed) {
     asio::post(*thread_, [job = std::move(job), failed = std::move(failed)] {
         try {

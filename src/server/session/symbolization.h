@@ -1,5 +1,5 @@
-// The thread that names addresses: resolves what sessions have pending, one session after another, and loads sessions
-// from disk (which ends with naming them). Queries never wait for it; they show addresses until the names are there.
+// The thread that resolves symbols, one session after another. It also loads sessions from disk, which ends with
+// resolving their symbols. Queries never wait for it: they show addresses until the symbols are there.
 #pragma once
 
 #include <functional>
@@ -21,17 +21,17 @@ namespace flamewire::server {
 
 class Symbolization {
 public:
-    // `changed` is called from its thread whenever frames of a session became better.
+    // `changed` is called from the thread whenever frames of a session improve.
     Symbolization(symbol::Symbolizer& symbolizer, std::function<void(const std::shared_ptr<Session>&)> changed);
     ~Symbolization();
 
-    // Soon, on the thread. Many calls become one job.
+    // Resolves soon, on the thread. Repeated calls become one job.
     void schedule(const std::shared_ptr<Session>& session);
-    // Now, on the caller's thread; returns when everything known has its names.
+    // Resolves now, on the caller's thread. Returns when everything that can be resolved is.
     void finish(const std::shared_ptr<Session>& session);
-    // Any job that may read files for long. What it throws goes to the log and to `failed`, with a sentence.
+    // Runs any job that may read files for long. Its exceptions go to the log and, as a sentence, to `failed`.
     void post(std::function<void()> job, std::function<void(const std::string&)> failed = {});
-    // Where the files of modules are looked for.
+    // Where module files are searched.
     [[nodiscard]] symbol::Config symbol_config() const;
     void stop();
 

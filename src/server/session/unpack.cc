@@ -47,7 +47,8 @@ private:
     std::uint64_t limit_, size_ = 0;
 };
 
-// How a piece of input is unpacked: feed() takes all of it; whole() after the last one, whether nothing is missing.
+// Unpacks gzip input piece by piece. feed() consumes all of a piece. whole(), after the last piece, returns whether the
+// input was complete.
 class Inflater {
 public:
     Inflater() { ready_ = inflateInit2(&stream_, gzip_window_bits) == Z_OK; }
@@ -60,7 +61,7 @@ public:
         stream_.avail_in = static_cast<uInt>(size);
         do {
             if (ended_) {
-                // Another member, or padding that gzip ignores as well.
+                // Another member, or padding, which gzip ignores too.
                 if (*stream_.next_in != 0x1f) return true;
                 inflateReset(&stream_);
                 ended_ = false;

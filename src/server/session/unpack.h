@@ -1,5 +1,5 @@
-// Files of other tools come compressed: by gzip (pprof writes nothing else), by zstd (chunks of PerfLens). They are
-// unpacked into a file without a name, so that a reader may go back and forth in it.
+// Unpacks compressed files of other tools: gzip (always used by pprof) and zstd (chunks of PerfLens). The result is an
+// unnamed file, so that a reader can seek in it.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ bool is_compressed(std::string_view beginning);
 struct Unpacked {
     UniqueFd fd;
     std::uint64_t size = 0;
-    bool truncated = false;  // the compressed file ended too early; what came before is here
+    bool truncated = false;  // the compressed file ended early; the part before is here
 };
-// All members or frames of `from`, one after the other. The file lies in `folder` and is gone when it is closed.
-// too_large: it grows beyond growth_limit(), of which the sentence tells. `progress` is told the bytes read.
+// Unpacks all members or frames of `from`, one after the other, into a file in `folder` that is deleted when it is
+// closed. too_large: the result exceeds growth_limit(), which the message states. `progress` gets the bytes read.
 Result<Unpacked> unpack(profile::ImportSource& from, const std::string& folder,
                         const std::function<void(std::uint64_t)>& progress);
 

@@ -1,5 +1,5 @@
-// How the user stacks of a session are found and how whole they are: what the agent counted of each process, summed up
-// and listed. A value, part of SessionInfo.
+// How the user stacks of a session are unwound and how complete they are: the agent's counts for each process, listed
+// and summed. A value, part of SessionInfo.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace flamewire::server {
 
-// What became of user stacks, of one process or of all; wire::ProcessUnwind says what each number counts.
+// Results of unwinding user stacks, for one process or all of them. wire::ProcessUnwind explains each number.
 struct UnwindCounts {
     std::uint64_t samples = 0, whole = 0, joined = 0, truncated = 0, open_end = 0, stopped = 0;
     std::uint64_t frames = 0, stack_bytes = 0;
@@ -26,11 +26,11 @@ struct UnwindProcess {
     bool operator==(const UnwindProcess&) const = default;
 };
 
-// How the user stacks of a session are found.
+// How the user stacks of a session are unwound.
 struct Unwinding {
     static constexpr std::size_t most_processes = 200;  // listed: those with most samples
 
-    std::string mode;  // as asked for
+    std::string mode;  // as requested
     std::uint32_t stack_bytes = 0, max_depth = 0;
     UnwindCounts total;
     std::uint64_t process_count = 0;
@@ -38,10 +38,11 @@ struct Unwinding {
     bool operator==(const Unwinding&) const = default;
 };
 
-// Of all processes of a store, and of its recording.
+// For all processes of a store, and its recording.
 Unwinding unwinding_of(const profile::Store& store);
 
-// Members of an open object: unwind, stack_bytes, max_depth and unwind_totals; and unwind_processes.
+// Members of an open object: unwind, stack_bytes, max_depth and unwind_totals; the second function writes
+// unwind_processes.
 void write_unwinding(JsonWriter& json, const Unwinding& unwinding);
 void write_unwind_processes(JsonWriter& json, const Unwinding& unwinding);
 

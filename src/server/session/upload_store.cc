@@ -21,7 +21,7 @@ namespace flamewire::server {
 namespace fs = std::filesystem;
 namespace {
 
-// Nobody goes on with an upload after this long.
+// Uploads without new data for this long are abandoned.
 constexpr std::time_t forgotten_s = 24 * 3600;
 
 Result<bool> check_id(const std::string& id) {
@@ -32,7 +32,7 @@ Result<bool> check_id(const std::string& id) {
     return true;
 }
 
-// The id and the announced size of a file of the folder.
+// The id and the final size, from the name of a file in the folder.
 std::optional<std::pair<std::string, std::uint64_t>> parse_name(const std::string& name) {
     const std::size_t dot = name.find('.');
     if (dot == std::string::npos) return std::nullopt;
@@ -51,7 +51,7 @@ Result<bool> append(const std::string& path, std::uint64_t offset, std::string_v
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) {
             const int error = errno;
-            // What a full disk took of it goes again: the slice is sent once more, whole.
+            // Remove what a full disk did write: the client sends the whole slice again.
             (void)!::ftruncate(fd.get(), static_cast<off_t>(offset));
             return fail_errno("write of an uploaded file", error);
         }
@@ -113,7 +113,8 @@ Result<UploadStore::Upload> UploadStore::add(const std::string& id, std::uint64_
     return entry.upload;
 }
 
-// What nobody went on with goes; others are never taken away from their senders, who will send all that they announced.
+// Removes abandoned uploads only. Others stay, and their announced sizes count, because their senders will send the
+// rest.
 Result<bool> UploadStore::make_room(const Upload& upload) const {
     const std::uint64_t size = upload.size;
     std::uint64_t total = 0, missing = 0;

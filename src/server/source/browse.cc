@@ -25,9 +25,9 @@
 namespace flamewire::server {
 namespace {
 
-// A folder of more names is read so far; a person finds nothing in it without `find` anyway.
+// Names read from one folder. In a larger folder a person needs `find` anyway.
 constexpr std::size_t max_names = 50'000;
-// Headers of so many files are read for one listing.
+// ELF headers read for one listing.
 constexpr std::size_t max_elf_files = 300;
 constexpr std::size_t smallest_elf_bytes = 52;
 
@@ -40,7 +40,7 @@ bool is_inside(const std::vector<BrowseRoot>& roots, std::string_view path) {
     return std::ranges::any_of(roots, [&](const BrowseRoot& root) { return is_inside(path, root.real); });
 }
 
-// What an open descriptor is, as the kernel names it; empty when it has no name any more.
+// The kernel's path for an open descriptor. Empty if readlink fails or the path is too long.
 std::string real_path(int fd) {
     std::array<char, PATH_MAX> target{};
     const ssize_t size = ::readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), target.data(), target.size());
@@ -63,7 +63,7 @@ std::unexpected<Error> outside(std::string_view path, const std::vector<BrowseRo
                                                    path, names.empty() ? "none" : names));
 }
 
-// O_PATH opens nothing: no device wakes up, no pipe waits, no permission on the file itself is needed.
+// O_PATH does not open the file itself: it starts no device, blocks on no pipe and needs no permission on the file.
 Result<Opened> open_path(const std::string& path) {
     Opened opened;
     opened.fd.reset(::open(path.c_str(), O_PATH | O_CLOEXEC));
@@ -74,8 +74,8 @@ Result<Opened> open_path(const std::string& path) {
     return opened;
 }
 
-// A path that is lexically inside of `root`, where it really is: by this machine's links, or, in a copy of another
-// machine's files, by links that mean that copy.
+// Opens a path that is lexically inside `root`. It first follows this machine's links. If that leads out of the roots,
+// it resolves links within the root, as in a copy of another machine's files.
 Result<Opened> open_inside(const std::vector<BrowseRoot>& roots, const BrowseRoot& root, const std::string& path) {
     auto here = open_path(path);
     if (here && is_inside(roots, here->path)) return here;
@@ -124,7 +124,7 @@ std::optional<ElfSummary> summarize(const std::vector<BrowseRoot>& roots, const 
         roots, [&](const BrowseRoot& candidate) { return is_inside(folder_path, candidate.real); });
     const auto file = open_inside(roots, *root, folder_path + "/" + entry.name);
     if (!file || !S_ISREG(file->about.st_mode)) return {};
-    // The file that was looked at, by its descriptor: it is a regular one, so that opening waits for nothing.
+    // Open the file that was checked, by its descriptor. It is a regular file, so open() does not block.
     const UniqueFd fd(::open(fmt::format("/proc/self/fd/{}", file->fd.get()).c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd) return {};
     const elf::ByteSource source = elf::source_of_fd(fd.get());
@@ -195,7 +195,7 @@ std::vector<BrowseRoot> browse_roots(const std::vector<std::string>& folders) {
         for (std::size_t k = 0; k < roots.size(); ++k)
             covered = covered ||
                       (k != i && is_inside(roots[i].real, roots[k].real) && (roots[i].real != roots[k].real || k < i));
-        // One that has another name is kept: the name is how the person knows it.
+        // Keep a root that was given under another name: people recognize it by that name.
         if (!covered || roots[i].given != roots[i].real) outermost.push_back(roots[i]);
     }
     return outermost;

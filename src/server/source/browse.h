@@ -1,6 +1,6 @@
-// What lies in the folders of this machine that a page may look into, to choose a binary, a source folder or a sysroot.
-// Nothing outside of the allowed roots is told, whatever "..", links or a race with somebody who moves folders say: each
-// path is opened without effect first, and what the kernel says that descriptor is decides.
+// Lists the folders of this machine in which a page may choose a binary, a source folder or a sysroot. It reveals
+// nothing outside the allowed roots, whatever "..", links or concurrent renames do. It opens each path with O_PATH
+// first; the path that the kernel reports for that descriptor decides.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace flamewire::server {
 
-// What a person needs to know of an ELF file to choose it.
+// Facts of an ELF file that help a person to choose it.
 struct ElfSummary {
-    std::string arch;      // "aarch64", "arm", …; "machine 62" for one without a name here
-    std::string build_id;  // hexadecimal; empty when there is none
+    std::string arch;      // "aarch64", "arm", …; "machine N" for an e_machine without a name here
+    std::string build_id;  // hexadecimal; empty if there is none
     bool symbols = false, debug_info = false;
     bool operator==(const ElfSummary&) const = default;
 };
@@ -28,19 +28,19 @@ struct BrowseEntry {
     EntryKind kind = EntryKind::other;
     std::uint64_t size_bytes = 0;  // of files
     bool link = false;
-    bool outside = false;  // a link that leads out of the roots: nothing more is said of it
+    bool outside = false;  // the link leads out of the roots; the other fields stay empty
     std::optional<ElfSummary> elf{};
     bool operator==(const BrowseEntry&) const = default;
 };
 
 struct Listing {
-    std::string path;                  // the folder, links resolved; empty: the list of roots
-    std::string parent;                // empty: none that may be shown
+    std::string path;                  // the folder with links resolved; empty: the list of roots
+    std::string parent;                // empty: no parent that may be shown
     std::vector<BrowseEntry> entries;  // folders first, then by name
-    std::uint64_t left_out = 0;        // over the bound, or with names that are no UTF-8
+    std::uint64_t left_out = 0;        // entries over the limit, or with names that are not UTF-8
 };
 
-// A folder that may be looked into: as it was named, and without links.
+// A folder that may be listed: its path as given, and its real path.
 struct BrowseRoot {
     std::string given, real;
     bool operator==(const BrowseRoot&) const = default;
@@ -48,18 +48,19 @@ struct BrowseRoot {
 
 inline constexpr std::size_t max_browse_entries = 1000;
 
-// Each once; those that are no folders are left out, and those inside of another one too.
+// Removes duplicates and paths that are not folders. A folder inside another root is removed too, unless it was given
+// by a path with links.
 std::vector<BrowseRoot> browse_roots(const std::vector<std::string>& folders);
 
-// The folder `path` (of a file: the folder that it is in), entries whose name holds `find`, any letter case; an empty
-// path lists the roots. permission, not_found and invalid with a sentence that says what to do.
+// Lists the folder `path` (for a file: its folder). Keeps entries whose name contains `find`, ignoring ASCII case. An
+// empty path lists the roots. permission, not_found and invalid: the message says what to do.
 Result<Listing> browse(const std::vector<BrowseRoot>& roots, std::string_view path, std::string_view find = {});
 
-// Whether a path, links resolved, is in one of the roots; permission with the same sentence as browse(). What is not there is
-// judged by its folder.
+// Whether a path, links resolved, is inside one of the roots. permission: the same message as browse(). If the path
+// does not exist, its existing part is resolved.
 Result<bool> check_inside(const std::vector<BrowseRoot>& roots, const std::string& path);
 
-// "x86_64" of e_machine 62.
+// For example, "x86_64" for e_machine 62.
 std::string machine_name(std::uint16_t machine, bool is_64);
 
 }  // namespace flamewire::server

@@ -12,7 +12,7 @@
 namespace flamewire::server {
 namespace {
 
-// The files that the profile's lines name, heaviest first.
+// The files that the lines of the profile name, heaviest first.
 std::vector<std::string> file_names(const Session& session) {
     return session.read([](const profile::Store& store) {
         std::vector<std::string> names;
@@ -36,7 +36,7 @@ Result<SourcesKept> keep_sources(const Session& session, SourceLookup& sources) 
     auto before = read_kept_sources(session.stream_path()).value_or(std::vector<KeptSource>{});
     SourcesKept kept;
     std::vector<KeptSource> files;
-    constexpr std::size_t overhead = 32;  // of a message, at most
+    constexpr std::size_t overhead = 32;  // upper limit per message
     std::size_t message_bytes = 0;
     for (const std::string& name : file_names(session)) {
         std::optional<KeptSource> source = found_source(sources, name);

@@ -1,4 +1,4 @@
-// Keeps the source files that a session's lines are in beside its stream, for machines that do not have them.
+// Stores the source files of a session's lines beside its stream, for machines that do not have them.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 namespace flamewire::server {
 
 struct SourcesKept {
-    std::uint64_t files = 0, bytes = 0;  // in all, with those that were kept before and are not found now
-    std::vector<std::string> not_found;  // neither here nor kept before, heaviest first
-    std::vector<std::string> no_room;    // left out, as the session keeps no more
+    std::uint64_t files = 0, bytes = 0;  // totals, including files kept earlier that are not found now
+    std::vector<std::string> not_found;  // neither found now nor kept earlier, heaviest first
+    std::vector<std::string> no_room;    // left out because the session has reached its limit
 };
 
-// Heaviest files first, up to the limits of kept_sources.h, in one step. Those that are found now replace what was kept
-// of them before. io: the disk refused it. Blocking.
+// Stores the heaviest files first, up to the limits of kept_sources.h, in one atomic step. A file that is found now
+// replaces the copy kept earlier. io: the disk refused the write. Blocking.
 Result<SourcesKept> keep_sources(const Session& session, SourceLookup& sources);
 
 }  // namespace flamewire::server

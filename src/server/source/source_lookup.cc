@@ -52,7 +52,7 @@ bool is_hidden(const fs::path& file, const fs::path& root) {
                                [](const fs::path& part) { return part.string().starts_with('.'); });
 }
 
-// The real path of `candidate` when it is a regular file below the real `root` that may be shown, else empty.
+// The real path of `candidate` if it is a regular file below the real `root` and may be shown. Otherwise empty.
 std::string served_path(const fs::path& candidate, const fs::path& root, const SourceConfig& config) {
     const fs::path real_root = real_path(root);
     const fs::path real_file = real_path(candidate);
@@ -63,7 +63,7 @@ std::string served_path(const fs::path& candidate, const fs::path& root, const S
     return fs::is_regular_file(real_file, error) ? real_file.string() : std::string{};
 }
 
-// The rest of `file` after `from`, when `from` is a prefix that ends at a component boundary.
+// Sets `rest` to what follows `from` in `file`. True if `from` is a prefix that ends at a component boundary.
 bool strip_prefix(std::string_view file, std::string_view from, std::string_view& rest) {
     while (from.size() > 1 && from.back() == '/') from.remove_suffix(1);
     if (from.empty() || !file.starts_with(from)) return false;
@@ -79,7 +79,7 @@ std::string_view without_leading_slashes(std::string_view path) {
     return path;
 }
 
-// FROM=TO that would make the directory of `file` be looked for in the source directory.
+// A FROM=TO that maps the directory of `file` to the source directory.
 std::string suggest(std::string_view file, const SourceConfig& config) {
     const std::size_t slash = file.rfind('/');
     if (!file.starts_with('/') || slash == 0 || config.source_dir.empty()) return {};
@@ -88,7 +88,7 @@ std::string suggest(std::string_view file, const SourceConfig& config) {
     return fmt::format("--path-map {}={}", file.substr(0, slash), target.string());
 }
 
-// The folder of `file` on this machine, when nothing but the roots keeps it from being shown.
+// The folder of `file` on this machine, if only the roots prevent showing it.
 std::string outside_roots(const std::string& file, const SourceConfig& config) {
     if (!file.starts_with('/') || ::access(file.c_str(), R_OK) != 0) return {};
     const std::string folder = fs::path(file).parent_path().lexically_normal().string();
@@ -182,7 +182,7 @@ SourceMatch SourceLookup::find(std::string_view file) {
     } else if (!config.source_dir.empty() && attempt(fs::path(config.source_dir) / file, config.source_dir)) {
         return match;
     }
-    // As the target sees it: a link to /usr/src there is one inside of the sysroot.
+    // Resolve links as the target does: a link to /usr/src stays inside the sysroot.
     if (!config.sysroot.empty()) {
         const std::string name = path_in_root(config.sysroot, file);
         if (!name.empty() && attempt(name, config.sysroot)) return match;

@@ -1,10 +1,10 @@
-// Finds the source file that debug info names among the files of this machine. Nothing outside the configured roots is
-// ever found: every candidate is resolved to its real path (symbolic links followed) and must lie below the real path
-// of its root, without a hidden folder or file (".ssh") on the way, and not in the server's own data. Roots are --source-dir,
-// --sysroot and the targets of --path-map.
+// Finds the source file that debug info names among the files of this machine. Each candidate is resolved to its real
+// path (symbolic links followed) and must be below the real path of its root. No component below the root may be hidden
+// (".ssh"), and the server's own data is excluded. Roots are --source-dir, --sysroot and the targets of --path-map.
 //
-// Order: path map, as is (absolute names inside a root; relative names below source-dir), sysroot + name, and last the
-// file below source-dir that shares the longest suffix with the name; when several share it equally that is said.
+// Order: the path map; the name as is (absolute names inside a root, relative names below source-dir); sysroot + name;
+// the file below source-dir that shares the longest suffix with the name. If several files share it equally, `note`
+// reports that.
 #pragma once
 
 #include <chrono>
@@ -23,30 +23,30 @@ namespace flamewire::server {
 struct SourceConfig {
     std::string source_dir = ".";
     std::string sysroot;                                         // empty: none
-    std::vector<std::pair<std::string, std::string>> path_maps;  // from, to; the first that fits wins
-    std::string private_dir{};                                   // of the server itself: nothing in it is a source
+    std::vector<std::pair<std::string, std::string>> path_maps;  // from, to; the first match wins
+    std::string private_dir{};                                   // the server's own data directory: never a source
 };
 
 struct SourceMatch {
     bool found = false;
-    std::string path;                // real path of the file; empty when not found
-    std::string note;                // one sentence when there is something to say (ambiguity, bounded index)
-    std::vector<std::string> tried;  // places looked at, in order
-    std::string suggestion;          // when not found: a ready `--path-map FROM=TO`, or empty
-    std::string outside;             // when not found: the --source-dir that would show it, as it is here; or empty.
-                                     // For those alone who may know that it is
+    std::string path;                // real path of the file; empty if not found
+    std::string note;                // one sentence, or empty (ambiguous match, incomplete index)
+    std::vector<std::string> tried;  // places searched, in order
+    std::string suggestion;          // if not found: a ready `--path-map FROM=TO`, or empty
+    std::string outside;             // if not found: the local --source-dir that would allow it, or empty.
+                                     // Show it only to clients that may know that this folder exists.
 };
 
-// Names below a directory, by file name. Built in one walk that follows no directory links and skips hidden
-// directories.
+// Paths below a directory, indexed by file name. build() walks the tree once, follows no directory links and skips
+// hidden directories.
 class SourceIndex {
 public:
     static constexpr std::size_t max_files = 200'000;
 
     static SourceIndex build(const std::string& root);
 
-    // Paths relative to the root that share most trailing components with `name` (at least the file name). More than
-    // one: ambiguous.
+    // Paths relative to the root that share the most trailing components with `name` (at least the file name). Several
+    // paths mean that the match is ambiguous.
     [[nodiscard]] std::vector<std::string> longest_suffix(std::string_view name) const;
     [[nodiscard]] bool complete() const { return complete_; }
     [[nodiscard]] std::size_t size() const { return size_; }
@@ -57,7 +57,7 @@ private:
     bool complete_ = true;
 };
 
-// Thread-safe. The index is built at the first lookup that needs it, and again when a later lookup misses and it is
+// Thread-safe. The first lookup that needs the index builds it. A later lookup that finds no match rebuilds it if it is
 // older than 10 s.
 class SourceLookup {
 public:
@@ -78,7 +78,7 @@ private:
     std::chrono::steady_clock::time_point indexed_at_;
 };
 
-// Lines of text of a found file; too_large over 16 MiB, invalid when it holds NUL bytes (no text).
+// Text of a source file. too_large: over 16 MiB. invalid: the file contains NUL bytes, so it is not text.
 Result<std::string> read_source(const std::string& path);
 
 }  // namespace flamewire::server

@@ -26,11 +26,11 @@ constexpr std::size_t max_printed_bytes = 4096;  // a path
 
 struct Printed {
     std::string text;
-    bool whole = false;  // ended by itself in time, with status 0
+    bool whole = false;  // exited on its own in time, with status 0
     int status = 0;
 };
 
-// The descriptors and signals of a child that has nothing of ours but the pipe.
+// Descriptors and signals of a child that inherits only the pipe.
 class ChildSetup {
 public:
     explicit ChildSetup(int output) {
@@ -46,7 +46,7 @@ public:
         sigemptyset(&none);
         ::posix_spawnattr_setsigdefault(&attributes_, &all);
         ::posix_spawnattr_setsigmask(&attributes_, &none);
-        // A group of its own: what the compiler may start (it is often a script) ends with it.
+        // Its own process group: the compiler is often a script, and killing the group also ends what it started.
         ::posix_spawnattr_setpgroup(&attributes_, 0);
         ::posix_spawnattr_setflags(&attributes_,
                                    POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
@@ -71,7 +71,7 @@ int left_until(std::chrono::steady_clock::time_point until) {
     return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
 }
 
-// Reads to the end of the output or to `until`; true at the end.
+// Reads until the end of the output or until `until`. True at the end of the output.
 bool read_until(int fd, std::chrono::steady_clock::time_point until, std::string& text) {
     std::array<char, 512> buffer{};
     while (true) {
@@ -87,7 +87,7 @@ bool read_until(int fd, std::chrono::steady_clock::time_point until, std::string
     }
 }
 
-// The child's end; false when it had to be ended.
+// Waits for the child. False if it had to be killed.
 bool reap(pid_t child, std::chrono::steady_clock::time_point until, int& status) {
     while (true) {
         const pid_t ended = ::waitpid(child, &status, WNOHANG);
@@ -110,7 +110,7 @@ std::unexpected<Error> cannot_start(const std::string& compiler, int error) {
                             compiler, std::generic_category().message(error)));
 }
 
-// Nobody but root and our own user can change it or put another one in its place.
+// Whether only root and the server's user can change this file or replace it.
 bool is_ours(const fs::path& path) {
     for (fs::path at = path; !at.empty(); at = at.parent_path()) {
         struct stat status{};
@@ -151,7 +151,8 @@ bool is_folder(const fs::path& path) {
     return fs::is_directory(path, ignored);
 }
 
-// "/opt/x/bin/arm-linux-gnueabihf-": beside the compiler; and where Debian has the files of a triplet.
+// The usual sysroots for a prefix such as "/opt/x/bin/arm-linux-gnueabihf-": beside the compiler, and Debian's
+// /usr/TRIPLET.
 std::string usual_place(std::string_view prefix) {
     const fs::path path(prefix);
     std::string triplet = path.filename().string();

@@ -1,5 +1,5 @@
-// The sysroot of a cross compiler. PREFIXgcc is asked once: the only program that the server ever starts, without a
-// shell, with fixed arguments, bounded in time and in what it may say.
+// Finds the sysroot of a cross compiler by running PREFIXgcc once. This is the only program that the server starts:
+// without a shell, with fixed arguments, and with limits on its time and output.
 #pragma once
 
 #include <chrono>
@@ -10,12 +10,12 @@
 
 namespace flamewire::server {
 
-// "/opt/sdk/bin/arm-none-linux-gnueabihf-", or without a folder: PATH finds it. What `PREFIXgcc -print-sysroot` prints;
-// when that is nothing, "/" (as Debian's cross compilers say) or no directory, the usual places beside the compiler and
-// /usr/TRIPLET. The error is one sentence with the remedy.
+// sysroot_of_toolchain() takes "/opt/sdk/bin/arm-none-linux-gnueabihf-", or a prefix without a folder that PATH
+// resolves. It returns the output of `PREFIXgcc -print-sysroot`. If that is empty, "/" (as in Debian) or not a
+// directory, it tries the usual places beside the compiler and /usr/TRIPLET. The error is one sentence with the remedy.
 
-// Whether a request from a browser may have PREFIXgcc started: it is found by PATH, or nobody but root and the server's own user
-// could have put it where it is. permission: one sentence; not_found: as above.
+// Whether a browser's request may start PREFIXgcc: PATH finds it, or only root and the server's own user can have put
+// it there. permission: one sentence. not_found: as for sysroot_of_toolchain().
 Result<bool> may_ask_toolchain(std::string_view prefix);
 Result<std::string> sysroot_of_toolchain(std::string_view prefix,
                                          std::chrono::milliseconds patience = std::chrono::seconds(10));
