@@ -1,4 +1,4 @@
-// Where the batches of a recording go: to the server (output.h: LinkSink) or into a session file (FileSink).
+// Receives the batches of a recording: the server (output.h: LinkSink) or a session file (FileSink).
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ class BatchSink {
 public:
     virtual ~BatchSink() = default;
 
-    // A recording begins; its batches follow. An error (no such directory) ends it before it began.
+    // Starts a recording, whose batches follow. An error (no such directory) prevents the recording.
     virtual Result<bool> begin(const wire::RecordingId& id) = 0;
-    // True: taken, `batch` is moved from. False: no room now, `batch` is as it was and may be offered again. An error
-    // is final: no batch will ever be taken (disk full).
+    // True: accepted, and `batch` is moved from. False: no room now; `batch` is unchanged and can be pushed again. An
+    // error is permanent (disk full): later batches fail, too.
     virtual Result<bool> push(wire::Batch& batch, const wire::EventPeriods& periods) = 0;
-    // Names of kernel functions belong into the last batch: nobody can ask for them later.
+    // Whether the last batch must contain names of kernel functions, because they cannot be requested later.
     [[nodiscard]] virtual bool names_kernel_at_end() const = 0;
 
     struct Backlog {

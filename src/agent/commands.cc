@@ -1,4 +1,4 @@
-// One function a command; arguments are read by Arguments, which turns each wrong one into a sentence.
+// One function per command. Arguments reads the arguments and returns an error message for each wrong one.
 #include "agent/commands.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ std::unexpected<Error> refuse(std::string sentence) { return fail(ErrorCode::inv
 
 constexpr const char* wide_excludes = "all, cpus, cgroups and container exclude pid and name";
 
-// Typed access to a command's args. Absent and null are the same.
+// Typed access to a command's args. Null counts as absent.
 class Arguments {
 public:
     explicit Arguments(const rapidjson::Value& args) : args_(args) {}
@@ -120,7 +120,7 @@ private:
     const rapidjson::Value& args_;
 };
 
-// Only the agent's own options set these words. A server may send the current value back, as the page's dialogs do.
+// Only the agent's own options can set these words. A server may send the current value back, as the page's dialogs do.
 Result<bool> check_config_words(const char* name, const std::optional<std::string>& events, std::string_view now) {
     if (events && *events != now && sets_config_words(*events))
         return refuse(

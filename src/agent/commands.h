@@ -1,5 +1,5 @@
-// Commands of the server: JSON in, calls on a Control, JSON out. No state, no threads, no kernel here, so that every
-// reply and every refusal can be tested against a Control that only remembers. docs/agent.md lists the fields.
+// Commands of the server: JSON in, calls on a Control, JSON out. Uses no state, threads or kernel, so that every reply
+// and every refusal can be tested with a fake Control. docs/agent.md lists the fields.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace flamewire::agent {
 enum class State { idle, profiling, paused };
 std::string_view state_name(State state);
 
-// What `start` and `configure` may change; what is absent stays.
+// Settings that `start` and `configure` can change. Absent members leave the setting unchanged.
 struct SettingsChange {
     std::optional<std::uint32_t> frequency_hz;
     std::optional<std::uint64_t> period;
@@ -33,8 +33,8 @@ struct SettingsChange {
     std::optional<std::string> events, filter, stat, unwind;
     std::optional<std::uint32_t> stack_bytes, max_depth;
     std::optional<bool> kernel;
-    std::vector<std::uint32_t> pids;  // of `configure`: another target; empty: it stays
-    WideTarget wide;                  // the same; empty: pids
+    std::vector<std::uint32_t> pids;  // for `configure`: the new target; empty: unchanged
+    WideTarget wide;                  // for `configure`: the new target; empty: pids
 };
 Settings changed(Settings settings, const SettingsChange& change);
 
@@ -45,7 +45,7 @@ struct StartRequest {
     SettingsChange change;
 };
 
-// How the user stacks of one process are found, and what became of them; see wire::ProcessUnwind.
+// How the user stacks of one process are unwound, and with which results. See wire::ProcessUnwind.
 struct UnwindState {
     std::uint32_t pid = 0;
     std::string comm;
@@ -55,30 +55,30 @@ struct UnwindState {
     std::uint64_t stack_bytes = 0;
 };
 
-// A recording as it really runs.
+// A recording with its actual settings.
 struct Running {
     std::string target;
     wire::RecordingId recording_id{};
     std::vector<std::uint32_t> pids;
     Scope scope;                      // wide: instead of pids
-    Settings settings;                // as asked for
+    Settings settings;                // as requested
     std::vector<std::string> events;  // names after fallbacks
     std::vector<CounterState> counters;
-    CountBy count_by = CountBy::total;  // beside the totals; total: nothing
+    CountBy count_by = CountBy::total;  // in addition to the totals; total: only these
     std::uint32_t effective_frequency_hz = 0;
     bool kernel = false;                        // kernel frames are recorded
     std::vector<wire::Notice> notices;          // of opening: fallbacks and clamps
     std::vector<UnwindState> unwind_processes;  // as of the last batch
-    std::vector<std::uint32_t> members;         // pids and their children that live, as of the last batch
+    std::vector<std::uint32_t> members;         // live pids and their live children, as of the last batch
 };
 
 struct Accounting {
     std::uint64_t samples_read = 0, samples_duplicate = 0, samples_lost = 0;
-    std::uint64_t rows_samples = 0;     // sum of the counts of all rows handed over
-    std::uint64_t samples_dropped = 0;  // after the rings: stated as losses
+    std::uint64_t rows_samples = 0;     // sum of the counts of all sent rows
+    std::uint64_t samples_dropped = 0;  // dropped after they were read, and reported as losses
     std::uint64_t batches = 0;
     std::uint64_t ring_bytes = 0;
-    std::int64_t switches_not_told = 0;  // samples of context switches that are no row, less rows that are no sample
+    std::int64_t switches_not_told = 0;  // Folder::switches_not_told()
 };
 
 struct StatusReport {
@@ -97,7 +97,7 @@ struct ProcessCheck {
     std::optional<Error> refused;  // why it cannot be sampled
 };
 
-// What commands do. stop, pause, … fail with `busy` and the sentence of the reply ("not profiling").
+// The actions of commands. stop, pause, … fail with `busy` and the message of the reply ("not profiling").
 class Control {
 public:
     virtual ~Control() = default;
@@ -107,24 +107,25 @@ public:
     virtual Result<Running> stop() = 0;
     virtual Result<Running> pause() = 0;
     virtual Result<Running> resume() = 0;
-    // While recording: changes that recording alone and returns it. When idle: changes the settings of the next start and
-    // returns nothing.
+    // While recording: changes only that recording and returns it. When idle: changes the settings of the next start
+    // and returns nothing.
     virtual Result<std::optional<Running>> configure(const SettingsChange& change) = 0;
-    // Counts by thread or by CPU, too; total: no more.
+    // Also counts per thread or per CPU. total: stops doing so.
     virtual Result<Running> count_by(CountBy by) = 0;
     virtual Result<bool> resolve_kernel() = 0;
-    // The settings as they are now; a change of nothing only reads.
+    // Returns the new settings. An empty change only reads them.
     virtual HealthSettings configure_metrics(const HealthChange& change) = 0;
-    // These three may take up to a second and are called beside everything else: thread-safe.
+    // These three can take up to a second and are called concurrently with everything else, so they must be
+    // thread-safe.
     virtual std::vector<ProcessEntry> list_processes() = 0;
     virtual ProcessCheck verify_pid(std::uint32_t pid) = 0;
     virtual Result<Capabilities> reprobe() = 0;
 };
 
-// True for commands that must not hold up others: run handle_command for them on a thread of its own.
+// True for commands that would delay others. Run handle_command for them on a separate thread.
 bool is_slow(std::string_view command);
 
-// The reply, one JSON object with the command's id.
+// Returns the reply, a JSON object with the command's id.
 std::string handle_command(const wire::Command& command, const Machine& machine, Control& control);
 
 }  // namespace flamewire::agent

@@ -25,7 +25,7 @@ Result<bool> Counting::open_total(const CountingPlan& plan, const Capabilities& 
         options.scope = plan.scope;
         options.enable_on_exec = plan.enable_on_exec;
         options.start_disabled = plan.start_disabled;
-        // The set looks at the vector's elements, which stay where they are when it moves.
+        // The set refers to the vector's elements, whose addresses do not change when the vector is moved.
         set = TRY(CounterSet::open(options, counters, kernel_));
         note_skipped(*set);
     }
@@ -64,7 +64,7 @@ Result<bool> Counting::replace(const CountingPlan& plan, const Capabilities& cap
     (void)TRY(open_total(plan, capabilities));
     total_.after_gap = true;
     CountBy by = std::exchange(by_, CountBy::total);
-    // The whole system's threads are not counted one by one.
+    // The threads of a wide target are not counted individually.
     if (plan.scope.wide && by == CountBy::thread) by = CountBy::total;
     return count_by(by, plan.pids, folder);
 }
@@ -136,13 +136,13 @@ bool Counting::read_scope(Part& scope, Folder& folder) {
     if (!scope.set) return false;
     const std::uint64_t end_ns = monotonic_ns();
     std::vector<CounterDelta> deltas = scope.set->read();
-    note_skipped(*scope.set);  // threads born since
+    note_skipped(*scope.set);  // threads created since
     const bool something = std::ranges::any_of(
         deltas, [](const CounterDelta& delta) { return delta.value != 0 || delta.enabled_ns != 0; });
     if (&scope == &total_) {
         add_to_totals(deltas, end_ns - scope.start_ns);
     } else if (deltas.empty() && !pids_.empty()) {
-        // Nobody ran. One zero says whose interval this is.
+        // No thread ran. A single zero shows to which scope the interval belongs.
         CounterDelta nothing;
         if (by_ == CountBy::cpu)
             nothing.cpu_plus_1 = 1;
@@ -170,7 +170,7 @@ void Counting::add_to_totals(const std::vector<CounterDelta>& deltas, std::uint6
         interval.running_ns = delta.running_ns;
         counters::Sum& sum = totals_.sums[sum_of_[delta.counter]];
         counters::add(sum, interval);
-        // What is opened and turns out not to work has its word from the first reading on.
+        // A counter that opens but does not work gets its status from the readings.
         if (sum.enabled_ns == 0 && sum.value == 0) sum.status = delta.status;
         statuses_[delta.counter] = delta.status;
     }

@@ -1,5 +1,5 @@
-// The counters of one recording: which there are, when they are read, what they add up to. Totals always; by thread or by
-// CPU when asked, in a set of their own. Of the sampler thread.
+// The counters of one recording: opens them, reads them at intervals, and adds up totals. On request, also counts per
+// thread or per CPU with a second set of counters. Use it only on the sampler thread.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace flamewire::agent {
 
-// Short enough for lines that move while one watches and for windows of a second; a reading costs a system call for each
-// group of each thread, ~1 µs, so two a second are nothing.
+// Short enough for live charts and for windows of one second. A reading costs one system call (~1 µs) per group and
+// thread, so two per second are negligible.
 inline constexpr std::uint64_t counter_interval_ns = 500'000'000;
 
 struct CountingPlan {
@@ -29,29 +29,29 @@ struct CountingPlan {
 
 struct CounterTotals {
     std::vector<counters::Sum> sums;
-    std::uint64_t elapsed_ns = 0;  // in which it was counted: pauses are not in it
+    std::uint64_t elapsed_ns = 0;  // counting time, without pauses
 };
 
 class Counting {
 public:
-    // Errors: those of CounterSet::open. `kernel` outlives the counting.
+    // Errors: those of CounterSet::open. `kernel` must outlive the Counting.
     static Result<std::unique_ptr<Counting>> open(const CountingPlan& plan, const Capabilities& capabilities,
                                                   const Kernel& kernel = real_kernel());
 
-    // Other counters, of the processes that live now. What was counted until then stays in the totals.
+    // Changes the counters, which then count the processes that are alive now. Previous counts stay in the totals.
     Result<bool> replace(const CountingPlan& plan, const Capabilities& capabilities, Folder& folder);
     Result<bool> count_by(CountBy by, const std::vector<std::uint32_t>& pids, Folder& folder);
     [[nodiscard]] CountBy by() const { return by_; }
 
     void on_task(const TaskRecord& task);
-    // The launched command has begun: what was before is no time.
+    // Call it when the launched command starts, because the time before does not count.
     void begin();
     Result<bool> pause(Folder& folder);
     Result<bool> resume();
 
-    // Reads when it is time. True when something happened since.
+    // Reads if the interval has passed. True if anything was counted since the last reading.
     bool read_if_due(std::uint64_t now_ns, Folder& folder);
-    // Reads now; the last reading too.
+    // Reads now. Also call it for the last reading.
     bool read(Folder& folder);
 
     [[nodiscard]] bool counts_something() const { return !counters_.empty(); }
@@ -62,7 +62,7 @@ public:
 private:
     struct Part {
         std::unique_ptr<CounterSet> set;
-        std::uint64_t start_ns = 0;  // of the next reading
+        std::uint64_t start_ns = 0;  // start of the next reading
         bool after_gap = false;
     };
 
@@ -75,7 +75,7 @@ private:
     const Kernel& kernel_;
     std::vector<Counter> counters_;              // of both sets
     std::vector<std::size_t> sum_of_;            // counter -> index into totals_.sums
-    std::vector<wire::CounterStatus> statuses_;  // of the last reading
+    std::vector<wire::CounterStatus> statuses_;  // from the last reading
     Part total_, detail_;
     CountBy by_ = CountBy::total;  // total: no detail
     std::vector<std::uint32_t> pids_;

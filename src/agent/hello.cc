@@ -1,4 +1,4 @@
-// Fields that servers of this protocol know keep their names (platform, capabilities); the others are ours.
+// Existing servers depend on the names of some fields (platform, capabilities). The other fields are Flamewire's own.
 #include "agent/hello.h"
 
 namespace flamewire::agent {

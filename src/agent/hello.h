@@ -1,4 +1,4 @@
-// What this agent is and can, as the values of its hello (without its recording) and as members of its replies.
+// Describes this agent and its capabilities, for its hello (without the recording) and for members of its replies.
 #pragma once
 
 #include <string>

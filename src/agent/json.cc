@@ -1,4 +1,4 @@
-// The value forms that need more than one call.
+// Values that need more than one call.
 #include "agent/json.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// JSON out, for replies. Text of the target (comms, command lines, paths) is bytes, and JSON is UTF-8: what is no UTF-8
-// goes out as U+FFFD, so that no process name can make a reply unreadable.
+// Writes JSON for replies. Text of the target (comms, command lines, paths) is arbitrary bytes, but JSON is UTF-8.
+// Invalid UTF-8 is replaced by U+FFFD, so that a process name cannot make a reply unreadable.
 #pragma once
 
 #include <rapidjson/stringbuffer.h>
@@ -35,7 +35,7 @@ public:
         writer_.Int64(value);
         return *this;
     }
-    // With one digit behind the point.
+    // With one digit after the decimal point.
     JsonObject& tenths(std::string_view name, double value);
     // `value` / 10^`digits`, exactly: a time in ns as seconds has 9 digits. At most 18.
     JsonObject& decimal(std::string_view name, std::int64_t value, unsigned digits) {
@@ -43,7 +43,7 @@ public:
         put_decimal(value, digits);
         return *this;
     }
-    // Left out when there is none.
+    // Left out if there is no value.
     JsonObject& number_if(std::string_view name, std::optional<std::uint64_t> value) {
         return value ? number(name, *value) : *this;
     }
@@ -71,7 +71,7 @@ public:
         writer_.EndArray();
         return *this;
     }
-    // Inside an array.
+    // Only inside an array.
     JsonObject& number_element(std::uint64_t value) {
         writer_.Uint64(value);
         return *this;
@@ -110,7 +110,7 @@ public:
     }
 
 private:
-    // Names of the target too (devices), hence checked as values are.
+    // Keys can also be names of the target (devices), so they are checked like values.
     void key(std::string_view name);
     void put(std::string_view value);
     void put_decimal(std::int64_t value, unsigned digits);

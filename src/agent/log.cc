@@ -1,4 +1,4 @@
-// One write(2) a line.
+// One write(2) per line.
 #include "agent/log.h"
 
 #include <unistd.h>
@@ -19,7 +19,7 @@ bool is_verbose() { return verbose; }
 
 void log_line(std::string_view text) {
     std::string line = "flamewire-agent: ";
-    line += printable(text);  // names of processes may have commands for terminals
+    line += printable(text);  // process names can contain terminal escape sequences
     line += '\n';
     (void)write_all(STDERR_FILENO, as_bytes_view(line));
 }

@@ -1,5 +1,5 @@
-// The agent's words to the person who started it: one line each on stderr, written at once so that lines of threads
-// never mix.
+// Messages for the user who started the agent: one line each on stderr. Each line is a single write, so that lines of
+// different threads never mix.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 
 namespace flamewire::agent {
 
-// With --verbose, detail() lines appear too. Set once at start.
+// With --verbose, detail() lines appear, too. Set once at start.
 void set_verbose(bool on);
 [[nodiscard]] bool is_verbose();
 

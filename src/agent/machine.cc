@@ -1,4 +1,4 @@
-// uname, /proc, getrandom and the three limits; nothing here is per sample.
+// uname, /proc, getrandom and the process setup. Nothing here runs per sample.
 #include "agent/machine.h"
 
 #include <fcntl.h>
@@ -51,8 +51,8 @@ Machine describe_machine() {
     machine.page_size = static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE));
     machine.cpus = static_cast<std::uint32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
     machine.little_endian = std::endian::native == std::endian::little;
-    // The stack is near the upper end of the address space, so the address of a local variable has the highest bit set. A
-    // 32-bit program cannot tell the limit of 64-bit processes.
+    // The stack is near the upper end of the address space, so the address of a local variable has the highest bit set.
+    // A 32-bit program cannot determine the limit of 64-bit processes.
     if constexpr (sizeof(void*) == sizeof(std::uint64_t))
         machine.address_bits = static_cast<std::uint8_t>(
             std::clamp(static_cast<int>(std::bit_width(reinterpret_cast<std::uintptr_t>(&machine))), 36, 48));
@@ -68,7 +68,7 @@ void fill_random(void* bytes, std::size_t size) {
             continue;
         }
         if (got < 0 && errno == EINTR) continue;
-        // A kernel without getrandom: the ids must differ between runs of one machine, no more.
+        // The kernel lacks getrandom. The ids only have to differ between runs on one machine.
         const std::uint64_t seed = monotonic_ns() ^ static_cast<std::uint64_t>(realtime_ns()) ^
                                    (static_cast<std::uint64_t>(::getpid()) << 32U) ^ done;
         const std::size_t piece = size - done < sizeof(seed) ? size - done : sizeof(seed);

@@ -1,5 +1,4 @@
-// Facts about this machine and this process that hello, status and recordings carry, and what the agent sets up for
-// itself.
+// Facts about this machine and this process for hello, status and recordings, and the agent's own process setup.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +6,7 @@
 
 namespace flamewire::agent {
 
-// What this binary was compiled for: "x86_64", "aarch64", "armv7l", …
+// The architecture this binary was compiled for: "x86_64", "aarch64", "armv7l", …
 const char* build_architecture();
 
 struct Machine {
@@ -19,10 +18,10 @@ struct Machine {
 };
 Machine describe_machine();
 
-// 16 random bytes, as ids of agents and recordings need them.
+// Fills the buffer with random bytes, for the ids of agents and recordings.
 void fill_random(void* bytes, std::size_t size);
 
-// Resident memory of this process; 0 when /proc is not there.
+// Resident memory of this process; 0 without /proc.
 class ResidentMemory {
 public:
     ResidentMemory();
@@ -36,8 +35,8 @@ private:
     std::uint64_t page_size_;
 };
 
-// The agent's manners: runs at nice 5 (kept if it is nicer already), raises the soft limit of open files to the hard
-// one, and ignores SIGPIPE. Launched commands are forked before this and keep what they inherited.
+// Sets nice to 5 (unless it is already higher), raises the soft limit of open files to the hard limit, and ignores
+// SIGPIPE. Launched commands must be forked before this call, so that they keep what they inherited.
 void be_polite();
 
 }  // namespace flamewire::agent

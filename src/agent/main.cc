@@ -1,5 +1,5 @@
-// flamewire-agent: reads the command line, forks the command to launch before anything of ours can leak into it, then
-// lives in Session.
+// flamewire-agent: parses the command line, forks the command to launch before any state of the agent can leak into it,
+// and then runs a Session.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netdb.h>
@@ -27,7 +27,7 @@
 #include "agent/version.h"
 #include "base/file.h"
 
-// Where there is no memory nothing can be put together any more: the sentence is there already.
+// Without memory a message cannot be formatted, so it is a constant.
 [[noreturn]] static void out_of_memory() {
     constexpr std::string_view text =
         "flamewire-agent: there is no memory left: give it more (ulimit -v, its memory cgroup), or let it need less "
@@ -36,8 +36,8 @@
     ::_exit(1);
 }
 
-// The default prints the demangled type of an escaped exception: 60 KB of demangler in a static program. None is thrown
-// but by a library that gets no memory or no thread.
+// The default handler prints the demangled type of an uncaught exception, which adds 60 KB of demangler to a static
+// program. Only libraries throw, if they get no memory or no thread.
 namespace __gnu_cxx {
 void __verbose_terminate_handler() { out_of_memory(); }
 }  // namespace __gnu_cxx
@@ -49,15 +49,15 @@ using namespace flamewire::agent;
 
 void print(const std::string& text) { (void)write_all(STDOUT_FILENO, as_bytes_view(text)); }
 
-// Descriptors 0 to 2 that a starter left closed: what is opened next would take their numbers, and log lines would go into a
-// session file or to the launched command. An O_PATH descriptor refuses reads and writes like a closed one; commands
-// do not get it.
+// Occupies descriptors 0 to 2 if they are closed. Otherwise the next opened files would get these numbers, and log
+// lines would go to a session file or to the launched command. An O_PATH descriptor rejects reads and writes like a
+// closed one, and commands do not inherit it.
 void hold_standard_files() {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
         if (::fcntl(fd, F_GETFD) < 0) (void)::open("/", O_PATH | O_CLOEXEC);
 }
 
-// The signals that end the agent, and the end of the launched command, as something to poll.
+// Returns a descriptor to poll for the signals that end the agent, and for the exit of the launched command.
 UniqueFd signals_as_file() {
     sigset_t set;
     sigemptyset(&set);
@@ -66,7 +66,7 @@ UniqueFd signals_as_file() {
     return UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-// While there is one thread. Without either the agent works as well.
+// Call it while there is only one thread. If either step fails, the agent still works.
 void give_up_privileges(const Options& options) {
     const Needs needs{.low_port = options.mode == Mode::listen && options.port < 1024,
                       .signal_others = !options.command.empty()};
@@ -120,7 +120,7 @@ int run(int argc, char** argv) {
         command.emplace(*std::move(prepared));
     }
     be_polite();
-    // A session file has nobody else at its other end.
+    // With a session file, the agent does not receive network input.
     if (line->options.mode != Mode::output) give_up_privileges(line->options);
     Session session(std::move(line->options), std::move(pairing->key), command ? &*command : nullptr,
                     signals_as_file());
@@ -132,7 +132,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
     hold_standard_files();
     std::set_new_handler(out_of_memory);
-    // A static glibc would load the machine's own NSS modules for host names; the two that it has built in are enough.
+    // A static glibc would load the machine's NSS modules for host names. The two built-in ones are enough.
     __nss_configure_lookup("hosts", "files dns");
     return run(argc, argv);
 }

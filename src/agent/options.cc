@@ -1,4 +1,4 @@
-// getopt_long does the splitting; every rule about values and combinations is here, one sentence each.
+// getopt_long splits the command line. Every rule about values and combinations is here, with one message each.
 #include "agent/options.h"
 
 #include <fmt/format.h>
@@ -110,14 +110,14 @@ const option long_options[] = {
     {nullptr, 0, nullptr, 0},
 };
 
-// Which options were given, for the rules between them.
+// The given options, to check their combinations.
 struct Given {
     bool listen = false, server = false, output = false, bind = false, frequency = false, count = false, delay = false,
          interval = false;
-    std::uint64_t once = 0;  // bits of those that are given once at most
+    std::uint64_t once = 0;  // bits of options that may be given only once
 };
 
-// Of which a second one would replace the first without a word, and what to do instead; null: it may stand again.
+// For options of which a second one would silently replace the first: what to do instead. Null: it may be repeated.
 const char* instead_of_second(int code) {
     switch (code) {
         case opt_pid:
@@ -139,7 +139,7 @@ const char* instead_of_second(int code) {
     }
 }
 
-// A number of bytes with an optional K, M or G (powers of 1,024).
+// Parses a number of bytes with an optional K, M or G (powers of 1,024).
 Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text, std::uint64_t lowest,
                                   std::uint64_t highest) {
     unsigned shift = 0;
@@ -460,10 +460,11 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
 
     CommandLine line;
     Given given;
-    ::optind = 0;  // glibc: start anew
+    ::optind = 0;  // glibc: restart scanning
     ::opterr = 0;
     for (;;) {
-        // '+': stop at the first word that is no option; ':': tell a missing argument from an unknown option.
+        // '+': stop at the first word that is not an option. ':': distinguish a missing argument from an unknown
+        // option.
         const int code = ::getopt_long(argc, argv.data(), "+:ahV", long_options, nullptr);
         if (code < 0) break;
         const char* word = ::optind > 0 && ::optind <= argc ? argv[static_cast<std::size_t>(::optind) - 1] : "";
@@ -491,7 +492,7 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
     (void)TRY(check_combination(line.options, given, stdout_is_terminal));
     if (line.options.sched) {
         line.options.settings.events = "off-cpu";
-        line.options.settings.unwind = "fp";  // nobody looks at the stacks
+        line.options.settings.unwind = "fp";  // the stacks are not used
     }
     if (given.output && !given.interval) line.options.settings.interval_ms = file_interval_ms;
     return line;

@@ -1,5 +1,5 @@
-// The agent's command line. Pure: words in, options or one sentence out; nothing is opened or looked up here.
-// docs/agent.md is the reference for people, help_text() the same in short.
+// The agent's command line. Pure: words in, options or an error message out. Opens and looks up nothing. docs/agent.md
+// is the full reference, help_text() the short one.
 #pragma once
 
 #include <cstddef>
@@ -17,42 +17,42 @@ namespace flamewire::agent {
 
 enum class Mode { listen, server, output };
 
-// How to sample; also what `start` and `configure` change.
+// How to sample. `start` and `configure` change these settings.
 struct Settings {
-    std::string events;  // perf's grammar, comma separated; empty: the default event; "none": nothing is sampled
-    std::string filter;  // the kernel's, for tracepoints without one of their own; empty: none
-    std::string stat = "default";     // what is counted: "default", "none" or the same grammar
+    std::string events;               // perf's grammar, comma-separated; empty: the default event; "none": no sampling
+    std::string filter;               // in the kernel's syntax, for tracepoints without their own filter; empty: none
+    std::string stat = "default";     // counters: "default", "none" or the same grammar
     std::uint32_t frequency_hz = 99;  // used when period is 0
-    bool frequency_given = false;     // on the command line: for faults, too, which else have a period of their own
+    bool frequency_given = false;     // on the command line; then also applies to faults, instead of their period
     std::uint64_t period = 0;
     std::uint32_t duration_s = 8;
     std::uint32_t interval_ms = 250;
     std::string unwind = "auto";
     std::uint32_t stack_bytes = 16'384;  // copied with a sample in dwarf mode; a multiple of 8
     std::uint32_t max_depth = 1'024;     // frames of a stack
-    bool max_depth_given = false;        // by a person, who is told where the kernel allows less
+    bool max_depth_given = false;        // by the user, who gets a notice if the kernel allows less
     std::uint64_t unwind_memory_bytes = std::uint64_t{32} << 20;  // tables and rules of unwinding
     bool kernel = true;
     [[nodiscard]] bool samples() const { return events != "none"; }
     bool operator==(const Settings&) const = default;
 };
 
-// With --output, where nobody waits for a batch: four times longer ones take a seventh less, and a board's flash is
-// written to less often.
+// Default with --output, where no viewer waits for batches. Batches four times as long need a seventh less space and
+// cause fewer writes to a board's flash.
 inline constexpr std::uint32_t file_interval_ms = 1'000;
 
 namespace limits {
 inline constexpr std::uint32_t max_frequency_hz = 100'000;
-inline constexpr std::uint64_t max_period = std::uint64_t{1} << 62;  // the kernel refuses periods with the top bit set
+inline constexpr std::uint64_t max_period = std::uint64_t{1} << 62;  // the kernel rejects periods with the top bit set
 inline constexpr std::uint32_t max_duration_s = 31 * 86'400;
 inline constexpr std::uint32_t max_rounds = 1'000'000;
-// Shorter batches cost more than they tell, longer ones make the page feel dead.
+// Shorter intervals cost more than they are worth; with longer ones the page appears frozen.
 inline constexpr std::uint32_t min_interval_ms = 10, max_interval_ms = 10'000;
 inline constexpr std::uint32_t max_delay_ms = 3'600'000;
 inline constexpr std::uint64_t min_spool_bytes = 64U << 10, max_spool_bytes = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t max_module_bytes = std::uint64_t{4} << 30;
 inline constexpr std::uint32_t max_ring_pages = 16'384;
-// The kernel takes less than 64 KiB, and whole words.
+// The kernel requires less than 64 KiB and a multiple of 8 bytes.
 inline constexpr std::uint64_t min_stack_bytes = 1'024, max_stack_bytes = 65'528;
 inline constexpr std::uint32_t min_depth = 16, max_depth = 4'096;
 inline constexpr std::uint64_t min_unwind_mib = 4, max_unwind_mib = 1'024;
@@ -64,19 +64,19 @@ inline constexpr std::size_t max_cgroups = 64;  // each has events on each CPU
 
 struct Options {
     Mode mode = Mode::listen;
-    std::string host;  // --server: to dial; --listen: the address to bind
+    std::string host;  // --server: to connect to; --listen: the address to bind
     std::uint16_t port = 9999;
-    std::string pair, pair_file;  // a pairing code, or the file that has it; at most one of them
-    bool insecure = false;        // without encryption and code also
+    std::string pair, pair_file;  // a pairing code, or the file that contains it; at most one of them
+    bool insecure = false;        // also allow connections without encryption and pairing code
     std::string output;           // --output: a path, or "-"
-    bool force = false;           // an existing output file is replaced
+    bool force = false;           // replace an existing output file
 
-    // At most one of the four.
+    // At most one of these four is set.
     std::vector<std::uint32_t> pids;
     std::string name;
     std::vector<std::string> command;
     WideTarget wide;
-    AllowedWords allowed;  // which others a server may choose
+    AllowedWords allowed;  // other processes that a server may choose
 
     Settings settings;
     HealthSettings health;
@@ -84,14 +84,14 @@ struct Options {
     std::uint32_t rounds = 1;
     std::uint32_t delay_ms = 0;
     std::size_t spool_bytes = std::size_t{8} << 20;
-    std::uint64_t module_cap_bytes = std::uint64_t{64} << 20;  // of a module file that a server lacks; 0: none is sent
-    std::uint32_t ring_pages = 0;                              // 0: by frequency and memory limits
+    std::uint64_t module_cap_bytes = std::uint64_t{64} << 20;  // limit of a module file that a server lacks; 0: none
+    std::uint32_t ring_pages = 0;                              // 0: from frequency and memory limits
     std::string capture;                                       // path of --capture; empty: no capture
-    bool sched = false;  // --stat sched: the table is of what threads did with their time
+    bool sched = false;                                        // --stat sched: print a table of thread states
     bool verbose = false;
     bool seccomp = true;
 
-    // Instead of a session, a table goes to standard output.
+    // Print a table to standard output instead of writing a session.
     [[nodiscard]] bool prints_table() const { return output == "-" && (sched || !settings.samples()); }
     [[nodiscard]] bool has_target() const { return !pids.empty() || !name.empty() || !command.empty() || wide.given(); }
 };
@@ -103,23 +103,23 @@ struct CommandLine {
     Options options;
 };
 
-// invalid with the sentence to print; the caller exits with 2. Not reentrant (getopt).
+// invalid: with the message to print; the caller exits with 2. Not reentrant (getopt).
 Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bool stdout_is_terminal);
 
-// A positive whole number between `lowest` and `highest`; the sentence names `what`.
+// An integer from `lowest` to `highest`. The error message names `what`.
 Result<std::uint64_t> parse_number(std::string_view what, std::string_view text, std::uint64_t lowest,
                                    std::uint64_t highest);
 
-// "0-3,6" as numbers, ascending.
+// Parses a list such as "0-3,6". The result is ascending.
 Result<std::vector<std::uint32_t>> parse_cpus(std::string_view what, std::string_view text);
-// What of it excludes each other.
+// Reports members that exclude each other.
 Result<bool> check_wide(const WideTarget& wide);
 
-// Rounded up to what the kernel copies.
+// Rounds up to a size that the kernel can copy.
 std::uint32_t whole_words(std::uint64_t stack_bytes);
 
-// auto, fp, dwarf, lbr or hybrid, or a sentence that says which modes there are. Whether it works on this machine is
-// check_unwind_here's to say.
+// Accepts auto, fp, dwarf, lbr or hybrid. Otherwise the error message lists the modes. check_unwind_here checks whether
+// the mode works on this machine.
 Result<std::string> check_unwind(std::string_view mode);
 
 std::string help_text();

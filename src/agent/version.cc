@@ -38,7 +38,7 @@ const char* name_of(unwind::Arch arch) {
     return "unknown";
 }
 
-// What stacks can be found by.
+// Lists the unwind methods.
 std::string unwinders() {
     std::string text = "frame pointers";
     bool libunwind = false;
@@ -55,13 +55,13 @@ std::string unwinders() {
 }  // namespace
 
 std::string own_build_id() {
-    // The kernel tells where the program headers are; they tell where the notes are.
+    // The kernel passes the address of the program headers, which contain the address of the notes.
     // NOLINTNEXTLINE(performance-no-int-to-ptr)
     const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(::getauxval(AT_PHDR));
     const std::size_t count = ::getauxval(AT_PHNUM);
     if (headers == nullptr) return {};
     const std::span all(headers, count);
-    // Position-independent programs (tests; the agent is none) run at an offset, which the headers' own place tells.
+    // Position-independent programs (the tests, not the agent) run at an offset. PT_PHDR shows it.
     std::uintptr_t bias = 0;
     for (const ElfW(Phdr) & header : all)
         if (header.p_type == PT_PHDR) bias = reinterpret_cast<std::uintptr_t>(headers) - header.p_vaddr;

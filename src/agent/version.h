@@ -1,12 +1,13 @@
-// What this build of the agent is and can do, for --version: the same on every machine that runs it. What of that works
-// on this machine is the hello's to say (hello.h).
+// Describes this build of the agent and its features, for --version. The output is the same on every machine. The hello
+// (hello.h) reports what works on this machine.
 #pragma once
 
 #include <string>
 
 namespace flamewire::agent {
 
-// Lowercase hex; empty when the program was linked without one. Read from memory: the file may be gone or unreadable.
+// Lowercase hex; empty if the program was linked without one. Read from memory, because the file may be missing or
+// unreadable.
 std::string own_build_id();
 
 std::string version_text();

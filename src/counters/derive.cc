@@ -17,10 +17,10 @@ std::uint64_t add_saturating(std::uint64_t a, std::uint64_t b) {
     return sum < a ? std::numeric_limits<std::uint64_t>::max() : sum;
 }
 
-// What a counter is, however it was spelled: `branches:u` is branch-instructions in mode u.
+// A counter in canonical spelling: `branches:u` is branch-instructions in mode u.
 struct Role {
-    std::string_view name;  // without modifiers and aliases
-    std::string_view mode;  // u, k, … and "" for both
+    std::string_view name;  // without modifiers, aliases resolved
+    std::string_view mode;  // u, k, …; "" for both
     std::string_view pmu;   // of pmu/event/
     bool operator==(const Role&) const = default;
 };
@@ -46,10 +46,10 @@ Role role_of(std::string_view text) {
         const std::size_t colon = text.rfind(':');
         role.name = text.substr(0, colon);
         if (colon != std::string_view::npos) role.mode = text.substr(colon + 1);
-        // A tracepoint, sys:name, has no mode that could be mistaken.
+        // A tracepoint, sys:name, has no mode; its name must not be parsed as one.
         if (role.mode.find_first_not_of("ukp") != std::string_view::npos) return {text, {}, {}};
     }
-    // Precision says where, not what.
+    // Precision (p) affects where an event is sampled, not what it counts.
     while (role.mode.ends_with('p')) role.mode.remove_suffix(1);
     for (const auto& [alias, name] : aliases)
         if (role.name == alias) role.name = name;
@@ -58,20 +58,20 @@ Role role_of(std::string_view text) {
 
 bool is_clock(std::string_view name) { return name == "task-clock" || name == "cpu-clock"; }
 
-// All counters of one kind of core, or of all: what a figure is derived from.
+// All counters of one core type, or of the whole CPU: the inputs of derived figures.
 class Related {
 public:
     void add(const Role& role, std::optional<double> value) {
         if (value) values_.push_back({role, *value});
     }
-    // Nothing also when it is 0: nothing can be said in relation to it.
+    // Nothing if the value is 0, because it would be the divisor.
     [[nodiscard]] std::optional<double> of(const Role& other, std::string_view name) const {
         const Role wanted{name, other.mode, other.pmu};
         for (const auto& [role, value] : values_)
             if (role == wanted && value > 0) return value;
         return std::nullopt;
     }
-    // CPU time, in whatever mode: a clock does not tell modes apart.
+    // CPU time in any mode: a clock does not distinguish modes.
     [[nodiscard]] std::optional<double> clock_ns() const {
         for (const auto& [role, value] : values_)
             if (is_clock(role.name) && value > 0) return value;
@@ -210,7 +210,7 @@ std::vector<Line> derive(std::span<const Sum> sums, std::uint64_t elapsed_ns) {
     for (Line& line : lines) {
         put_in_relation(line, all, elapsed_ns);
         for (Line& part : line.parts) {
-            // The clocks have no parts: a part's GHz would be per time on all cores.
+            // The clocks have no parts: a part's GHz would be relative to the time on all cores.
             Related same;
             for (const Line& other : lines)
                 for (const Line& candidate : other.parts)

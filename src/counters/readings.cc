@@ -27,7 +27,7 @@ std::uint64_t add(std::uint64_t a, std::uint64_t b) {
 
 void join(wire::CounterReading& reading, const wire::CounterReading& next) {
     reading.end_ns = next.end_ns;
-    // Most readings have the same counters in the same order: look where the last one was found first.
+    // Most readings have the same counters in the same order, so check the next expected position first.
     std::size_t expected = 0;
     for (const wire::CounterValue& value : next.values) {
         if (expected >= reading.values.size() || !same_counter(reading.values[expected], value)) {
@@ -48,10 +48,11 @@ void join(wire::CounterReading& reading, const wire::CounterReading& next) {
     }
 }
 
-// True when there is one less at least.
+// True if at least one pair was joined.
 bool halve(std::vector<wire::CounterReading>& readings) {
     std::vector<wire::CounterReading> joined;
-    std::array<std::optional<std::size_t>, scopes> open;  // that has no second one yet
+    std::array<std::optional<std::size_t>, scopes> open;  // by scope: index of a reading that may be joined with the
+                                                          // next one
     for (wire::CounterReading& reading : readings) {
         std::optional<std::size_t>& first = open[scope_of(reading)];
         if (first && !reading.after_gap && joined[*first].end_ns == reading.start_ns) {

@@ -1,4 +1,4 @@
-// Lists of readings that wait (for a link that is away) made shorter without changing any sum. Pure.
+// Shortens lists of readings that are queued while a link is down, without changing any sum. Pure.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace flamewire::counters {
 
-// Two readings that follow each other in one scope (all of the target, by thread, by CPU) become one over both times,
-// again and again until no more than `max_readings` with `max_values` in all are left, or none can be joined. Readings
-// on the two sides of a gap stay apart. All ids must be of one epoch.
+// Joins pairs of consecutive readings of one scope (whole target, by thread, by CPU) into one over both times. Repeats
+// until at most `max_readings` with `max_values` in total are left, or none can be joined. Readings on both sides of a
+// gap stay separate. All ids must be of one epoch.
 void shorten(std::vector<wire::CounterReading>& readings, std::size_t max_readings, std::size_t max_values);
 
 }  // namespace flamewire::counters

@@ -45,7 +45,7 @@ void put_line(std::string& table, std::string name, const wire::ThreadTimes& tim
     for (char& letter : name)
         if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7f') letter = '?';
     if (name.size() > name_width) {
-        // Not within a character.
+        // Do not cut within a UTF-8 character.
         std::size_t cut = name_width;
         while (cut > 0 && (static_cast<unsigned char>(name[cut]) & 0xC0U) == 0x80U) --cut;
         name.resize(cut);

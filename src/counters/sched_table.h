@@ -1,5 +1,5 @@
-// The table of `--stat sched` and `report --sched`: what threads did with their time, why they left their CPUs, how long they
-// waited for one and how long they kept it. Pure; used by the agent and at the desk.
+// The table of `--stat sched` and `report --sched`: how threads spent their time, why they left their CPUs, how long
+// they waited for a CPU and how long they kept it. Pure; used by the agent and by `report`.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ struct SchedLine {
     wire::ThreadTimes times;  // its thread and end are not used
 };
 
-// In the lines' order, which is cut to `most` (0: all), with a line for all together. Names without control characters.
-// Groups of columns that a terminal of that `width` (0: none) has no room for are left out, which a last line says.
+// Keeps the order of `lines` and prints at most `most` of them (0: all), then a total over all threads. Control
+// characters in names are replaced. Column groups that do not fit into a terminal of `width` columns (0: no terminal)
+// are omitted, and a last line reports that.
 std::string sched_table(const std::vector<const SchedLine*>& lines, std::size_t most = 0, std::size_t width = 0);
 
 }  // namespace flamewire::counters

@@ -1,5 +1,5 @@
-// The text of `perf stat`: value in 18 columns, unit in 4, name in 32, then "# figure label" and, for what was
-// multiplexed, the share of time in which it was counted.
+// The output of `perf stat`: value in 18 columns, unit in 4, name in 32, then "# figure label" and, for multiplexed
+// counters, the share of time in which they were counted.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -83,7 +83,7 @@ void put_line(std::string& table, const Line& line, const std::string& name) {
     std::vector<Derived> figures;
     if (line.derived) figures.push_back({*line.derived, line.derived_label});
     figures.insert(figures.end(), line.more.begin(), line.more.end());
-    // Where perf stat knows a figure, it prints no rate; instructions and cycles have none without it either.
+    // perf stat prints no rate next to a derived figure, and none for instructions and cycles even without one.
     const bool has_own = line.sum.name.starts_with("instructions") || line.sum.name.starts_with("cycles");
     if (figures.empty() && line.per_second && !has_own && !time) figures.push_back(rate(*line.per_second));
     for (std::size_t i = 0; i < figures.size(); ++i) {

@@ -1,5 +1,5 @@
-// Decodes the inputs of a recording (agent/recording/recording_encode.h). invalid: the bytes are cut off, state a list longer than
-// themselves, or continue after the last field.
+// Decodes the inputs of a recording (agent/recording/recording_encode.h). invalid: the bytes are cut off, contain a
+// list length above their own size, or continue after the last field.
 #pragma once
 
 #include <string_view>

@@ -55,7 +55,7 @@ class RoundDriver {
 public:
     explicit RoundDriver(const CaptureFile& capture) : capture_(capture) {}
 
-    // Rounds wait until this was called.
+    // Rounds wait until this has been called.
     void attach(Recorder& recorder, ReplaySystem& system) {
         const std::lock_guard lock(mutex_);
         system_ = &system;

@@ -1,5 +1,5 @@
-// Replays a capture through the agent's recorder, without the kernel and without the recorded processes. Two replays of a
-// capture by the same build give equal batches.
+// Replays a capture through the agent's recorder, without the kernel and without the recorded processes. Two replays of
+// a capture by the same build give equal batches.
 #pragma once
 
 #include <optional>
@@ -29,8 +29,8 @@ struct Replayed {
     Fidelity fidelity;
 };
 
-// invalid: damaged, or it ends before the recording starts. unsupported: the capture is from a machine of the other byte
-// order.
+// invalid: damaged, or it ends before the recording starts. unsupported: the capture is from a machine of the other
+// byte order.
 Result<Replayed> replay(const CaptureFile& capture);
 
 }  // namespace flamewire::replay

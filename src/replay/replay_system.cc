@@ -100,7 +100,7 @@ const CallResult* ReplaySystem::find_result(Call call, std::string_view argument
         return nullptr;
     }
     std::size_t& next = next_[&results];
-    // Skip results of earlier rounds that this program did not ask for.
+    // Skip results of earlier rounds that this program did not request.
     while (next < results.size() && results[next].round < round_ &&
            (strict || (next + 1 < results.size() && results[next + 1].round <= round_)))
         ++next;
@@ -140,7 +140,7 @@ int ReplaySystem::open_in_root(const std::string& root, const std::string& path,
     return opened(find_result(Call::open_in_root, arguments::of_open_in_root(root, path, flags)));
 }
 
-// Returns the recorded reads with their sizes: callers take a short read of /proc for the end of the file.
+// Returns the recorded reads with their sizes, because callers treat a short read of /proc as the end of the file.
 std::ptrdiff_t ReplaySystem::read(int fd, std::span<std::byte> bytes) {
     File* file = file_of(fd);
     if (file == nullptr) return -EBADF;
@@ -249,7 +249,7 @@ std::uint64_t ReplaySystem::constant(Constant which) {
     const std::uint64_t value = read_varint(in);
     // Bounded, as it becomes the length of a list.
     if (which == Constant::online_cpus) return std::clamp<std::uint64_t>(value, 1, 65'536);
-    // A divisor.
+    // At least 1, as callers divide by it.
     return which == Constant::ticks_per_second || which == Constant::page_bytes ? std::max<std::uint64_t>(value, 1)
                                                                                 : value;
 }
@@ -285,7 +285,7 @@ void* ReplaySystem::map(int fd, std::size_t size, int& error) {
     return address;
 }
 
-// Adds the bytes of the next recorded call. Also adds those of earlier rounds that were not asked for.
+// Adds the bytes of the next recorded call. Also adds those of earlier rounds that were not requested.
 std::uint64_t ReplaySystem::head(const perf_event_mmap_page& page) {
     const auto found = rings_.find(&page);
     if (found == rings_.end()) return 0;

@@ -1,6 +1,6 @@
-// Replays the results of a capture. A program that makes the recorded calls gets the recorded results. A program that makes
-// fewer, more or reordered calls, for example after a change of the agent, gets the result that the same call had in the
-// same round, or else the closest one. Such results and calls without any result are counted.
+// Replays the results of a capture. A program that makes the recorded calls gets the recorded results. A program that
+// makes fewer, more or reordered calls, for example after a change of the agent, gets the result that the same call had
+// in the same round, or else the closest one. Such results and calls without any result are counted.
 #pragma once
 
 #include <functional>
@@ -52,8 +52,8 @@ private:
     // An open descriptor.
     struct File {
         std::uint64_t handle = 0;
-        std::size_t next_read = 0;   // index of the recorded read to continue with, …
-        std::size_t bytes_read = 0;  // … and how much of it has been returned
+        std::size_t next_read = 0;   // index of the recorded read to continue with
+        std::size_t bytes_read = 0;  // how much of that read has been returned
     };
     struct Ring {
         std::uint32_t number = 0;

@@ -126,7 +126,7 @@ private:
         std::uint64_t first_ns = UINT64_MAX, end_ns = 0;
     };
 
-    // When JIT code ran: its addresses change their meaning.
+    // Records when JIT code ran, because its addresses can later belong to other code.
     void add_span(const Batch& batch, const Row& row) {
         const Location& leaf = tables_.locations.at(tables_.stacks.at(row.stack).location);
         if (tables_.modules.at(leaf.module).kind != ModuleKind::jit) return;

@@ -1,6 +1,6 @@
 // What a replayed recording sent, as sorted lines of text: weighted call chains by event and thread, times of threads,
-// losses, and how stacks were found. Addresses are relative to their module, so that lines do not depend on symbols.
-// Equal frames in a row are one with " *COUNT".
+// losses, and how stacks were unwound. Addresses are relative to their module, so that lines do not depend on symbols.
+// Consecutive equal frames become one frame with " *COUNT".
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@ void Attempts::failed(const std::string& address, std::uint64_t now_ns) {
         forgotten_ns_.erase(std::ranges::min_element(forgotten_ns_, earlier));
     }
     std::uint64_t& forgotten_ns = forgotten_ns_[address];
-    // Many that fail at the same moment make nobody wait for longer than a pause.
+    // The cap limits the wait to one pause, however many attempts fail at the same moment.
     forgotten_ns = std::min(std::max(forgotten_ns, now_ns) + pause_ns, now_ns + allowed_failures * pause_ns);
 }
 

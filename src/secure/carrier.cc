@@ -5,7 +5,7 @@
 namespace flamewire::secure {
 namespace {
 
-// Memory that is kept for the next bytes.
+// Buffer capacity that is kept for later calls.
 constexpr std::size_t max_kept_bytes = 64U << 10;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// How the bytes of one connection are carried: encrypted, or as they are. The end that dials says which; the end that
-// is dialled sees it by the first byte, so both ways share a port. No socket: bytes go in and come out.
+// Carries the bytes of one connection, either encrypted or as they are. The connecting end chooses. The accepting end
+// detects the choice from the first byte, so both variants share a port. No socket: the caller moves the bytes.
 #pragma once
 
 #include <memory>
@@ -14,29 +14,29 @@ public:
     enum class Kind : std::uint8_t { undecided, plain, encrypted, refused };
     enum class Plain : std::uint8_t { allowed, refused };
 
-    // As they are.
+    // No encryption.
     static Carrier plain() { return Carrier(Kind::plain); }
-    // Of the end that dialled, by its key.
+    // For the end that connects with `key`.
     static Result<Carrier> dialled(const PairingKey& key);
-    // Of the end that is dialled: the other's first byte decides. Where that says that it speaks as it is, and may not,
-    // nothing is carried any more, in either direction.
+    // For the end that accepts: the peer's first byte decides. If the peer does not use encryption although it must,
+    // the carrier refuses the connection and carries nothing more in either direction.
     static Carrier accepted(Channel::FindKey find, Plain plain);
 
-    // What bytes from the other end carry; valid until the next call. Errors as Channel::receive; unsupported: it speaks
-    // without encryption, and may not.
+    // Returns the payload of bytes from the peer; valid until the next call. Errors as for Channel::receive, and
+    // unsupported: the peer does not use encryption although it must.
     Result<Bytes> receive(Bytes bytes);
-    // What to write for these bytes; empty while the other end has not said how it speaks, or shakes hands: it comes by
-    // take_outgoing() then.
+    // Returns what to write for these bytes. Empty until the peer's first byte has arrived and the handshake is
+    // complete: take_outgoing() returns the data then.
     Result<std::string> carry(std::string bytes);
-    // What else is to be written: look after receive().
+    // Returns what else must be written. Call it after receive().
     std::string take_outgoing();
-    // Nobody said anything in time, so it is no TLS. False: then it is refused.
+    // Call this if the peer sent nothing in time, so it does not use TLS. False: the connection is refused.
     bool settle_plain();
-    // Says that nothing follows; the farewell is in take_outgoing().
+    // Ends the stream. take_outgoing() then returns the closing message.
     void end();
 
     [[nodiscard]] Kind kind() const { return kind_; }
-    // By which key; empty when it is not encrypted, or not yet.
+    // The id of the key; empty if the connection is not encrypted, or not yet.
     [[nodiscard]] std::string key_id() const { return channel_ ? channel_->key_id() : std::string(); }
 
 private:
@@ -46,8 +46,8 @@ private:
     Plain plain_ = Plain::refused;
     Channel::FindKey find_;
     std::unique_ptr<Channel> channel_;
-    std::string waiting_;   // to be carried once it is decided
-    std::string received_;  // that an encrypted connection carried
+    std::string waiting_;   // to be carried once kind_ is decided
+    std::string received_;  // decrypted bytes of an encrypted connection
 };
 
 }  // namespace flamewire::secure

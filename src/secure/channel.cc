@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<int, 2> suites{MBEDTLS_TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256, 0};
 constexpr std::array<mbedtls_ecp_group_id, 2> curves{MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_NONE};
 
-// mbed TLS takes random numbers from a function; the kernel's are the best there are.
+// Random number callback for mbed TLS; uses the kernel's generator.
 int kernel_random(void* /*unused*/, unsigned char* out, std::size_t size) {
     while (size > 0) {
         const ssize_t got = ::getrandom(out, size, 0);
@@ -65,7 +65,7 @@ private:
     mbedtls_ssl_context tls_{};
     mbedtls_ssl_config config_{};
     FindKey find_;
-    Bytes incoming_;  // what is left of the bytes in hand
+    Bytes incoming_;  // unread rest of the bytes in receive()
     std::string outgoing_, waiting_, claimed_id_, key_id_;
     bool established_ = false;
 };
@@ -91,7 +91,7 @@ Result<bool> TlsChannel::begin(int endpoint, const PairingKey* key, FindKey find
     if (error == 0) error = mbedtls_ssl_setup(&tls_, &config_);
     if (error != 0) return fail(ErrorCode::io, "no memory for an encrypted connection");
     mbedtls_ssl_set_bio(&tls_, this, give, take, nullptr);
-    // The client speaks first.
+    // The client sends the first message.
     return endpoint == MBEDTLS_SSL_IS_CLIENT ? shake_hands() : Result<bool>(true);
 }
 
@@ -109,7 +109,7 @@ int TlsChannel::take(void* self, unsigned char* bytes, std::size_t size) {
     return static_cast<int>(taken);
 }
 
-// An id that nobody knows gets a key that nobody has: it fails where a wrong key does.
+// An unknown id gets a random key, so it fails at the same point as a wrong key.
 int TlsChannel::find_key(void* self, mbedtls_ssl_context* tls, const unsigned char* id, std::size_t size) {
     auto& channel = *static_cast<TlsChannel*>(self);
     channel.claimed_id_.assign(reinterpret_cast<const char*>(id), std::min(size, 2 * PairingKey::id_bytes));

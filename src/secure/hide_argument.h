@@ -1,4 +1,4 @@
-// A secret on a command line is seen by everybody who runs ps.
+// Hides a secret on the command line: every user who runs ps can see it.
 #pragma once
 
 #include <cstring>
@@ -6,13 +6,13 @@
 
 namespace flamewire::secure {
 
-// Overwrites what follows `option` ("--pair") in the process's own words, "--pair=X" as well as "--pair X". They must have
-// been copied before.
+// Overwrites the value of `option` ("--pair") in the process's own arguments, for "--pair=X" as well as "--pair X".
+// Copy the arguments first.
 inline void hide_argument(char** argv, std::string_view option) {
     const auto overwrite = [](char* text) { std::memset(text, 'x', std::strlen(text)); };
     for (; *argv != nullptr; ++argv) {
         const std::string_view word = *argv;
-        if (word == "--") return;  // what follows is another program's
+        if (word == "--") return;  // the rest belongs to another program
         if (word == option && argv[1] != nullptr)
             overwrite(*++argv);
         else if (word.starts_with(option) && word.substr(option.size()).starts_with('='))

@@ -1,4 +1,4 @@
-// Whose address it is, for what one host may have of something.
+// Maps an address to its host, for limits per host.
 #pragma once
 
 #include <asio/ip/address.hpp>
@@ -8,8 +8,8 @@
 
 namespace flamewire::secure {
 
-// An IPv4 address, also one that came by IPv6, or the first 64 bits of an IPv6 address: whoever has one of these addresses
-// can use them all (RFC 6177).
+// Returns an IPv4 address, also for an IPv4-mapped one, or the first 64 bits of an IPv6 address: a host that has one
+// address of such a prefix can use all of them (RFC 6177).
 inline std::string host_of(const asio::ip::address& address) {
     if (address.is_v4()) return address.to_string();
     const asio::ip::address_v6 long_address = address.to_v6();

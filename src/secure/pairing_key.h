@@ -1,5 +1,5 @@
-// What makes an agent and a server know each other: 128 random bits, and an id that names them on the wire and tells
-// nothing. People carry both as one code from the side that made it to the other.
+// Authenticates an agent and a server to each other: 128 random bits, and an id that names them on the wire and reveals
+// nothing. People copy both as one code from the side that created it to the other.
 #pragma once
 
 #include <array>
@@ -20,16 +20,16 @@ struct PairingKey {
     bool operator==(const PairingKey&) const = default;
 };
 
-// io: the kernel gives no random numbers.
+// io: the kernel returned no random numbers.
 Result<PairingKey> make_pairing_key();
 
 // "0123456789abcdef-00112233445566778899aabbccddeeff": id and secret in hex.
 std::string pairing_code(const PairingKey& key);
-// Spaces around it and capitals do not matter. invalid: what is wrong, without a digit of the code.
+// Ignores surrounding whitespace and case. invalid: the message states the error, without any digit of the code.
 Result<PairingKey> parse_pairing_code(std::string_view code);
 
-// Reads a code from a file that holds nothing else. not_found and the like, with the path; permission when others than
-// its owner can read it.
+// Reads a code from a file that contains nothing else. Errors such as not_found name the path; permission if users
+// other than the owner can access the file.
 Result<PairingKey> read_pairing_file(const std::string& path);
 
 }  // namespace flamewire::secure

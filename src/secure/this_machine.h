@@ -1,4 +1,4 @@
-// Whether an address is this machine's loopback, where each of its users can connect and listen.
+// Whether an address is this machine's loopback, where each local user can connect and listen.
 #pragma once
 
 #include <asio/ip/address.hpp>

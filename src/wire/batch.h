@@ -1,7 +1,7 @@
-// One batch as values, and its protobuf form. docs/wire.proto is the schema and says what every field means; this
-// header says it once more only where the C++ form differs: columns are rows here, deltas are absolute values.
-// Pure: bytes in, values out. The agent encodes, the server decodes; no reference is resolved here, but decode
-// guarantees that columns had one length and that numbers fit their types.
+// One batch as values, and its protobuf form. docs/wire.proto is the schema and describes every field. This header
+// describes only what differs in C++: columns are rows here, and deltas are absolute values.
+// Pure: bytes in, values out. The agent encodes and the server decodes. Nothing here resolves references, but decode
+// guarantees that all columns had the same length and that numbers fit their types.
 #pragma once
 
 #include <array>
@@ -19,8 +19,9 @@ namespace flamewire::wire {
 
 inline constexpr std::uint32_t default_bucket_ns = 10'000'000;
 
-// What one batch may carry at most; decode refuses more, so that a few bytes from outside never become gigabytes. An
-// encoder keeps below: rows, locations and stack nodes each, any other list each, events of an epoch.
+// Limits of one batch. decode rejects more, so that a small input never expands to gigabytes. Encoders must stay within
+// them. max_batch_rows applies separately to rows, locations and stack nodes, max_batch_entries to each other list, and
+// max_events to an epoch.
 inline constexpr std::size_t max_batch_rows = std::size_t{1} << 20;
 inline constexpr std::size_t max_batch_entries = std::size_t{1} << 18;
 inline constexpr std::size_t max_events = 4096;
@@ -37,16 +38,16 @@ struct Recording {
     std::uint32_t frequency_hz = 0;
     std::uint64_t period = 0;
     std::uint32_t effective_frequency_hz = 0;
-    std::string unwind;             // as asked for: "auto", "fp", "dwarf", "lbr"
+    std::string unwind;             // as requested: "auto", "fp", "dwarf", "lbr"
     std::uint32_t stack_bytes = 0;  // copied with a sample in dwarf mode
-    std::uint32_t max_depth = 0;    // frames of a stack at most
+    std::uint32_t max_depth = 0;    // most frames of a stack
     bool kernel = false;
     std::uint32_t interval_ms = 0;
     std::uint64_t start_ns = 0;
     std::uint32_t page_size = 0;
     std::uint32_t cpus = 0;
-    std::uint64_t changed_ns = 0;  // when a person last changed what is recorded; 0: never
-    std::uint64_t gap_ns = 0;      // from then on nothing was sampled for so long
+    std::uint64_t changed_ns = 0;  // when a user last changed what is recorded; 0: never
+    std::uint64_t gap_ns = 0;      // length of the sampling gap that starts at changed_ns
     bool operator==(const Recording&) const = default;
 };
 
@@ -64,8 +65,8 @@ struct Module {
 namespace location_flag {
 inline constexpr std::uint32_t return_address = 1;
 inline constexpr std::uint32_t kernel_mode = 2;
-inline constexpr std::uint32_t joined = 4;   // not read with this sample, but taken from the thread's last stacks
-inline constexpr std::uint32_t inlined = 8;  // of a name: inlined into its caller, as an imported file says
+inline constexpr std::uint32_t joined = 4;   // copied from the thread's previous stacks, not read with this sample
+inline constexpr std::uint32_t inlined = 8;  // of a name: inlined into its caller, according to an imported file
 }  // namespace location_flag
 
 struct Location {
@@ -162,84 +163,85 @@ struct Notice {
     bool operator==(const Notice&) const = default;
 };
 
-// How the user stacks of a process are found.
+// How the user stacks of a process are unwound.
 enum class StackMode : std::uint8_t {
     fp,      // the kernel's frame-pointer chain
-    hybrid,  // the chain, its innermost frames by unwind tables from registers and a small stack copy
-    dwarf,   // unwind tables from registers and a large stack copy
+    hybrid,  // the chain, but the innermost frames from unwind tables, registers and a small stack copy
+    dwarf,   // unwind tables, registers and a large stack copy
     lbr,     // the CPU's branch records
 };
 
-// What became of the user stacks of one process since the recording began; the newest entry of a process holds.
+// How unwinding the user stacks of one process ended, since the start of the recording. A newer entry of a process
+// replaces older ones.
 struct ProcessUnwind {
     Id process = 0;
     StackMode mode = StackMode::fp;
     std::string why;                // one sentence: what was measured
     std::uint64_t samples = 0;      // with a user stack
-    std::uint64_t whole = 0;        // of these: reached the root,
-    std::uint64_t joined = 0;       // … reached it, completed from the thread's last stacks,
-    std::uint64_t truncated = 0;    // … deeper than the copy, or than the frame limit,
-    std::uint64_t open_end = 0;     // … a frame-pointer chain that ended; whether at the root, nobody knows,
-    std::uint64_t stopped = 0;      // … ended for any other reason
-    std::uint64_t frames = 0;       // in all of them
+    std::uint64_t whole = 0;        // of these: reached the root
+    std::uint64_t joined = 0;       // of these: reached the root, completed from the thread's previous stacks
+    std::uint64_t truncated = 0;    // of these: deeper than the copy or the frame limit
+    std::uint64_t open_end = 0;     // of these: a frame-pointer chain that ended, perhaps before the root
+    std::uint64_t stopped = 0;      // of these: ended for any other reason
+    std::uint64_t frames = 0;       // of all samples together
     std::uint64_t stack_bytes = 0;  // copied by the kernel
     bool operator==(const ProcessUnwind&) const = default;
 };
 
-// What a counter can say of one interval.
+// What is known about a counter in one interval.
 enum class CounterStatus : std::uint8_t {
-    counted,       // value, enabled_ns and running_ns hold
-    not_counted,   // opened, but it had no turn on the PMU in this interval: nobody knows
-    unsupported,   // this kernel, CPU or virtual machine has no such event
-    never_counts,  // it opens here, but stays at 0 while it should not: as good as unsupported
-    forbidden,     // the kernel refuses it to us
+    counted,       // value, enabled_ns and running_ns are valid
+    not_counted,   // opened, but never scheduled on the PMU in this interval: the value is unknown
+    unsupported,   // this kernel, CPU or virtual machine does not have the event
+    never_counts,  // it opens, but stays at 0 when it should count: treat as unsupported
+    forbidden,     // the kernel denies it to the agent
 };
 
-// One counter over one interval. The values of a total counter's intervals add up to its total; so do those of its
-// parts.
+// One counter over one interval. The interval values of a total counter add up to its total, and so do the values of
+// its parts.
 struct CounterValue {
-    Id name = 0;    // string: as asked for, "cycles"
-    Id unit = 0;    // string: "cycles", "ns", "faults", "events", …
-    Id part = 0;    // string: the PMU of a hybrid CPU that counted it ("cpu_atom"); 0: there are no parts
-    Id thread = 0;  // 0: the whole target
+    Id name = 0;                   // string: as requested, "cycles"
+    Id unit = 0;                   // string: "cycles", "ns", "faults", "events", …
+    Id part = 0;                   // string: the PMU of a hybrid CPU that counted it ("cpu_atom"); 0: no parts
+    Id thread = 0;                 // 0: the whole target
     std::uint32_t cpu_plus_1 = 0;  // 0: all CPUs
     CounterStatus status = CounterStatus::counted;
     std::uint64_t value = 0;       // as counted, not scaled
-    std::uint64_t enabled_ns = 0;  // of CPU time in which it should have counted, …
-    std::uint64_t running_ns = 0;  // … and in which it had a counter of the PMU
+    std::uint64_t enabled_ns = 0;  // CPU time in which it should have counted
+    std::uint64_t running_ns = 0;  // CPU time in which it was scheduled on the PMU
     bool operator==(const CounterValue&) const = default;
 };
 
 // One reading of all counters.
 struct CounterReading {
-    std::uint64_t start_ns = 0, end_ns = 0;  // CLOCK_MONOTONIC; readings of a scope follow each other without a gap …
-    bool after_gap = false;                  // … except here: it was not counted before
+    std::uint64_t start_ns = 0, end_ns = 0;  // CLOCK_MONOTONIC; starts where the scope's previous reading ended
+    bool after_gap = false;                  // exception: nothing was counted directly before start_ns
     std::vector<CounterValue> values;
     bool operator==(const CounterReading&) const = default;
 };
 
-// What a thread did with a stretch of its life.
+// State of a thread over a time span.
 enum class ThreadState : std::uint8_t {
     run,       // on a CPU
-    runnable,  // it could run, and waited for a CPU
-    blocked,   // asleep
-    io_wait,   // asleep where the kernel counts waits for devices
+    runnable,  // waited for a CPU
+    blocked,   // asleep, not in I/O wait
+    io_wait,   // asleep in a wait that the kernel counts as I/O wait
 };
 inline constexpr std::size_t thread_states = 4;
 
-// The stretch ends at end_ns and is as long as its states together; those of a thread follow each other, with gaps where
-// nobody knows.
+// The time span ends at end_ns and is as long as the sum of its states. The spans of a thread are in order. In the gaps
+// between them the state is unknown.
 struct ThreadTimes {
     Id thread = 0;
     std::uint64_t end_ns = 0;  // CLOCK_MONOTONIC
     std::array<std::uint64_t, thread_states> state_ns{};
-    // How often it left a CPU: though it could have run on, asleep, asleep for a device.
+    // How often it left a CPU: while still runnable, to sleep, to sleep in I/O wait.
     std::uint64_t preempted = 0, slept = 0, io_waits = 0;
-    Durations slices;  // on a CPU, from coming to leaving; those that ended in the stretch
-    Durations queued;  // runnable, until it ran; those that ended in the stretch
+    Durations slices;  // time on a CPU from switch-in to switch-out; counted if it ended in the span
+    Durations queued;  // time runnable before it ran; counted if it ended in the span
 
     [[nodiscard]] std::uint64_t length_ns() const { return state_ns[0] + state_ns[1] + state_ns[2] + state_ns[3]; }
-    // `later` follows, perhaps after a gap. Its thread is not looked at.
+    // `later` must follow this span, perhaps after a gap. Ignores its thread.
     void add(const ThreadTimes& later);
     bool operator==(const ThreadTimes&) const = default;
 };
@@ -268,8 +270,8 @@ struct Batch {
     std::int64_t realtime_ns = 0;
     std::optional<Recording> recording;
 
-    // Table entries that this batch adds; entry i has id base + i, and base is at least 1. The base of an empty list
-    // means nothing: it does not cross the wire (but location_base does when there are stacks) and is decoded as 1.
+    // Table entries that this batch adds. Entry i has id base + i, and base is at least 1. The base of an empty list is
+    // meaningless: it is not sent and is decoded as 1. Exception: location_base is sent if there are stacks.
     Id string_base = 1, module_base = 1, location_base = 1, stack_base = 1, process_base = 1, thread_base = 1,
        event_base = 1;
     std::vector<std::string> strings;
@@ -294,27 +296,27 @@ struct Batch {
     bool operator==(const Batch&) const = default;
 };
 
-// Period of each event id (index 0 unused), the base of the weight column. Both ends keep it per epoch from
-// Batch::events.
+// Period of each event id (index 0 is unused), the base of the weight column. Agent and server each build it per epoch
+// from Batch::events.
 using EventPeriods = std::vector<std::uint64_t>;
 
-// Adds the periods of `batch.events` at their ids; entries seen before stay as they are.
+// Adds the periods of `batch.events` at their ids. Does not change existing entries.
 void learn_periods(const Batch& batch, EventPeriods& periods);
 
-// Protobuf bytes. Brings batch.rows into wire order: sorted by event, thread, cpu, stack, bucket; equal keys added up;
-// rows of count 0 left out; weights cut at 2^63 - 1, buckets at 2^32 - 1 before the newest. `periods` must cover every
-// event of the rows.
+// Returns protobuf bytes. Changes batch.rows to wire order: sorts by event, thread, cpu, stack and bucket, merges equal
+// keys, and drops rows of count 0. Clamps weights to 2^63 - 1 and buckets to at most 2^32 - 1 before the newest.
+// `periods` must cover every event of the rows.
 std::string encode(Batch& batch, const EventPeriods& periods);
 
-// invalid: not a batch, or columns of different lengths, or a row of an event that was not announced, or a number or
-// list out of range. `periods` holds the epoch's events before this batch and learns from it (not when decode fails);
-// the caller clears it at a new epoch (peek_header tells). Enum values that came after this version: a module is a
-// file, a loss is unknown, a lifecycle event is left out, a stack mode is fp.
+// invalid: not a batch, columns of different lengths, a row of an event that was not announced, or a number or list out
+// of range. `periods` holds the events of the epoch before this batch. decode adds the batch's events, unless it fails.
+// The caller clears `periods` at a new epoch (see peek_header). Unknown enum values of later versions: a module becomes
+// file, a loss unknown, a stack mode fp, a counter status not_counted; a lifecycle event is left out.
 // After missing batches (EventTable::with_gaps), rows can refer to events that those announced: ignore their weights.
 enum class EventTable : bool { whole, with_gaps };
 Result<Batch> decode(Bytes bytes, EventPeriods& periods, EventTable events = EventTable::whole);
 
-// The few fields that routing needs, without decoding the rest.
+// The fields that routing needs, read without decoding the rest.
 struct BatchHeader {
     RecordingId recording_id{};
     std::uint32_t epoch = 0;

@@ -1,4 +1,4 @@
-// The columns of a batch: locations, stack nodes, rows, counters, lengths of times. Lengths first, then values.
+// The columns of a batch: locations, stack nodes, rows, counters, durations. Checks lengths before it reads values.
 #include <limits>
 #include <unordered_map>
 
@@ -11,7 +11,7 @@ void get_column(pbf_reader& in, Column& column) {
     for (const std::uint64_t value : in.get_packed_uint64()) append(column, max_batch_rows) = value;
 }
 
-// An absent column is one of zeros.
+// An absent column stands for zeros.
 void check_length(const Column& column, std::size_t length, bool may_be_absent) {
     if (column.size() != length && !(may_be_absent && column.empty()))
         throw Malformed{"columns have different lengths"};
@@ -113,7 +113,7 @@ std::vector<StackNode> make_stacks(const StackColumns& columns, Id stack_base, I
         const Id distance = narrow(columns.parent[i]);
         if (distance == 0 || distance > own) throw Malformed{"a stack node has no parent before it"};
         stacks[i].parent = own - distance;
-        // Modulo 2^32, as the encoder counts: a location that is ahead wraps.
+        // Modulo 2^32, as in the encoder: a location after next_new wraps around.
         stacks[i].location = next_new - narrow(columns.location[i]);
         if (stacks[i].location == std::numeric_limits<Id>::max()) throw Malformed{"a location id is out of range"};
         if (stacks[i].location >= next_new) next_new = stacks[i].location + 1;
@@ -199,7 +199,7 @@ CounterReading counters(pbf_reader in) {
                 reading.end_ns = in.get_uint64();
                 break;
             case varint(f::after_gap):
-                reading.after_gap = in.get_uint64() != 0;  // get_bool() would look behind the end of what is cut here
+                reading.after_gap = in.get_uint64() != 0;  // get_bool() would read past the end of cut-off input
                 break;
             case bytes(f::name):
                 get_column(in, name);
@@ -238,7 +238,7 @@ CounterReading counters(pbf_reader in) {
     reading.values.resize(name.size());
     for (std::size_t i = 0; i < name.size(); ++i) {
         const std::uint64_t said = at(status, i);
-        // A word of a later version: nothing is known of the value.
+        // For a status of a later version the value is unknown.
         const CounterStatus known = said <= static_cast<std::uint64_t>(CounterStatus::forbidden)
                                         ? static_cast<CounterStatus>(said)
                                         : CounterStatus::not_counted;

@@ -1,6 +1,6 @@
-// Protobuf bytes -> batch values. Everything from outside is checked: types, ranges, column lengths, list lengths. What
-// is allocated is a small multiple of the input, and lists are capped. protozero reports malformed input by exceptions;
-// they end here.
+// Protobuf bytes -> batch values. Checks all untrusted input: types, ranges, column lengths, list lengths. Allocates at
+// most a small multiple of the input size, and caps lists. protozero reports malformed input by exceptions, which are
+// caught in this file.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -24,7 +24,7 @@ void get_recording_id(pbf_reader& in, RecordingId& id) {
     std::memcpy(id.data(), view.data(), id.size());
 }
 
-// The fields of BatchHeader, wherever they stand; false for any other field.
+// Reads a field of BatchHeader, in any order. Returns false for any other field.
 template <class Target>
 bool read_header_field(pbf_reader& in, Target& target) {
     namespace f = field::batch;
@@ -53,7 +53,7 @@ void check_header(const Target& header) {
     if (header.first_seq > header.seq) throw Malformed{"first_seq is after seq"};
 }
 
-// What can be made into rows and stacks only when all fields are known.
+// Columns that can be converted to rows and stacks only after all fields are read.
 struct Pending {
     read::StackColumns stacks;
     read::RowColumns rows;
@@ -170,7 +170,7 @@ void check_bases(const Batch& batch) {
     check_base(batch.event_base, batch.events.size());
 }
 
-// Learns the batch's events; they must continue what is known.
+// Adds the periods of the batch's events, which must continue the known ones.
 void check_and_learn_periods(const Batch& batch, EventPeriods& periods, EventTable events) {
     if (batch.events.empty()) return;
     if (events == EventTable::whole && batch.event_base > std::max<std::size_t>(periods.size(), 1))

@@ -35,7 +35,7 @@ private:
     bool any_ = false;
 };
 
-// proto3: a scalar that is zero or empty is not written.
+// proto3 does not write scalars that are zero or empty.
 void put(pbf_writer& writer, Tag tag, std::uint64_t value) {
     if (value != 0) writer.add_uint64(tag, value);
 }
@@ -276,12 +276,13 @@ void write(pbf_writer out, const End& end) {
 
 constexpr std::uint64_t max_weight = std::numeric_limits<std::int64_t>::max();
 
-// Wire order, zero counts gone, equal keys added up. Counts that do not fit one row go on in the next.
+// Sorts into wire order, drops zero counts and merges equal keys. A count that does not fit in one row continues in the
+// next one.
 void normalize(std::vector<Row>& rows) {
     std::erase_if(rows, [](const Row& row) { return row.count == 0; });
     const auto key = [](const Row& row) { return std::tie(row.event, row.thread, row.cpu, row.stack, row.bucket); };
-    // By that key; of equal ones full rows first, so that a second pass changes nothing. Written out for the agent, which is
-    // built for size and would call a function for each field.
+    // Orders by that key. Among equal keys, full rows come first, so that a second pass changes nothing. Written out
+    // because the agent is built for size: std::tie would call a function for each field.
     const auto before = [](const Row& a, const Row& b) {
         if (a.event != b.event) return a.event < b.event;
         if (a.thread != b.thread) return a.thread < b.thread;
@@ -290,7 +291,7 @@ void normalize(std::vector<Row>& rows) {
         if (a.bucket != b.bucket) return a.bucket < b.bucket;
         return a.count != b.count ? a.count > b.count : a.weight > b.weight;
     };
-    // An import has them in order, and has faster ways to that.
+    // Imported rows are already sorted, by a faster method.
     if (!std::is_sorted(rows.begin(), rows.end(), before)) std::sort(rows.begin(), rows.end(), before);
     std::size_t kept = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -311,7 +312,7 @@ void normalize(std::vector<Row>& rows) {
     rows.resize(kept);
 }
 
-// Weights stay within 63 bits and all rows within 2^32 buckets of the newest, whatever the caller did.
+// Limits weights to 63 bits and all rows to within 2^32 buckets of the newest, for any input.
 void clamp(std::vector<Row>& rows) {
     std::uint64_t newest = 0;
     for (const Row& row : rows) newest = std::max(newest, row.bucket);
@@ -367,8 +368,7 @@ void write(pbf_writer out, const std::vector<Row>& rows, std::uint32_t bucket_ns
     weights.write_unless_zero(out, f::weight);
 }
 
-// Through a buffer of its own: a protozero sub-writer would leave an empty message out, and a table would lose an
-// entry.
+// Uses a separate buffer: a protozero sub-writer leaves out an empty message, so a table would lose an entry.
 template <class... Args>
 void add_message(pbf_writer& out, Tag tag, const Args&... args) {
     std::string message;
@@ -387,7 +387,7 @@ void write_tables(pbf_writer& out, const Batch& batch) {
     for (const std::string& text : batch.strings) out.add_bytes(f::strings, text);
     if (!batch.modules.empty()) out.add_uint32(f::module_base, batch.module_base);
     add_each(out, f::modules, batch.modules);
-    // The stacks count from location_base too.
+    // Stacks are also relative to location_base.
     if (!batch.locations.empty() || !batch.stacks.empty()) out.add_uint32(f::location_base, batch.location_base);
     if (!batch.locations.empty()) add_message(out, f::locations, batch.locations);
     if (!batch.stacks.empty()) {

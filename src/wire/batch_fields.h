@@ -1,4 +1,4 @@
-// Field numbers of docs/wire.proto, once for the encoder and the decoder.
+// Field numbers of docs/wire.proto, shared by the encoder and the decoder.
 #pragma once
 
 #include <cstdint>

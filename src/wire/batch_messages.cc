@@ -1,4 +1,4 @@
-// The messages of a batch that are no columns, one reader each.
+// One reader for each message of a batch that does not consist of columns.
 #include <limits>
 
 #include "wire/batch_read.h"
@@ -96,7 +96,7 @@ Module module(pbf_reader in) {
         switch (in.tag_and_type()) {
             case varint(f::kind): {
                 const std::uint64_t kind = in.get_uint64();
-                // A kind that came after this version is some file.
+                // Treat a kind of a later version as a file.
                 module.kind = kind <= static_cast<std::uint64_t>(ModuleKind::jit) ? static_cast<ModuleKind>(kind)
                                                                                   : ModuleKind::file;
                 break;

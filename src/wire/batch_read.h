@@ -1,5 +1,5 @@
-// Inside the batch decoder: what its files share. Readers of one message each, and the columns that can become values
-// only when everything around them is known. They report what is wrong by throwing Malformed, which decode() catches.
+// Internal header of the batch decoder: one reader per message, and columns, which become values only after all fields
+// are read. Readers throw Malformed on invalid input; decode() catches it.
 #pragma once
 
 #include <protozero/pbf_reader.hpp>
@@ -14,7 +14,7 @@ namespace flamewire::wire::read {
 
 using protozero::pbf_reader;
 
-// What is wrong, for the sentence.
+// `what` becomes part of the error message.
 struct Malformed {
     const char* what;
 };
@@ -26,12 +26,12 @@ constexpr std::uint32_t bytes(field::Tag tag) {
     return protozero::tag_and_type(tag, protozero::pbf_wire_type::length_delimited);
 }
 
-// The number, or Malformed when it has more than 32 bits.
+// Throws Malformed if the number has more than 32 bits.
 std::uint32_t narrow(std::uint64_t value);
 std::uint32_t get_u32(pbf_reader& in);
 std::string get_text(pbf_reader& in);
 
-// A new entry of a list that may have `limit`.
+// Adds an entry. Throws Malformed if the list already has `limit` entries.
 template <class T>
 T& append(std::vector<T>& list, std::size_t limit) {
     if (list.size() >= limit) throw Malformed{"a list is longer than a batch may have"};
@@ -51,7 +51,7 @@ CounterReading counters(pbf_reader in);
 ThreadTimes thread_times(pbf_reader in);
 AgentStats agent(pbf_reader in);
 End end(pbf_reader in);
-// Nothing is added for a kind that came after this version.
+// Adds nothing for a kind of a later version.
 void lifecycle(pbf_reader in, std::vector<Lifecycle>& list);
 
 using Column = std::vector<std::uint64_t>;

@@ -16,7 +16,7 @@ using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
 
 constexpr std::size_t max_name_bytes = 128;  // of a command or its id
 
-// RapidJSON's iterative parser has no stack to overflow, but what it builds is walked by code that recurses.
+// RapidJSON's iterative parser cannot overflow the stack, but code that walks the parsed document is recursive.
 bool nests_too_deeply(std::string_view json) {
     std::size_t depth = 0;
     bool in_string = false;
@@ -120,7 +120,7 @@ void put_platform(Writer& writer, const Hello::Platform& platform) {
 
 bool is_text(const rapidjson::Value& string) { return is_valid_utf8({string.GetString(), string.GetStringLength()}); }
 
-// An escape like \ude00 alone is JSON to the parser, but no text that could be written back. The depth is bounded.
+// The parser accepts a lone surrogate such as \ude00, but such text cannot be written back. The depth is bounded.
 bool all_strings_are_text(const rapidjson::Value& value) {  // NOLINT(misc-no-recursion)
     if (value.IsString()) return is_text(value);
     if (value.IsArray())

@@ -10,21 +10,21 @@ namespace flamewire::wire {
 namespace {
 
 constexpr int compression_level =
-    1;  // higher levels gain a few per cent on delta columns and cost several times the CPU
+    1;  // higher levels save a few percent on delta columns and cost several times the CPU time
 
-// A decoder that once held a larger frame gives the memory back.
+// A decoder that held a larger frame frees the memory afterwards.
 constexpr std::size_t keep_capacity = std::size_t{1} << 20;
 
 struct FreeContext {
     void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
 };
 
-// One context a thread: a new one for each batch would cost more than the compression itself.
+// One context per thread: creating one for each batch would cost more than the compression itself.
 ZSTD_CCtx* compression_context() {
     thread_local const std::unique_ptr<ZSTD_CCtx, FreeContext> context = [] {
         std::unique_ptr<ZSTD_CCtx, FreeContext> created(ZSTD_createCCtx());
         ZSTD_CCtx_setParameter(created.get(), ZSTD_c_compressionLevel, compression_level);
-        // Without it a damaged session file could show samples that nobody recorded.
+        // Without a checksum, a damaged session file could show samples that were never recorded.
         ZSTD_CCtx_setParameter(created.get(), ZSTD_c_checksumFlag, 1);
         return created;
     }();
@@ -64,7 +64,7 @@ FrameHeader decode_header(std::span<const std::byte, header_bytes> bytes) {
 
 void FrameDecoder::feed(Bytes bytes) {
     if (failed_) return;
-    // What was taken already goes before the buffer grows, so it holds at most one frame and what came with it.
+    // Remove returned frames before the buffer grows, so that it holds at most one frame and the bytes fed with it.
     if (start_ > 0) {
         buffer_.erase(0, start_);
         start_ = 0;
@@ -95,7 +95,7 @@ std::string compress(std::string_view bytes) {
     std::string out;
     out.resize(ZSTD_compressBound(bytes.size()));
     const std::size_t size = ZSTD_compress2(compression_context(), out.data(), out.size(), bytes.data(), bytes.size());
-    // The bound is always enough, so this fails only without memory; an empty answer is never valid zstd.
+    // The bound is always enough, so this fails only if memory runs out. An empty result is never valid zstd.
     out.resize(ZSTD_isError(size) ? 0 : size);
     return out;
 }
@@ -112,8 +112,8 @@ Result<std::string> decompress(Bytes bytes, std::size_t limit) {
 
     bool whole = false;
     std::string out;
-    // Not resize: zeroing what a header merely announces would touch the memory. libstdc++ 12 passes on the capacity
-    // that it got, which may be more than was asked for.
+    // resize() would touch the memory by zeroing the announced size. libstdc++ 12 passes the allocated capacity to the
+    // callback, which may be more than `expected`.
     const auto expected = static_cast<std::size_t>(size);
     out.resize_and_overwrite(expected, [&](char* data, std::size_t) {
         const std::size_t got = ZSTD_decompress(data, expected, bytes.data(), bytes.size());

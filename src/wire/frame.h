@@ -1,4 +1,4 @@
-// The framing that such agents speak: u32 big-endian payload length, u8 flag, payload. docs/wire.md.
+// The framing of the link: u32 big-endian payload length, u8 flag, payload. See docs/wire.md.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +21,22 @@ enum class Flag : std::uint8_t {
     batch_zstd = 6,
     module_chunk = 7,     // agent -> server, not stored
     acknowledgement = 8,  // server -> agent: JSON
-    refusal = 9,          // either way, before the connection is closed: a sentence for the other end's user
+    refusal = 9,          // both directions, before the connection is closed: a message for the peer's user
 };
 
 inline constexpr std::size_t header_bytes = 5;
-// Checked before anything is allocated; the first also bounds a decompressed batch.
+// Checked before any allocation. max_payload_from_agent also limits a decompressed batch.
 inline constexpr std::uint32_t max_payload_from_agent = 64U << 20;
 inline constexpr std::uint32_t max_payload_to_agent = 1U << 20;
 inline constexpr std::size_t max_refusal_bytes = 1000;
 
-// A received or outgoing frame. A flag that this version does not know is kept as its number: unknown frames are
-// skipped.
+// A received or outgoing frame. An unknown flag keeps its number, so that unknown frames can be skipped.
 struct Frame {
     Flag flag{};
     std::string payload;
 };
 
-// Header and payload as bytes for a socket. The payload must have less than 4 GiB.
+// Header and payload as bytes for a socket. The payload must be smaller than 4 GiB.
 std::string encode_frame(Flag flag, std::string_view payload);
 
 struct FrameHeader {
@@ -46,18 +45,18 @@ struct FrameHeader {
 };
 FrameHeader decode_header(std::span<const std::byte, header_bytes> bytes);
 
-// What a refusal says, for a terminal or a page: one line of at most max_refusal_bytes without control characters.
+// The text of a refusal for a terminal or a page: one line of at most max_refusal_bytes without control characters.
 std::string refusal_text(std::string_view payload);
 
-// Turns a byte stream into frames. feed() any pieces; next() until it gives nothing. too_large once a header
-// announces more than `max_payload`: the stream cannot be trusted after that and stays failed. Memory grows only with
-// what was fed and not yet taken, never with what a header announces.
+// Splits a byte stream into frames. Call feed() with pieces of any size, then next() until it returns nothing.
+// too_large: a header announces more than `max_payload`. The stream cannot be trusted after that and stays failed.
+// Memory use depends only on the bytes that are fed and not yet returned, never on the size that a header announces.
 class FrameDecoder {
 public:
     explicit FrameDecoder(std::uint32_t max_payload) : max_payload_(max_payload) {}
     void feed(Bytes bytes);
     Result<std::optional<Frame>> next();
-    // Bytes that were fed and not taken.
+    // Bytes that were fed and not yet returned by next().
     [[nodiscard]] std::size_t held() const { return buffer_.size() - start_; }
 
 private:
@@ -67,13 +66,13 @@ private:
     bool failed_ = false;
 };
 
-// One independent zstd frame, level 1, content size in its header, checksum at its end.
+// Returns one independent zstd frame: level 1, with content size and checksum.
 std::string compress(std::string_view bytes);
-// too_large when the content size says more than `limit` (checked before allocation), invalid when damaged, when it
-// states no size, or when anything follows the one frame.
+// too_large: the content size is over `limit` (checked before allocation). invalid: the frame is damaged, does not
+// state its content size, or is followed by other bytes.
 Result<std::string> decompress(Bytes bytes, std::size_t limit = max_payload_from_agent);
 
-// A batch as a frame, compressed also where that gains nothing: its checksum tells damage in a session file.
+// A batch as a frame. Always compressed, even if that saves nothing: the checksum detects damage in a session file.
 Frame batch_frame(std::string batch);
 // The batch bytes of a frame with flag batch or batch_zstd.
 Result<std::string> batch_bytes(const Frame& frame);

@@ -37,9 +37,8 @@ Result<std::uint64_t> file_size(int fd) {
     return static_cast<std::uint64_t>(status.st_size);
 }
 
-// The header of the record at `offset`, or why there is none: the end of the file, or a tail that a crash left there. A
-// file system may have made the file longer before it wrote the bytes: a header of nothing but zeros is such a tail
-// too.
+// The header of the record at `offset`, or why there is none: the end of the file, or a tail left by a crash. A header
+// of only zeros is such a tail, because a file system can extend a file before it writes the bytes.
 struct RecordLook {
     std::optional<RecordHeader> header;
     Tail tail = Tail::none;
@@ -74,7 +73,7 @@ Result<bool> check_session_header(const std::string& found, const std::string& p
     return true;
 }
 
-// Readers then treat an incomplete last record as still being written. Fails silently without lock support.
+// The lock makes readers treat an incomplete last record as still being written. Fails silently without lock support.
 void lock_for_writing(int fd) {
     struct flock lock{};
     lock.l_type = F_WRLCK;
@@ -82,7 +81,7 @@ void lock_for_writing(int fd) {
     (void)::fcntl(fd, F_OFD_SETLK, &lock);
 }
 
-// Whether nothing but the beginning of one record stands from `offset` on, so that it may be cut.
+// Checks that the bytes from `offset` on are only the beginning of one record, so that they may be cut off.
 Result<bool> check_tail(int fd, std::uint64_t offset, const std::string& path) {
     UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
     if (!own) return fail_errno("dup", errno);
@@ -122,7 +121,7 @@ Result<SessionWriter> SessionWriter::append_to(const std::string& path) {
     if (!fd) return fail_errno("open " + path, errno);
     const std::string header = TRY(read_range(fd.get(), 0, session_header_bytes));
     std::uint64_t end = 0;
-    // A file that was cut within its header has nothing to keep: it begins anew.
+    // A file that ends within its header has no records, so write it from the start.
     const bool cut_in_header = header.size() < session_header_bytes && session_header().starts_with(header);
     if (!cut_in_header) {
         (void)TRY(check_session_header(header, path));
@@ -162,7 +161,7 @@ Result<std::size_t> SessionWriter::write(std::string_view bytes) {
     if (written) {
         size_ += bytes.size();
     } else {
-        // Half a record in the middle would spoil everything after it: cut it, or never write again.
+        // A partial record would make everything after it unreadable: cut it off, or refuse all later writes.
         broken_ = !regular_ || ::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0;
     }
     return written;
@@ -186,7 +185,7 @@ Result<std::optional<SessionRecord>> SessionReader::next() {
     if (!look.header) return std::nullopt;
     const FrameHeader& frame = look.header->frame;
     std::string payload = TRY(read_range(fd_.get(), offset_ + record_header_bytes, frame.payload_bytes));
-    if (payload.size() < frame.payload_bytes) {  // the file became shorter meanwhile
+    if (payload.size() < frame.payload_bytes) {  // the file was truncated in the meantime
         torn_ = true;
         return std::nullopt;
     }

@@ -1,7 +1,7 @@
-// A session on disk: 8 bytes magic, u32 little-endian version, then records: i64 little-endian arrival time
-// (CLOCK_REALTIME, ns), then one wire frame as received (frame.h). A file that was cut anywhere is valid up to its last
-// whole record; a record header of nothing but zeros is a tail that was never written. The agent's --output writes the
-// same file.
+// A session on disk: 8 bytes of magic, u32 little-endian version, then records. A record is an i64 little-endian
+// arrival time (CLOCK_REALTIME, ns) and one wire frame as received (frame.h). A truncated file is valid up to its last
+// complete record. A record header of only zeros is a tail that was never written. The agent's --output writes the same
+// format.
 #pragma once
 
 #include <cstdint>
@@ -24,21 +24,21 @@ inline constexpr std::size_t record_header_bytes = 8 + header_bytes;
 std::string session_header();
 std::string encode_record(std::int64_t arrival_ns, Flag flag, std::string_view payload);
 
-// Appends records to a file or a pipe. A failed append (disk full) leaves the file as it was before it where it can be
-// truncated; where it cannot (a pipe), every later append fails too. A pipe without reader raises SIGPIPE unless the
-// program ignores it.
+// Appends records to a file or a pipe. A failed append (disk full) truncates the file to its previous size. If that is
+// impossible (a pipe), every later append fails too. A pipe without a reader raises SIGPIPE unless the program ignores
+// it.
 class SessionWriter {
 public:
-    // A new file at `path`; fails when it exists.
+    // Creates a file at `path`. Fails if it exists.
     static Result<SessionWriter> create(const std::string& path);
-    // An existing file, whose torn tail (if any) is cut first. invalid when it is no session file, or when anything but the
-    // beginning of one record would be cut.
+    // Opens an existing file and cuts off its torn tail, if any. invalid: it is not a session file, or the tail is more
+    // than the beginning of one record.
     static Result<SessionWriter> append_to(const std::string& path);
-    // Anything writable: a pipe, stdout. Writes the header. What stands there already is never cut.
+    // Writes the header to any writable descriptor (a pipe, stdout). Never truncates existing content.
     static Result<SessionWriter> to_descriptor(UniqueFd fd);
 
     Result<std::size_t> append(std::int64_t arrival_ns, Flag flag, std::string_view payload);
-    // fdatasync; nothing for a pipe.
+    // Calls fdatasync. Does nothing for a pipe.
     Result<bool> sync();
     [[nodiscard]] std::uint64_t size_bytes() const { return size_; }
     [[nodiscard]] int fd() const { return fd_.get(); }
@@ -49,7 +49,7 @@ private:
 
     UniqueFd fd_;
     std::uint64_t size_ = 0;
-    bool regular_ = false;  // ours to truncate and to sync
+    bool regular_ = false;  // a file that this class may truncate and sync
     bool broken_ = false;
 };
 
@@ -59,17 +59,17 @@ struct SessionRecord {
     Frame frame;
 };
 
-// Reads records of a file that is being written, one by one with bounded memory and unchecked. session_scan.h reads one
-// that may be damaged.
+// Reads the records of a file that is being written, one at a time, with bounded memory and without checking payloads.
+// session_scan.h reads files that may be damaged.
 class SessionReader {
 public:
-    // invalid when the magic or the version is not ours.
+    // invalid: wrong magic or version.
     static Result<SessionReader> open(const std::string& path);
-    // Nothing at the end. A torn tail is the end (torn() tells); a record that announces too much is an error. After
-    // the end it may be called again: a file that is being written has grown.
+    // Returns nothing at the end. A torn tail counts as the end and sets torn(). A record that announces more than
+    // max_payload_from_agent is an error. Call it again after the end to read what was appended since.
     Result<std::optional<SessionRecord>> next();
     [[nodiscard]] bool torn() const { return torn_; }
-    // Where the next record starts: after the last whole one when next() gave nothing.
+    // Where the next record starts. After next() returned nothing, that is the end of the last complete record.
     [[nodiscard]] std::uint64_t offset() const { return offset_; }
 
 private:

@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::string_view zstd_magic("\x28\xb5\x2f\xfd", 4);
 constexpr std::string_view id_field("\x0a\x10", 2);  // the first field of a batch, as every agent writes it
-// Damage is small as a rule: what is read at once grows with it.
+// Damage is usually small, so the read window starts small and grows.
 constexpr std::size_t first_window_bytes = std::size_t{4} << 10;
 constexpr std::size_t last_window_bytes = std::size_t{1} << 20;
-// Bytes of a candidate that are checked before its payload is read.
+// Bytes of a candidate that are checked before reading its payload.
 constexpr std::size_t look_bytes = record_header_bytes + zstd_magic.size();
 // A crafted file can have a candidate at every byte. This bounds the work; real damage stays far below it.
 constexpr std::uint64_t free_tries_bytes = std::uint64_t{64} << 20;
@@ -41,7 +41,7 @@ bool is_stored(Flag flag) {
     return flag == Flag::reply || flag == Flag::metrics || flag == Flag::batch || flag == Flag::batch_zstd;
 }
 
-// Whether a payload of such a frame can begin like this.
+// Whether a payload of this flag can begin with these bytes.
 bool begins_as(Flag flag, std::string_view payload) {
     switch (flag) {
         case Flag::batch:
@@ -112,11 +112,11 @@ Result<std::optional<SoundRecord>> SessionScanner::record_at(std::uint64_t offse
     const FrameHeader& frame = header->frame;
     if (search == Search::behind_damage && !is_stored(frame.flag)) return std::nullopt;
     std::string payload = TRY(read_range(fd_.get(), offset + record_header_bytes, frame.payload_bytes));
-    if (payload.size() < frame.payload_bytes) return std::nullopt;  // the file became shorter meanwhile
+    if (payload.size() < frame.payload_bytes) return std::nullopt;  // the file was truncated in the meantime
     SoundRecord record{offset, record_header_bytes + frame.payload_bytes, 0, header->arrival_ns, {}};
     if (!is_stored(frame.flag)) {
-        // The payload of an unknown flag cannot be checked: a record must follow it. If it decodes as a batch, its flag is
-        // damaged.
+        // The payload of an unknown flag cannot be checked, so a record must follow it. If it decodes as a batch, its
+        // flag is damaged.
         const std::uint64_t end = offset + record.size_bytes;
         if (payload.starts_with(zstd_magic) && sound_frame(Flag::batch_zstd, payload, search)) return std::nullopt;
         if (end != size_ && !TRY(header_at(end))) return std::nullopt;
@@ -177,7 +177,7 @@ Result<SessionTail> SessionScanner::tail_at(std::uint64_t offset) {
 Result<std::optional<SoundRecord>> SessionScanner::next() {
     tail_ = {};
     if (offset_ >= size_) return std::nullopt;
-    // Behind a damaged file header, the first record can be anywhere.
+    // After a damaged file header, the first record can be anywhere.
     const bool in_order = offset_ != 0;
     auto record = in_order ? TRY(record_at(offset_, Search::in_order)) : std::optional<SoundRecord>{};
     if (!record) {

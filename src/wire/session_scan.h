@@ -1,6 +1,6 @@
-// Reads every sound record of a session file, whatever damage lies between them, and reports the bytes that it skips. A
-// record is sound if its header fits the file and its payload passes its own check: a batch decompresses (its zstd frame
-// has a checksum) and has a header of this recording, JSON parses. docs/wire.md, "Session files".
+// Reads every sound record of a session file, whatever damage lies between them, and reports the bytes that it skips.
+// A record is sound if its header fits the file and its payload passes a check: a batch decompresses (its zstd frame
+// has a checksum) and has a header of this recording; JSON parses. See docs/wire.md, "Session files".
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ namespace flamewire::wire {
 
 struct SoundRecord {
     std::uint64_t offset = 0, size_bytes = 0;
-    std::uint64_t unread_bytes = 0;  // directly before it: damaged
-    std::int64_t arrival_ns = 0;     // directly behind damage it may be damaged itself
-    Frame frame;                     // batches unpacked, as Flag::batch
+    std::uint64_t unread_bytes = 0;  // damaged bytes directly before the record
+    std::int64_t arrival_ns = 0;     // may be wrong in a record directly after damage
+    Frame frame;                     // batches are decompressed, with Flag::batch
 };
 
-// The bytes behind the last sound record.
+// The bytes after the last sound record.
 struct SessionTail {
     enum class Kind : std::uint8_t {
         none,
@@ -36,12 +36,12 @@ struct SessionTail {
 // Memory: two frames. Searching for sound records reads at most 4 * (file size + 64 MiB).
 class SessionScanner {
 public:
-    // Reads up to the current end of the file. invalid if it has no sound record (a damaged file header alone is no error),
-    // unsupported if its version is not ours.
+    // Reads up to the current end of the file. invalid: it has no sound record (a damaged file header alone is not an
+    // error). unsupported: a different session_version.
     static Result<SessionScanner> open(const std::string& path);
     static Result<SessionScanner> of_descriptor(UniqueFd fd, std::uint64_t offset);
 
-    // Nothing at the end; tail() then describes what follows the last sound record.
+    // Returns nothing at the end. tail() then describes what follows the last sound record.
     Result<std::optional<SoundRecord>> next();
     [[nodiscard]] const SessionTail& tail() const { return tail_; }
     [[nodiscard]] std::uint64_t size_bytes() const { return size_; }
@@ -58,7 +58,7 @@ private:
         : fd_(std::move(fd)), size_(size), offset_(offset) {}
 
     Result<std::optional<Header>> header_at(std::uint64_t offset);
-    // The record at `offset` if it is sound.
+    // Returns the record at `offset` if it is sound.
     Result<std::optional<SoundRecord>> record_at(std::uint64_t offset, Search search);
     std::optional<Frame> sound_frame(Flag flag, std::string payload, Search search) const;
     Result<std::optional<SoundRecord>> find_record(std::uint64_t from);
@@ -67,7 +67,7 @@ private:
 
     UniqueFd fd_;
     std::uint64_t size_ = 0, offset_ = 0;
-    std::uint64_t tried_bytes_ = 0;  // of payloads that were read in search of a sound one
+    std::uint64_t tried_bytes_ = 0;  // payload bytes read while searching for a sound record
     std::optional<RecordingId> recording_;
     SessionTail tail_;
 };

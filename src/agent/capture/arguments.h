@@ -1,4 +1,4 @@
-// The arguments of calls as a capture has them (format.h): written by Capture, looked up by a replay.
+// The encoded arguments of calls in a capture (format.h). Capture writes them, and a replay uses them as keys.
 #pragma once
 
 #include <linux/perf_event.h>

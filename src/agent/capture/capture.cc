@@ -129,7 +129,7 @@ int Capture::open(const std::string& path, int flags) {
     return opened(Call::open, arguments::of_open(path, flags), System::open(path, flags));
 }
 
-// What was opened matters, not how.
+// Recorded as a plain open: only the opened file matters.
 int Capture::open_same(const std::string& path, int flags, const FileStatus& file) {
     return opened(Call::open, arguments::of_open(path, flags), System::open_same(path, flags, file));
 }

@@ -1,5 +1,5 @@
-// Writes a capture (format.h): a System and a Kernel that make the real calls and record their results. Only the sampler
-// thread of the recording may use it while the recording runs.
+// Writes a capture (format.h): a System and a Kernel that make the real calls and record their results. While the
+// recording runs, only its sampler thread may use it.
 #pragma once
 
 #include <cstdint>

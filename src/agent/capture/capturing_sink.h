@@ -1,5 +1,5 @@
-// Records the return values of a sink: whether it took a batch, and its backlog. The sink's own system calls are not
-// inputs of the recording and are not captured.
+// Records the return values of a sink: whether it accepted a batch, and its backlog. The sink's own system calls are
+// not inputs of the recording and are not captured.
 #pragma once
 
 #include "agent/batch_sink.h"

@@ -12,7 +12,7 @@
 namespace flamewire::agent {
 namespace {
 
-// Below it the rings of a few threads on a board's CPUs are most of them.
+// With a lower limit, the rings of a few threads on a board's CPUs use most of the files.
 constexpr std::uint64_t few_files = 1'024;
 
 Finding kernel_names() {
@@ -30,7 +30,7 @@ Finding locked_memory(const Sysfs& sysfs, const Capabilities& capabilities) {
     const auto rings = RingSet::open(cpus, wanted, capabilities, kernel);
     if (!rings) {
         Finding finding{std::string(code), {}, false, rings.error().message, {}};
-        // The remedy stands behind the sentence, as in all errors of opening.
+        // The remedy follows the message, as in all errors of opening events.
         if (const std::size_t at = finding.text.rfind(" (try: "); at != std::string::npos) {
             finding.remedy = finding.text.substr(at + 7, finding.text.size() - at - 8);
             finding.text.resize(at);

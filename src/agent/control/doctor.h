@@ -1,5 +1,5 @@
-// Everything that can be found out about this machine before a recording: one list, for `reprobe`, for the page and for
-// --doctor. docs/troubleshooting.md has an entry for each thing that is limited.
+// Examines this machine before a recording and returns one list of findings, for `reprobe`, the page and --doctor.
+// docs/troubleshooting.md has an entry for each limitation.
 #pragma once
 
 #include <span>
@@ -10,15 +10,15 @@
 
 namespace flamewire::agent {
 
-// probe_capabilities, and what depends on more than perf events: the kernel's names, and the limits of this user on locked
-// memory and open files.
+// probe_capabilities plus findings that do not depend only on perf events: kernel symbol names, and this user's limits
+// of locked memory and open files.
 Capabilities examine_machine(const Sysfs& sysfs);
 
-// The findings as a person reads them, a line each: "ok", "limited" with its remedy, "missing" where this machine has
-// none. Events that fail for one reason share a line. Pure.
+// The findings as text, one line each: "ok", "limited" with its remedy, or "missing" if this machine lacks it. Events
+// that fail for the same reason share a line. Pure.
 struct Diagnosis {
     std::string text;
-    bool healthy = true;  // nothing is limited, and own processes can be profiled
+    bool healthy = true;  // nothing is limited, and the user's own processes can be profiled
 };
 Diagnosis diagnose(const Machine& machine, std::span<const Finding> findings);
 

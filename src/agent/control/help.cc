@@ -1,4 +1,4 @@
-// The short reference: docs/agent.md is the long one.
+// The short reference of options. The full one is docs/agent.md.
 #include "agent/options.h"
 
 namespace flamewire::agent {

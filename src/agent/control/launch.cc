@@ -1,4 +1,4 @@
-// Two pipes around fork and exec. Between fork and exec the child calls async-signal-safe functions only.
+// Two pipes around fork and exec. Between fork and exec, the child calls only async-signal-safe functions.
 #include "agent/control/launch.h"
 
 #include <fcntl.h>
@@ -52,14 +52,14 @@ Result<LaunchedCommand> LaunchedCommand::prepare(const std::vector<std::string>&
     std::vector<char*> argv;
     argv.reserve(words.size() + 1);
     for (const std::string& word : words)
-        argv.push_back(const_cast<char*>(word.c_str()));  // exec's signature; not written
+        argv.push_back(const_cast<char*>(word.c_str()));  // required by exec's signature, but not written
     argv.push_back(nullptr);
     Pipe go = TRY(make_pipe());
     Pipe failure = TRY(make_pipe());
     const pid_t pid = ::fork();
     if (pid < 0) return fail_errno("fork", errno);
     if (pid == 0) {
-        go.write.reset();  // or our own copy would keep the pipe open
+        go.write.reset();  // otherwise the child's own copy would keep the pipe open
         run_child(argv, go.read.get(), failure.write.get());
     }
     return LaunchedCommand(pid, words.front(), std::move(go.write), std::move(failure.read));

@@ -15,9 +15,9 @@
 namespace flamewire::agent {
 namespace {
 
-constexpr std::size_t max_transfers = 4;  // files held open; a server fetches one after the other
+constexpr std::size_t max_transfers = 4;  // files kept open; a server fetches them one after the other
 constexpr std::uint64_t header_bytes = 4096;
-// Holes below this are not worth a range.
+// Smaller holes are not worth a separate range.
 constexpr std::uint64_t least_hole = 4096;
 
 // Section types of the gABI.
@@ -34,8 +34,8 @@ bool names_code(const elf::Section& section) {
     return false;
 }
 
-// A Go program without debug info has its names, lines and inlined calls in these (elf/gopclntab_file.h): the table, the
-// tree of inlined calls, the runtime's view of both, and relocations.
+// A Go program without debug info has its names, lines and inlined calls in these sections (elf/gopclntab_file.h): the
+// table, the tree of inlined calls, the runtime's data about both, and relocations.
 bool names_go_code(const elf::Section& section) {
     constexpr std::array names = {
         ".gopclntab", ".data.rel.ro.gopclntab", ".data.rel.ro", ".rodata", ".noptrdata", ".data", ".go.module", ".rela",
@@ -107,7 +107,7 @@ Result<std::vector<wire::FileRange>> symbol_ranges(const elf::ByteSource& source
     const auto want = [&](std::uint64_t offset, std::uint64_t size) {
         if (offset < file_size) wanted.push_back({offset, std::min(size, file_size - offset)});
     };
-    // The section headers themselves; their number may stand elsewhere when it is 0.
+    // The section headers themselves. Entry 0 is included, because it holds their number if the file header has 0.
     if (header.section_offset != 0)
         want(header.section_offset, std::uint64_t{header.section_entry_size} * (sections.size() + 1));
     const bool go = is_go_without_debug_info(sections);
@@ -203,7 +203,7 @@ Result<wire::ModuleChunk> ModuleTransfers::read(const FetchRequest& request) {
         chunk.hash = fmt::format("{:016x}", hash);
         if (bytes) bytes->clear();
     }
-    // Read first, then looked at again: what was changed meanwhile is not sent.
+    // Check again after reading, so that a file that changed in the meantime is not sent.
     if (unchanged) unchanged = check_unchanged(*transfer);
     if (!unchanged || !bytes) {
         const Error error = unchanged ? bytes.error() : unchanged.error();

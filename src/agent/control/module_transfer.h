@@ -1,5 +1,5 @@
-// Module files for a server that lacks them: which bytes name code, and those bytes, a part at a time. Only of modules
-// that the recording has seen: whoever asks names an identity, never a path to open.
+// Module files for a server that lacks them: selects the bytes that name code, and sends them in parts. Only modules
+// that the recording has seen are sent: a request contains a file identity, never a path to open.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +23,25 @@ struct FetchRequest {
     std::uint64_t offset = 0;
     std::size_t bytes = wire::max_module_chunk;
 };
-// invalid with the sentence of the refusal.
+// invalid: the error message is the text of the refusal.
 Result<FetchRequest> parse_fetch(const wire::Command& command);
 // {"id","ok":false,"error","code"}: too_large, switched_off, changed, busy, or gone.
 std::string encode_fetch_refusal(const std::string& id, const Error& error);
 
-// Symbol tables, their strings, debug info, notes, call stubs, headers: what a server needs to name code, as ascending
-// ranges of the file. The whole file when little would be left out. invalid: no ELF file.
+// Returns what a server needs to name code, as ascending ranges of the file: symbol tables, their strings, debug info,
+// notes, call stubs, headers. Returns the whole file if little would be left out. invalid: not an ELF file.
 Result<std::vector<wire::FileRange>> symbol_ranges(const elf::ByteSource& source, std::uint64_t file_size);
 
 class ModuleTransfers {
 public:
     using Open = std::function<Result<UniqueFd>(const FileIdentity&)>;
 
-    // Nothing of a stream that is longer than `cap_bytes`; 0: nothing at all. `open` finds the file of a module that was
-    // seen; called once for a transfer.
+    // Does not send streams longer than `cap_bytes`; 0: sends nothing. `open` opens the file of a module that was seen;
+    // it is called once per transfer.
     ModuleTransfers(std::uint64_t cap_bytes, Open open) : cap_bytes_(cap_bytes), open_(std::move(open)) {}
 
-    // unsupported: switched off. too_large: over the cap. closed: the file is not the same any more. not_found: no such
-    // module, or its file is gone.
+    // unsupported: disabled. too_large: over the cap. closed: the file has changed. not_found: no such module, or its
+    // file no longer exists.
     Result<wire::ModuleChunk> read(const FetchRequest& request);
 
 private:
@@ -59,7 +59,7 @@ private:
 
     std::uint64_t cap_bytes_;
     Open open_;
-    std::list<Transfer> transfers_;  // used last in front
+    std::list<Transfer> transfers_;  // most recently used first
 };
 
 }  // namespace flamewire::agent

@@ -1,4 +1,4 @@
-// The two ends that batches go to: a session file (or a pipe), and the link to the server.
+// The sinks of batches: a session file (or a pipe), the link to the server, or nothing.
 #pragma once
 
 #include <mutex>
@@ -14,14 +14,14 @@
 
 namespace flamewire::agent {
 
-// Writes hello and batches as a session file, each batch whole when push returns. The file is made when the recording
-// begins, so that a target that cannot be sampled leaves nothing behind.
+// Writes hello and batches to a session file. Each batch is completely written when push returns. The file is created
+// when the recording starts, so that a target that cannot be sampled does not leave a file behind.
 class FileSink final : public BatchSink {
 public:
-    // "-" is standard output. An existing file is refused unless `force`, which replaces it.
+    // "-" is standard output. An existing file is an error unless `force` is set, which replaces it.
     FileSink(std::string path, bool force) : path_(std::move(path)), force_(force) {}
 
-    // What begin() would refuse, said before anything is opened on the target.
+    // Reports errors of begin() before anything is opened on the target.
     [[nodiscard]] Result<bool> check() const;
     void set_hello(wire::Hello hello) { hello_ = std::move(hello); }
 
@@ -29,11 +29,11 @@ public:
     Result<bool> push(wire::Batch& batch, const wire::EventPeriods& periods) override;
     [[nodiscard]] bool names_kernel_at_end() const override { return true; }
     [[nodiscard]] Backlog backlog() const override { return {}; }
-    // A frame of device health, from another thread than push. Left out while there is no file, after the batch that ends
-    // the recording, and when it cannot be written: the next batch meets the same trouble and says so.
+    // Writes a frame of health data; called from another thread than push. Does nothing while there is no file and
+    // after the batch that ends the recording. Ignores write errors, because the next batch reports the same error.
     void put_metrics(std::string_view json);
 
-    // Takes a file back that came to nothing: the command could not be run.
+    // Removes the file, because the command could not be run.
     void discard();
 
     [[nodiscard]] std::uint64_t size_bytes() const;
@@ -46,12 +46,12 @@ private:
     std::string path_;
     bool force_;
     wire::Hello hello_;
-    mutable std::mutex mutex_;  // of what follows
+    mutable std::mutex mutex_;  // protects what follows
     bool ended_ = false;
     std::optional<wire::SessionWriter> writer_;
 };
 
-// Takes everything and keeps nothing: the recording is for its table.
+// Accepts and discards everything, for recordings that only print a table.
 class NoSink final : public BatchSink {
 public:
     Result<bool> begin(const wire::RecordingId&) override { return true; }
@@ -65,7 +65,7 @@ public:
     explicit LinkSink(Link& link) : link_(link) {}
     Result<bool> begin(const wire::RecordingId& id) override;
     Result<bool> push(wire::Batch& batch, const wire::EventPeriods& periods) override;
-    // The server asks for them.
+    // The server requests them.
     [[nodiscard]] bool names_kernel_at_end() const override { return false; }
     [[nodiscard]] Backlog backlog() const override;
 

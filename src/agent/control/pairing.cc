@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned owner_only = 0600;
 
-// What the environment says, which neither /proc nor a launched command shall see.
+// Returns the code from the environment and removes it there, so that /proc and a launched command do not show it.
 std::string take_from_environment() {
     char* value = std::getenv(pairing_variable);
     if (value == nullptr) return {};

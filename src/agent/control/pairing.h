@@ -1,5 +1,5 @@
-// Where the agent's pairing key comes from: the command line, a file, the environment; or it is made here. What could be
-// seen of it by others (ps, /proc/PID/environ, a launched command) is overwritten.
+// Gets the agent's pairing key from the command line, a file or the environment, or creates one. Overwrites every copy
+// that others could read (ps, /proc/PID/environ, a launched command).
 #pragma once
 
 #include <optional>
@@ -14,12 +14,12 @@ namespace flamewire::agent {
 inline constexpr const char* pairing_variable = "FLAMEWIRE_PAIR";
 
 struct Pairing {
-    std::optional<secure::PairingKey> key;  // none: --server without one, which takes --insecure
-    std::string code_to_print;              // made here and written nowhere; empty: the other side has it already
+    std::optional<secure::PairingKey> key;  // empty: --server without a key, which requires --insecure
+    std::string code_to_print;              // created here and not stored; empty: the peer already has it
 };
 
-// With --listen there is always a key: one that is not given is made, and kept in --pair-file where that names a file
-// which is not there yet. `argv`: the process's own.
+// With --listen there is always a key: if none is given, creates one, and stores it in --pair-file if that file does
+// not exist yet. `argv` must be that of the process.
 Result<Pairing> find_pairing(const Options& options, char** argv);
 
 }  // namespace flamewire::agent

@@ -18,7 +18,7 @@
 namespace flamewire::agent {
 namespace {
 
-// Newer than some headers and kernels.
+// Some headers and kernels lack these.
 constexpr unsigned cap_perfmon = 38, cap_checkpoint_restore = 40;
 
 bool kernel_knows(unsigned capability) { return ::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; }
@@ -27,7 +27,7 @@ constexpr std::uint64_t bit(unsigned capability) { return std::uint64_t{1} << ca
 
 std::uint64_t wanted_capabilities(const Needs& needs) {
     std::uint64_t wanted = bit(CAP_SYS_PTRACE) | bit(CAP_SYSLOG) | bit(CAP_IPC_LOCK) | bit(CAP_DAC_READ_SEARCH);
-    // Both were cap_sys_admin's before Linux 5.8 and 5.9.
+    // Before Linux 5.8 and 5.9 respectively, these required cap_sys_admin.
     wanted |= bit(kernel_knows(cap_perfmon) ? cap_perfmon : CAP_SYS_ADMIN);
     wanted |= bit(kernel_knows(cap_checkpoint_restore) ? cap_checkpoint_restore : CAP_SYS_ADMIN);
     if (needs.low_port) wanted |= bit(CAP_NET_BIND_SERVICE);
@@ -47,14 +47,14 @@ constexpr std::uint32_t audit_arch = AUDIT_ARCH_S390X;
 constexpr std::uint32_t audit_arch = 0;
 #endif
 
-// clone(2) has its flags as the second argument there.
+// On s390x, the flags are the second argument of clone(2).
 #if defined(__s390x__)
 constexpr std::size_t clone_flags_argument = 1;
 #else
 constexpr std::size_t clone_flags_argument = 0;
 #endif
 
-// Nothing in here starts a program, touches another process but to read, or changes the machine. The most frequent first.
+// None of these starts a program, changes another process, or changes the machine. The most frequent ones come first.
 constexpr std::uint32_t allowed[] = {
     SYS_futex, SYS_read, SYS_pread64, SYS_write, SYS_epoll_pwait, SYS_ppoll, SYS_ioctl, SYS_sendmsg, SYS_recvmsg,
     SYS_sendto, SYS_recvfrom, SYS_process_vm_readv, SYS_clock_gettime, SYS_clock_nanosleep, SYS_nanosleep,
@@ -78,7 +78,7 @@ constexpr std::uint32_t allowed[] = {
     SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigpending, SYS_rt_sigtimedwait, SYS_rt_sigsuspend,
     SYS_sigaltstack, SYS_restart_syscall, SYS_kill, SYS_tgkill, SYS_tkill, SYS_wait4, SYS_waitid, SYS_clock_getres,
     SYS_gettimeofday, SYS_times,
-    // who and where we are
+    // identity and environment
     SYS_getpid, SYS_gettid, SYS_getppid, SYS_getpgid, SYS_getsid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid,
     SYS_getgroups, SYS_uname, SYS_sysinfo, SYS_getrandom, SYS_getrusage, SYS_prlimit64, SYS_getpriority,
     SYS_setpriority, SYS_prctl, SYS_capget,
@@ -106,7 +106,7 @@ constexpr std::uint32_t allowed[] = {
 #ifdef SYS_pidfd_open
     SYS_pidfd_open, SYS_pidfd_send_signal,
 #endif
-// Older ways that C libraries take where a machine has them.
+// Older variants that C libraries use on machines that have them.
 #ifdef SYS_mmap
     SYS_mmap,
 #endif
@@ -141,7 +141,7 @@ constexpr std::uint32_t allowed[] = {
 #ifdef SYS_getdents
     SYS_getdents,
 #endif
-// 32 bits: wide arguments and times.
+// On 32-bit machines: wide arguments and times.
 #ifdef SYS_mmap2
     SYS_mmap2,
 #endif
@@ -162,7 +162,7 @@ constexpr std::uint32_t allowed[] = {
 #endif
 };
 
-// What an intruder would call next. clone makes threads, and with its flags as they are for a process it is one of these.
+// Calls that an attacker would make next. clone is allowed for threads; with the flags of a process it is one of these.
 constexpr std::uint32_t fatal[] = {
     SYS_execve,
     SYS_execveat,
@@ -215,7 +215,7 @@ constexpr std::uint32_t fatal[] = {
 class Program {
 public:
     void load(std::size_t offset) { add(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset)); }
-    // Goes on after `skip` instructions where the loaded word is not `value`.
+    // Skips `skip` instructions if the loaded word is not `value`.
     void unless_equal_skip(std::uint32_t value, std::uint8_t skip) { add(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip); }
     void if_equal(std::uint32_t value, std::uint32_t action) {
         unless_equal_skip(value, 1);
@@ -243,7 +243,7 @@ private:
     std::vector<sock_filter> code_;
 };
 
-// seccomp(2): the filter sees the number, the architecture and the arguments as 64-bit words.
+// seccomp(2): the filter's input is the number, the architecture and the arguments, as 64-bit words.
 Program system_call_filter() {
     constexpr std::uint32_t kill = SECCOMP_RET_KILL_PROCESS, allow = SECCOMP_RET_ALLOW;
     constexpr std::uint32_t refuse = SECCOMP_RET_ERRNO | ENOSYS;
@@ -253,7 +253,7 @@ Program system_call_filter() {
     program.unless_equal(audit_arch, kill);
     program.load(offsetof(seccomp_data, nr));
 #if defined(__x86_64__)
-    program.if_at_least(0x4000'0000, kill);  // the same calls by the numbers of x32
+    program.if_at_least(0x4000'0000, kill);  // the same calls with x32 numbers
 #endif
     for (const std::uint32_t call : allowed) program.if_equal(call, allow);
     for (const std::uint32_t call : fatal) program.if_equal(call, kill);
@@ -261,7 +261,7 @@ Program system_call_filter() {
     program.load(offsetof(seccomp_data, args) + clone_flags_argument * sizeof(std::uint64_t) + low_half);
     program.if_none_set(CLONE_THREAD, kill);
     program.end(allow);
-    // clone3 hides its flags in memory; without it the C library takes clone.
+    // clone3 has its flags in memory, where a filter cannot read them. The C library falls back to clone.
     program.end(refuse);
     return program;
 }

@@ -13,7 +13,7 @@ constexpr std::uint64_t second_ns = 1'000'000'000;
 
 }  // namespace
 
-// A thread that is told anew in another epoch goes on.
+// A thread keeps its line in later epochs.
 std::uint32_t SchedSink::line_of(std::uint32_t tid, const std::string& name) {
     std::size_t at = 0;
     while (at < lines_.size() && (lines_[at].tid != tid || lines_[at].name != name)) ++at;
@@ -44,7 +44,7 @@ Result<bool> SchedSink::push(wire::Batch& batch, const wire::EventPeriods&) {
 }
 
 void SchedSink::print(bool last) {
-    // By time awake, descending: few lines, once a second.
+    // Sort by time awake, descending. This is cheap: few lines, once per second.
     std::vector<const counters::SchedLine*> lines;
     const auto awake = [](const counters::SchedLine* line) {
         return line->times.state_ns[0] + line->times.state_ns[1];
@@ -58,7 +58,7 @@ void SchedSink::print(bool last) {
     }
     std::size_t most = 0;
     std::string text;
-    winsize size{};  // stays 0 where standard output is no terminal
+    winsize size{};  // stays 0 if standard output is not a terminal
     (void)::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
     if (live_) {
         if (!last) most = size.ws_row < 9 ? 3 : size.ws_row - 6U;

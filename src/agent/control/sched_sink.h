@@ -1,5 +1,5 @@
-// `--stat sched`: adds up what threads did with their time and prints it as a table, on a terminal anew each second, and
-// when the recording ends. Keeps nothing else of the batches.
+// `--stat sched`: adds up the thread states and prints them as a table, on a terminal every second, and when the
+// recording ends. Ignores everything else in the batches.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace flamewire::agent {
 
 class SchedSink final : public BatchSink {
 public:
-    // `live`: standard output is a terminal that nobody else writes to.
+    // `live`: standard output is a terminal, and only the agent writes to it.
     explicit SchedSink(bool live) : live_(live) {}
     Result<bool> begin(const wire::RecordingId&) override { return true; }
     Result<bool> push(wire::Batch& batch, const wire::EventPeriods&) override;

@@ -1,4 +1,4 @@
-// The loop and the ends of things. Commands are in session_control.cc.
+// The session's loop, start and end. Commands are in session_control.cc.
 #include "agent/control/session.h"
 
 #include <fmt/format.h>
@@ -25,11 +25,11 @@ namespace flamewire::agent {
 namespace {
 
 constexpr std::uint64_t ns_per_s = 1'000'000'000;
-// How often --name looks for its process.
+// How often --name scans for its process.
 constexpr std::uint64_t look_ns = 200'000'000;
-// How long the end waits for acknowledgements: little after a signal, longer when a launched command is simply done.
+// How long to wait for acknowledgments at the end: shorter after a signal, longer after a launched command has exited.
 constexpr std::uint32_t flush_after_signal_ms = 2'000, flush_after_command_ms = 10'000;
-// Who signals a process and its group, as timeout(1) does, means one end by both.
+// timeout(1) signals both a process and its group. Signals this close together count as one.
 constexpr std::uint64_t same_signal_ns = 100'000'000;
 constexpr std::size_t worker_capacity = 16;
 
@@ -105,7 +105,7 @@ int Session::run() {
         return 1;
     }
     {
-        // With a target, only what it needs is tried: probing spins for up to 50 ms.
+        // With a target, skip the full probe, which spins for up to 50 ms.
         Capabilities found = options_.has_target() ? read_capabilities(sysfs_) : probe();
         const std::lock_guard lock(mutex_);
         capabilities_ = std::move(found);
@@ -118,7 +118,7 @@ int Session::run() {
     start_health();
     if (auto started = start_target(); !started) {
         fail_with(started.error());
-        // As shells say it: 127 not found, 126 found but not to be run.
+        // As in shells: 127 for not found, 126 for found but not executable.
         if (command_gone_) exit_code_ = started.error().errno_value == ENOENT ? 127 : 126;
     }
     while (!exit_code_) {
@@ -171,12 +171,12 @@ void Session::start_health() {
                                                                }});
 }
 
-// On the reporter's thread. A file takes health while something is recorded, a server whenever it is there.
+// Called on the reporter's thread. A file gets health data only during a recording, a server whenever it is connected.
 std::optional<OwnState> Session::look_at_own_state() {
     OwnState own;
     const std::shared_ptr<Recorder> last = recorder();
     const bool recording = last && !last->ended();
-    // Of the whole system the machine's health is the target's.
+    // For a wide target, the machine's health is the target's.
     Running running = recording ? last->running() : Running{};
     if (recording && !running.scope.wide) {
         own.pids = std::move(running.pids);
@@ -264,7 +264,7 @@ void Session::look_for_name() {
     if (pids.empty()) return;
     if (pids.size() > limits::max_pids) pids.resize(limits::max_pids);
     auto started = record(describe_target(pids), settings_, first_wanted_);
-    // It may have gone again at once: then wait for the next one.
+    // The process may have exited already. Then wait for the next one.
     if (!started && started.error().code == ErrorCode::not_found) return;
     waiting_for_name_ = false;
     {
@@ -294,11 +294,11 @@ void Session::handle_signals() {
             log_line("second signal: ending at once");
             ::_exit(128 + static_cast<int>(info.ssi_signo));
         }
-        // Does not wait for its end, so that the second signal is read.
+        // Do not wait for the end of the recording, so that a second signal is handled.
         if (const std::shared_ptr<Recorder> current = recorder(); recording_ && current)
             current->request_stop("agent ends", 0);
         signalled_ns_ = monotonic_ns();
-        // From the terminal the command got the signal itself; from a kill only we did.
+        // A terminal also signals the command. kill(1) signals only the agent, so forward the signal.
         const bool from_terminal = info.ssi_code > 0;
         if (command_ != nullptr && !command_->poll_exit() && !from_terminal)
             command_->signal(static_cast<int>(info.ssi_signo));
@@ -345,7 +345,7 @@ void Session::check_clock() {
         log_line("the command goes on; the agent waits for its end");
 }
 
-// Captures the first recording only.
+// Captures only the first recording.
 Result<Environment> Session::begin_capture(const RecordingPlan& plan, const Capabilities& capabilities,
                                            BatchSink*& sink) {
     Environment environment;
@@ -376,7 +376,7 @@ void Session::end_capture() {
     capture_.reset();
 }
 
-// Ends the running recording, by `reason` unless it has ended itself, and says what became of it.
+// Ends the running recording, with `reason` unless it has ended by itself, and logs the result.
 void Session::end_recording(std::string reason, std::int32_t exit_code) {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current) return;

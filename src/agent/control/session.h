@@ -1,6 +1,6 @@
-// The agent's life: starts the link, starts recordings for the command line and for commands, watches signals, the
-// launched command and the clock, and ends cleanly. One thread (run); the link thread and the worker only read through
-// small locks.
+// Runs the agent: starts the link, starts recordings for the command line and for commands, handles signals, the
+// launched command and timeouts, and exits cleanly. Runs on one thread (run). The link thread and the worker only read
+// shared state, under short locks.
 #pragma once
 
 #include <atomic>
@@ -32,11 +32,11 @@ class Session final : private Control {
 public:
     // `command` is the launched child of `-- CMD`, waiting to exec, or null. `signals` is a signalfd of SIGINT,
     // SIGTERM, SIGHUP and SIGCHLD, which are blocked.
-    // `pairing`: what the link is encrypted by; --listen needs one.
+    // `pairing`: the key that encrypts the link; required with --listen.
     Session(Options options, std::optional<secure::PairingKey> pairing, LaunchedCommand* command, UniqueFd signals);
     ~Session() override;
 
-    // To the end; the exit code of the program.
+    // Runs until the end. Returns the exit code of the program.
     int run();
 
 private:
@@ -76,7 +76,7 @@ private:
 
     void wait();
     void handle_signals();
-    // Quits when the launched command has ended, or after a signal when the recording has.
+    // Quits if the launched command has exited, or if the recording has ended after a signal.
     void check_end();
     void check_recording();
     void check_clock();
@@ -85,12 +85,12 @@ private:
     void fail_with(const Error& error);
 
     [[nodiscard]] std::shared_ptr<Recorder> recorder() const;
-    // What works here, with the names of kernel functions, which are not of perf.
+    // What works on this machine, including kernel symbol names, which do not depend on perf.
     [[nodiscard]] Capabilities probe() const;
-    // To open events with: sysctls change while an agent runs.
+    // The current capabilities, for opening events: sysctls can change while the agent runs.
     [[nodiscard]] Capabilities capabilities_now() const;
     [[nodiscard]] std::optional<Error> problem_of(const std::vector<std::uint32_t>& pids) const;
-    // Also what a server may not choose.
+    // Also reports targets that a server may not choose.
     [[nodiscard]] std::optional<Error> problem_for_server(const std::vector<std::uint32_t>& pids) const;
     [[nodiscard]] Result<RecordingTarget> wide_for_server(const WideTarget& wide) const;
 
@@ -102,7 +102,7 @@ private:
     Sysfs sysfs_ = real_sysfs();
     ResidentMemory memory_;
     std::string agent_id_;
-    Settings settings_;  // of the next start; of run()'s thread, read by the worker under mutex_
+    Settings settings_;  // of the next start; set by run()'s thread, read by the worker under mutex_
     AllowedProcesses allowed_;
     Wanted first_wanted_;  // of settings_, for the target of the command line
 
@@ -117,12 +117,12 @@ private:
 
     ModuleTransfers modules_;
     std::optional<std::uint64_t> output_ends_ns_;
-    std::optional<NamedProcesses> named_;  // the recording is, or will be, of these
+    std::optional<NamedProcesses> named_;  // target of the current or next recording
     bool named_by_server_ = false;
-    bool waiting_for_name_ = false;  // to begin the recording
+    bool waiting_for_name_ = false;  // to start the recording
     std::uint64_t next_look_ns_ = 0;
     std::optional<int> exit_code_;
-    std::uint64_t signalled_ns_ = 0;  // when the first signal had been dealt with; 0: none came
+    std::uint64_t signalled_ns_ = 0;  // when the first signal had been handled; 0: none
     bool command_gone_ = false;
 
     mutable std::mutex mutex_;
@@ -133,7 +133,7 @@ private:
     std::string waiting_for_;
 
     std::optional<HealthReporter> health_;
-    Worker worker_;  // these two last: their threads use everything above
+    Worker worker_;  // health_ and worker_ are last: their threads use everything above
 };
 
 }  // namespace flamewire::agent

@@ -1,4 +1,4 @@
-// What commands do. Everything here but the three slow ones runs on the session's thread.
+// The actions of commands. All except the three slow ones run on the session's thread.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace flamewire::agent {
 
 namespace {
 
-// Commands that wait for the session's thread; more are refused.
+// Limit of commands that wait for the session's thread. More are refused.
 constexpr std::size_t max_waiting_commands = 64;
 constexpr std::chrono::milliseconds process_look{500};
 constexpr std::size_t max_listed_processes = 200;
@@ -27,7 +27,7 @@ constexpr std::uint64_t follow_ns = 1'000'000'000;
 
 std::string describe_events(const Running& running) {
     std::vector<std::string> names = running.events;
-    // A hybrid CPU has each once a kind of core.
+    // A hybrid CPU has each counter once per kind of core.
     if (!running.settings.samples())
         for (const CounterState& counter : running.counters)
             if (std::ranges::find(names, counter.name) == names.end()) names.push_back(counter.name);
@@ -82,7 +82,7 @@ void Session::handle_commands() {
             continue;
         }
         const std::string id = command.id;
-        auto job = std::make_shared<wire::Command>(std::move(command));  // std::function copies
+        auto job = std::make_shared<wire::Command>(std::move(command));  // std::function must be copyable
         const bool taken = worker_.submit([this, job] { link_->reply(handle_command(*job, machine_, *this)); });
         if (!taken) link_->reply(wire::encode_error_reply(id, "too many commands are waiting"));
     }
@@ -141,7 +141,7 @@ Result<Running> Session::record(RecordingTarget target, Settings settings, Wante
         file_->set_hello(make_hello(agent_id_, machine_, capabilities(), "profiling"));
         sink = &*file_;
     } else if (options_.sched) {
-        // A command's own output would stand between.
+        // Not live with a launched command, because its output would mix with the table.
         sink = &sched_sink_.emplace(options_.command.empty() && ::isatty(STDOUT_FILENO) != 0);
     } else if (options_.prints_table()) {
         sink = &no_sink_;
@@ -209,7 +209,7 @@ Capabilities Session::capabilities() {
 }
 
 Result<Running> Session::start(const StartRequest& request) {
-    check_recording();  // one that has just ended is no hindrance
+    check_recording();  // a recording that has just ended must not prevent this one
     auto named_before = std::exchange(named_, std::nullopt);
     const bool by_server_before = std::exchange(named_by_server_, true);
     auto started = start_requested(request);
@@ -232,7 +232,7 @@ Result<Running> Session::start_requested(const StartRequest& request) {
         named_.emplace(request.name);
         pids = named_->scan();
         if (pids.empty()) return fail(ErrorCode::not_found, fmt::format("no process named {}", request.name));
-        // Of several the allowed ones; of none but others, the reason.
+        // Select the allowed processes. If none is allowed, problem_for_server() reports why.
         if (std::vector<std::uint32_t> own = allowed_among(pids, allowed_); !own.empty()) pids = std::move(own);
         if (pids.size() > limits::max_pids) pids.resize(limits::max_pids);
     }
@@ -241,7 +241,7 @@ Result<Running> Session::start_requested(const StartRequest& request) {
     return record(describe_target(pids), settings, std::move(wanted));
 }
 
-// Adds processes of the name that have begun meanwhile.
+// Adds processes of the name that have started in the meantime.
 void Session::follow_name() {
     const std::uint64_t now = monotonic_ns();
     const std::shared_ptr<Recorder> current = recorder();
@@ -267,7 +267,7 @@ void Session::follow_name() {
         if (*added) log("now {}", current->running().target);
         return;
     }
-    // Those that have ended again are no error, others may still be there.
+    // Processes that have already exited are not an error, because others may still be alive.
     if (added.error().code != ErrorCode::not_found && added.error().code != ErrorCode::closed)
         log("cannot record another process named {}: {}", named_->name(), added.error().message);
 }
@@ -318,7 +318,7 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
     Settings settings = changed(current ? current->running().settings : settings_, change);
     Wanted wanted = TRY(parse_wanted(settings, sysfs_));
     if (!current) {
-        first_wanted_ = std::move(wanted);  // of the process that --name may still wait for
+        first_wanted_ = std::move(wanted);  // for the process that --name may still wait for
         const std::lock_guard lock(mutex_);
         settings_ = std::move(settings);
         return std::optional<Running>{};
@@ -379,7 +379,7 @@ ProcessCheck Session::verify_pid(std::uint32_t pid) {
         if (allowed_.refusal(pid)) check.identity = {};
         return check;
     }
-    // The one honest answer is to open the events that `start` would open.
+    // The only reliable check is to open the events that `start` would open.
     const Capabilities known = capabilities_now();
     Settings settings;
     {

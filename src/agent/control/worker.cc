@@ -10,7 +10,7 @@ bool Worker::submit(std::function<void()> job) {
         if (busy_) return true;
         busy_ = true;
     }
-    // The thread before this one has left its loop.
+    // The previous thread has left its loop.
     if (thread_.joinable()) thread_.join();
     thread_ = std::thread([this] { run(); });
     return true;

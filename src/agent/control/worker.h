@@ -1,5 +1,5 @@
-// One thread for jobs that take long (a look at all processes, probing), started with the first of them and living only
-// while there are any. A bounded queue: who asks faster than the machine answers is told so.
+// One thread for slow jobs (a scan of all processes, probing). It starts with the first job and exits when there are no
+// more. The queue is bounded, so that a client that sends requests too fast gets an error.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ namespace flamewire::agent {
 class Worker {
 public:
     explicit Worker(std::size_t capacity) : capacity_(capacity) {}
-    // Waits for the job that runs; jobs that wait are dropped.
+    // Waits for the current job. Drops waiting jobs.
     ~Worker() { stop(); }
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
 
-    // False when the queue is full. From one thread.
+    // False if the queue is full. Call it from only one thread.
     bool submit(std::function<void()> job);
     void stop();
 

@@ -33,7 +33,7 @@ void HealthCollector::add_threads(std::vector<std::string>& frames, const std::v
         if (left == 0) break;
         const std::vector<ThreadTicks> threads =
             read_thread_ticks(roots_.proc, process.pid, std::min(left, max_threads));
-        if (threads.empty()) continue;  // gone meanwhile
+        if (threads.empty()) continue;  // it exited in the meantime
         left -= threads.size();
         frames.push_back(threads_frame(now, process.pid, ticks_per_second_, threads));
     }

@@ -1,4 +1,5 @@
-// One round of health: what the settings ask for, as frames. It remembers the look before, for shares of CPU time.
+// Collects one round of health data, as the settings request, and returns it as frames. Keeps the previous readings to
+// compute CPU usage.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +15,15 @@
 
 namespace flamewire::agent {
 
-// What the rest of the agent knows of the recording and of its own cost.
+// State of the recording and cost of the agent, supplied by the rest of the agent.
 struct OwnState {
-    std::vector<std::uint32_t> pids;  // of the recording, running or paused; the first is the one that was named first
+    std::vector<std::uint32_t> pids;  // of the recording, running or paused; begins with the first that the user named
     OwnCost cost;
 };
 
 class HealthCollector {
 public:
-    // A target with more processes is told by its busiest ones, and a process with more threads by its oldest.
+    // Of a target with more processes, only the busiest are reported; of a process with more threads, only the oldest.
     static constexpr std::size_t max_processes = 16, max_threads = 64, max_threads_a_round = 256;
     static constexpr std::size_t max_disks = 8, max_interfaces = 64;
 
@@ -30,7 +31,7 @@ public:
         : roots_(std::move(roots)), ticks_per_second_(ticks_per_second), processes_(ticks_per_second) {}
 
     std::vector<std::string> round(const HealthSettings& settings, const OwnState& own, const Moment& now);
-    // The next round is a first one: a share over a pause would be of another time than it says.
+    // Discards the previous readings, so that no CPU usage is computed across a pause.
     void forget();
 
 private:

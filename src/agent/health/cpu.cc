@@ -8,8 +8,8 @@
 namespace flamewire::agent {
 namespace {
 
-// The line of interrupts has a number for each line of the machine, of which only the first, their sum, matters: it may
-// be cut.
+// The "intr" line has a number for each interrupt line of the machine. Only the first, the sum, is used, so the rest
+// may be cut off.
 constexpr std::size_t buffer_bytes = 4096;
 constexpr std::size_t max_cpus = 8192;  // NR_CPUS of the largest kernels
 constexpr std::size_t idle = 3, iowait = 4;
@@ -19,7 +19,7 @@ std::optional<std::uint64_t> number_in(std::string_view& line) {
     return take_number(field, 10);
 }
 
-// Old kernels have fewer columns; what is not there is 0.
+// Old kernels have fewer columns. Missing ones are 0.
 CpuTicks take_ticks(std::string_view line) {
     CpuTicks ticks{};
     for (std::uint64_t& value : ticks) value = number_in(line).value_or(0);
@@ -36,12 +36,12 @@ std::uint64_t sum(const CpuTicks& ticks) {
     return total;
 }
 
-// Nothing when the counters began anew, as they may when a CPU goes and comes back.
+// Empty if the counters restarted, which can happen when a CPU goes offline and online again.
 std::optional<Used> used_between(const CpuTicks& before, const CpuTicks& now) {
     if (sum(now) <= sum(before)) return std::nullopt;
     Used used;
     for (std::size_t i = 0; i < now.size(); ++i) {
-        // Single columns run backwards a little when a tickless CPU wakes up.
+        // Single columns can decrease slightly when a tickless CPU wakes up.
         const std::uint64_t more = now[i] > before[i] ? now[i] - before[i] : 0;
         used.total += more;
         if (i != idle && i != iowait) used.busy += more;
@@ -78,7 +78,7 @@ KernelStat read_kernel_stat(const std::string& proc_root) {
             stat.procs_running = number_in(line);
         } else if (key == "procs_blocked") {
             stat.procs_blocked = number_in(line);
-            break;  // what follows is about soft interrupts
+            break;  // only soft interrupts follow
         }
     }
     return stat;
@@ -99,8 +99,8 @@ CpuShares CpuUsage::next(const KernelStat& stat) {
             all.busy += used->busy;
             all.total += used->total;
         }
-        // The sum of the CPUs and not the line that has it: in that line the idle time of a CPU that goes offline runs
-        // backwards, and the machine would look busy.
+        // Add up the CPUs instead of using the "cpu" line: its idle time decreases when a CPU goes offline, and the
+        // machine would appear busy.
         if (all.total == 0 && stat.cpus.empty() && before_->all && stat.all)
             all = used_between(*before_->all, *stat.all).value_or(Used{});
         if (all.total != 0) shares.overall_permille = permille(all);

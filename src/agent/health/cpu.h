@@ -1,5 +1,5 @@
-// /proc/stat, proc(5): where CPU time went, in ticks since boot, and the few counters beside it. Usage is what became of
-// the ticks between two looks.
+// /proc/stat, proc(5): CPU time by state, in ticks since boot, and a few other counters. CPU usage is computed from the
+// ticks between two readings.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace flamewire::agent {
 
-// user, nice, system, idle, iowait, irq, softirq, steal. The two guest columns that follow are in user and nice already.
+// user, nice, system, idle, iowait, irq, softirq, steal. The guest columns that follow are included in user and nice.
 using CpuTicks = std::array<std::uint64_t, 8>;
 
 struct CpuTimes {
@@ -20,25 +20,25 @@ struct CpuTimes {
 
 struct KernelStat {
     std::optional<CpuTicks> all;
-    std::vector<CpuTimes> cpus;  // that are online, ascending
+    std::vector<CpuTimes> cpus;  // online CPUs, ascending
     std::optional<std::uint64_t> context_switches, interrupts, procs_running, procs_blocked;
 };
-// Empty when the file is missing.
+// Empty if the file is missing.
 KernelStat read_kernel_stat(const std::string& proc_root);
 
-// In tenths of a percent: 1000 is busy all the time. Waiting for a disk (iowait) is not busy; stolen time is.
+// In tenths of a percent; 1000 is fully busy. Waiting for I/O (iowait) does not count as busy, but stolen time does.
 struct CpuShare {
     std::uint32_t cpu = 0;
     std::uint32_t permille = 0;
 };
 struct CpuShares {
     std::optional<std::uint32_t> overall_permille;
-    std::vector<CpuShare> cpus;  // those that were online in both looks
+    std::vector<CpuShare> cpus;  // those that were online in both readings
 };
 
 class CpuUsage {
 public:
-    // The shares since the call before; none in the first one.
+    // Usage since the previous call. Empty in the first call.
     CpuShares next(const KernelStat& stat);
     void forget() { before_.reset(); }
 

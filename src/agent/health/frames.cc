@@ -14,7 +14,7 @@ public:
     }
 };
 
-// Null when there is nothing to compare with yet.
+// Writes null if there is no previous reading.
 void put_share(JsonObject& json, std::string_view name, std::optional<std::uint32_t> share, unsigned digits = 1) {
     if (share)
         json.decimal(name, *share, digits);
@@ -28,7 +28,7 @@ void put_cpu(JsonObject& json, const SystemHealth& health) {
     json.array("per_core");
     for (const CpuShare& share : health.shares.cpus) json.decimal_element(share.permille, 1);
     json.end_array();
-    // Where CPUs are offline, the n-th value is not that of CPU n.
+    // If CPUs are offline, value n does not belong to CPU n.
     std::uint32_t expected = 0;
     const bool gaps = std::any_of(health.shares.cpus.begin(), health.shares.cpus.end(),
                                   [&](const CpuShare& share) { return share.cpu != expected++; });

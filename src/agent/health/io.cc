@@ -11,9 +11,9 @@ namespace flamewire::agent {
 namespace {
 
 constexpr std::size_t buffer_bytes = 4096;
-constexpr std::uint64_t sector_bytes = 512;  // of diskstats, whatever the disk's own are
+constexpr std::uint64_t sector_bytes = 512;  // in diskstats, regardless of the disk's sector size
 
-// The next numbers of a line; nothing when there are fewer.
+// The next `count` numbers of a line. Empty if there are fewer.
 template <std::size_t count>
 std::optional<std::array<std::uint64_t, count>> take_numbers(std::string_view line) {
     std::array<std::uint64_t, count> values{};
@@ -30,7 +30,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool all_digits(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), is_digit); }
 
-// sda1 of sda, nvme0n1p2 of nvme0n1.
+// For example sda1 of sda, nvme0n1p2 of nvme0n1.
 bool is_partition_of(std::string_view name, std::string_view disk) {
     if (!name.starts_with(disk)) return false;
     std::string_view rest = name.substr(disk.size());
@@ -41,7 +41,7 @@ bool is_partition_of(std::string_view name, std::string_view disk) {
 bool is_made_of_something_else(std::string_view name) {
     for (const std::string_view kind : {"loop", "ram", "zram", "dm-", "md", "sr", "fd"})
         if (name.starts_with(kind) && (name.size() == kind.size() || is_digit(name[kind.size()]))) return true;
-    // The boot areas of an eMMC are parts of it with names of their own: mmcblk0boot0.
+    // The boot areas of an eMMC are listed as separate disks: mmcblk0boot0.
     return name.starts_with("mmcblk") && name.find("boot") != std::string_view::npos;
 }
 
@@ -53,12 +53,12 @@ std::vector<NetworkInterface> read_interfaces(const std::string& proc_root, std:
     if (!reader) return interfaces;
     std::string_view line;
     while (interfaces.size() < most && reader->next(line)) {
-        const std::size_t colon = line.find(':');  // numbers may follow it without a blank
+        const std::size_t colon = line.find(':');  // numbers may follow it without a space
         if (colon == std::string_view::npos) continue;
         std::string_view before = line.substr(0, colon);
         const std::string_view name = take_field(before);
         if (name.empty() || name == "lo") continue;
-        // bytes packets errs drop fifo frame compressed multicast, then the same of sending
+        // received: bytes packets errs drop fifo frame compressed multicast, then transmitted: bytes packets errs …
         const auto values = take_numbers<11>(line.substr(colon + 1));
         if (!values) continue;
         const auto& v = *values;

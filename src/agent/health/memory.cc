@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t buffer_bytes = 4096;
 constexpr std::size_t max_cgroup_levels = 16;
 
-// The element `name` of a comma separated list.
+// Whether the comma-separated `list` contains `name`.
 bool lists(std::string_view list, std::string_view name) {
     for (;;) {
         const std::size_t comma = list.find(',');
@@ -24,8 +24,7 @@ bool lists(std::string_view list, std::string_view name) {
     }
 }
 
-// Where the memory of this process is accounted: a directory under which `path` may exist, and the names of the two
-// files there.
+// The memory cgroup of this process: a mount point, under which `path` may not exist, and the names of its two files.
 struct Accounting {
     std::string mount, path;
     const char *limit = nullptr, *usage = nullptr;
@@ -98,8 +97,8 @@ std::optional<MemoryLimit> read_memory_limit(const HealthRoots& roots, std::uint
     std::optional<std::string> holder;
     for (std::size_t level = 0; level < max_cgroup_levels; ++level) {
         while (path.ends_with('/')) path.pop_back();
-        const auto limit = read_number(place->mount + path + place->limit);  // "max" is no number
-        // The outer one of two equal limits has less left.
+        const auto limit = read_number(place->mount + path + place->limit);  // "max" is not a number
+        // Of two equal limits, the outer one has less memory left.
         if (limit && *limit <= tightest && *limit < total_kb * 1024) {
             tightest = *limit;
             holder = place->mount + path;

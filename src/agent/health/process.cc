@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::size_t buffer_bytes = 4096;
 constexpr long proc_magic = 0x9fa0;  // PROC_SUPER_MAGIC, linux/magic.h
-// Older kernels have to be asked for each open file, which for tens of thousands takes longer than a round may.
+// Kernels before 6.2 must list each open file, which takes longer than a round allows for tens of thousands.
 constexpr std::size_t max_counted_files = 4096;
 
 std::optional<std::uint64_t> count_files(const std::string& proc_root, std::uint32_t pid) {
     const std::string path = proc_path(proc_root, pid, "fd");
     struct stat info{};
     struct statfs system{};
-    // Since Linux 6.2 the directory's size is the number of its entries.
+    // Since Linux 6.2, the size of the directory is its number of entries.
     if (::stat(path.c_str(), &info) == 0 && info.st_size > 0 && ::statfs(path.c_str(), &system) == 0 &&
         system.f_type == proc_magic)
         return static_cast<std::uint64_t>(info.st_size);
@@ -40,7 +40,7 @@ std::optional<std::uint64_t> count_files(const std::string& proc_root, std::uint
     return count;
 }
 
-// The numbers behind `keys` in a file of "Key: number" lines.
+// Reads the numbers of `keys` from a file of "Key: number" lines.
 template <std::size_t count>
 void read_keys(const std::string& path,
                const std::array<std::pair<std::string_view, std::optional<std::uint64_t>*>, count>& keys) {
@@ -69,7 +69,7 @@ void complete(ProcessHealth& process, const std::string& proc_root) {
 
 }  // namespace
 
-// A pid that came back is another process.
+// A different start time means that the pid was reused.
 const ProcessWatch::Before* ProcessWatch::before(std::uint32_t pid, const ProcStat& stat) const {
     for (const Before& entry : before_)
         if (entry.pid == pid) return entry.start_ticks == stat.start_ticks ? &entry : nullptr;
@@ -136,7 +136,7 @@ std::vector<ThreadTicks> read_thread_ticks(const std::string& proc_root, std::ui
         const auto tid = take_number(name, 10);
         if (!tid || !name.empty()) continue;
         auto stat = read_stat(path, static_cast<std::uint32_t>(*tid));
-        if (!stat) continue;  // gone meanwhile
+        if (!stat) continue;  // it exited in the meantime
         threads.push_back({static_cast<std::uint32_t>(*tid), std::move(stat->comm), stat->state,
                            stat->user_ticks + stat->system_ticks});
     }

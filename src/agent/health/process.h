@@ -1,4 +1,4 @@
-// What /proc tells of the health of one process and of its threads.
+// Health data of one process and its threads, from /proc.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace flamewire::agent {
 struct ProcessHealth {
     std::uint32_t pid = 0;
     ProcStat stat;
-    std::optional<std::uint32_t> cpu_permille;  // of one CPU; nothing at the first look
+    std::optional<std::uint32_t> cpu_permille;  // of one CPU; empty in the first reading
     std::optional<std::uint64_t> rss_kb, vsize_kb;
     std::optional<std::uint64_t> fds;
-    // Of the main thread, as /proc/PID/status has them.
+    // Of the main thread, from /proc/PID/status.
     std::optional<std::uint64_t> voluntary_switches, involuntary_switches;
     std::optional<std::uint64_t> oom_score;
 };
@@ -26,7 +26,8 @@ class ProcessWatch {
 public:
     explicit ProcessWatch(std::uint64_t ticks_per_second) : ticks_per_second_(ticks_per_second) {}
 
-    // Those of `pids` (each once) that live, by CPU since the call before, at most `most`; `now_ns` is CLOCK_MONOTONIC.
+    // The live processes among `pids` (no duplicates), sorted by CPU time since the previous call; at most `most`.
+    // `now_ns` is CLOCK_MONOTONIC.
     std::vector<ProcessHealth> look(const std::string& proc_root, std::span<const std::uint32_t> pids, std::size_t most,
                                     std::uint64_t now_ns);
     void forget() { before_.clear(); }
@@ -44,10 +45,10 @@ private:
 
 struct ProcessIo {
     std::uint32_t pid = 0;
-    std::uint64_t read_bytes = 0, write_bytes = 0;  // of the disks
+    std::uint64_t read_bytes = 0, write_bytes = 0;  // from and to disks
     std::uint64_t read_system_calls = 0, write_system_calls = 0;
 };
-// Nothing without the right to look (ptrace) or where the kernel does not account.
+// Empty without ptrace access to the process, or if the kernel lacks I/O accounting.
 std::optional<ProcessIo> read_process_io(const std::string& proc_root, std::uint32_t pid);
 
 struct ThreadTicks {
@@ -56,7 +57,7 @@ struct ThreadTicks {
     char state = '?';
     std::uint64_t ticks = 0;  // user and system
 };
-// The first `most` in the order of the directory, which in /proc is by tid.
+// The first `most` in directory order, which is by tid in /proc.
 std::vector<ThreadTicks> read_thread_ticks(const std::string& proc_root, std::uint32_t pid, std::size_t most);
 
 }  // namespace flamewire::agent

@@ -14,7 +14,7 @@ namespace flamewire::agent {
 namespace {
 
 constexpr std::uint64_t ns_per_s = 1'000'000'000;
-// Between two rounds at least, and between two looks whether somebody takes them: shares of less are shares of few ticks.
+// Minimum time between rounds, and between checks for a receiver. CPU usage over less time consists of few ticks.
 constexpr std::uint64_t shortest_ns = ns_per_s;
 
 std::uint64_t ticks_per_second() { return static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_CLK_TCK))); }
@@ -23,7 +23,7 @@ std::uint64_t ticks_per_second() { return static_cast<std::uint64_t>(std::max(1L
 
 HealthReporter::HealthReporter(HealthSettings settings, Callbacks callbacks)
     : callbacks_(std::move(callbacks)), collector_({}, ticks_per_second()), settings_(settings) {
-    // Signals are for the main thread.
+    // Only the main thread handles signals.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -73,7 +73,7 @@ void HealthReporter::run() {
         }
         const HealthSettings settings = settings_;
         const std::uint64_t before = std::exchange(last_ns_, now);
-        next_ns_ = now + settings.interval_s * ns_per_s;  // change() and round_soon() may set another during the round
+        next_ns_ = now + settings.interval_s * ns_per_s;  // change() and round_soon() may overwrite it during the round
         lock.unlock();
         const std::optional<OwnState> own = callbacks_.look();
         if (own) {

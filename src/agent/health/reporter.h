@@ -1,5 +1,5 @@
-// Collects and sends health on a thread of its own: a sensor on a slow bus, or a process that is just being replaced, may
-// hold up a read of /proc or /sys, which must not hold up commands and signals.
+// Collects and sends health data on a separate thread. A sensor on a slow bus or a process in execve can block a read
+// of /proc or /sys, which must not delay commands and signals.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,7 @@ class HealthReporter {
 public:
     // Both are called on the reporter's thread.
     struct Callbacks {
-        // Nothing: nobody would take the frames now (no connection, nothing is recorded), so there is no round.
+        // Returns nothing to skip the round if the frames would have no receiver: no connection, or no recording.
         std::function<std::optional<OwnState>()> look;
         std::function<void(std::string)> send;
     };
@@ -29,13 +29,13 @@ public:
     HealthReporter(const HealthReporter&) = delete;
     HealthReporter& operator=(const HealthReporter&) = delete;
 
-    // These from any thread.
+    // Any thread may call the functions below.
     [[nodiscard]] HealthSettings settings() const;
-    // The next round follows the interval from now on.
+    // The new interval applies from now on.
     void change(const HealthSettings& settings);
-    // A recording begins: its first round comes now, or a second after the last one.
+    // Call it when a recording starts. The next round comes now, or one second after the last one.
     void round_soon();
-    // Waits for the round that is going on.
+    // Waits for the current round.
     void stop();
 
 private:

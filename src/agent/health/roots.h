@@ -1,5 +1,5 @@
-// Where /proc and /sys are, and the reading of files there that hold one number. Everything below this folder takes its
-// values from these two trees, so that a test can make them up.
+// The paths of /proc and /sys, and functions that read files with one number. Everything in this folder reads only from
+// these two trees, so that tests can substitute their own.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ struct HealthRoots {
     std::string proc = "/proc", sys = "/sys";
 };
 
-// The number that a file begins with; nothing when there is no such file, it may not be read (sensors that are switched
-// off answer with an error) or holds something else.
+// Returns the number at the start of a file. Empty if the file does not exist, cannot be read (disabled sensors return
+// an error) or does not start with a number.
 std::optional<std::uint64_t> read_number(const std::string& path);
 std::optional<std::int64_t> read_signed_number(const std::string& path);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t max_zones = 64;
 constexpr std::size_t max_rated_cpus = 128;
-constexpr std::int64_t coldest_mc = -40'000, hottest_mc = 150'000;  // what silicon survives
+constexpr std::int64_t coldest_mc = -40'000, hottest_mc = 150'000;  // the range that silicon survives
 
 std::vector<std::uint64_t> rates_of_cpufreq(const HealthRoots& roots, std::span<const CpuTimes> cpus) {
     std::vector<std::uint64_t> rates;

@@ -1,4 +1,4 @@
-// What of the machine's health is sent and how often: --metrics and the command configure_metrics.
+// Which health data is sent and how often, set by --metrics and the command configure_metrics.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,17 @@
 namespace flamewire::agent {
 
 struct HealthSettings {
-    // A shorter interval shows ticks of 10 ms and not load, a longer one is no live view.
+    // A shorter interval would show single ticks of 10 ms instead of load. A longer one would not be a live view.
     static constexpr std::uint32_t min_interval_s = 1, max_interval_s = 60;
 
     bool enabled = true;
     std::uint32_t interval_s = 2;
     bool network = true;
-    bool disk = false, threads = false;  // cost more, and few ask for them
+    bool disk = false, threads = false;  // these cost more and are rarely needed
     bool operator==(const HealthSettings&) const = default;
 };
 
-// What is absent stays.
+// Absent members leave the setting unchanged.
 struct HealthChange {
     std::optional<bool> enabled, network, disk, threads;
     std::optional<std::uint32_t> interval_s;

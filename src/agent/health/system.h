@@ -1,4 +1,4 @@
-// The health of the machine as a whole, one look at everything that the frame `system` tells.
+// The health of the machine as a whole: one reading of everything in the `system` frame.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace flamewire::agent {
 struct SystemHealth {
     KernelStat stat;
     CpuShares shares;
-    std::vector<std::uint64_t> frequencies_mhz;  // of stat.cpus; empty: not known
+    std::vector<std::uint64_t> frequencies_mhz;  // of stat.cpus; empty: unknown
     Memory memory;
     std::optional<MemoryLimit> memory_limit;
     std::optional<std::array<std::uint64_t, 3>> load_hundredths;  // over 1, 5 and 15 minutes
@@ -23,7 +23,7 @@ struct SystemHealth {
     std::optional<std::uint64_t> uptime_s;
 };
 
-// `usage` has the look before this one.
+// `usage` holds the previous reading.
 SystemHealth read_system_health(const HealthRoots& roots, CpuUsage& usage);
 
 }  // namespace flamewire::agent

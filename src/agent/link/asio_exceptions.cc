@@ -1,5 +1,5 @@
-// Where there are no exceptions Asio wants to be told what happens instead: what the runtime does with one that nobody
-// catches. It throws for want of memory or of a file descriptor when it starts.
+// In builds without exceptions, Asio requires the program to define throw_exception(). It terminates here, as for an
+// uncaught exception. Asio throws if memory or a file descriptor is unavailable when it starts.
 #include <asio/detail/throw_exception.hpp>
 #include <asio/error_code.hpp>
 #include <asio/execution/bad_executor.hpp>

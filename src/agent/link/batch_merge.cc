@@ -33,7 +33,7 @@ void join_table(Id& base, std::vector<T>& entries, Id newer_base, std::vector<T>
     append(entries, newer);
 }
 
-// One entry for each (reason, event, cpu): a spool that is full for days must not collect them.
+// Keeps one entry per (reason, event, cpu), so that losses do not pile up while the spool is full for days.
 void fold_losses(std::vector<wire::Loss>& losses) {
     std::vector<wire::Loss> folded;
     for (const wire::Loss& loss : losses) {
@@ -51,7 +51,7 @@ void fold_losses(std::vector<wire::Loss>& losses) {
     losses = std::move(folded);
 }
 
-// Each entry counts since the recording began: the newer one of a process has all that the older one says.
+// Entries count from the start of the recording, so the newer one of a process replaces the older one.
 void join_unwinds(std::vector<wire::ProcessUnwind>& unwinds, std::vector<wire::ProcessUnwind>& newer) {
     std::vector<Id> known;
     known.reserve(newer.size());
@@ -63,13 +63,14 @@ void join_unwinds(std::vector<wire::ProcessUnwind>& unwinds, std::vector<wire::P
     append(unwinds, newer);
 }
 
-// Readings of counters while the server is away: two a second for days, so they become longer.
+// Limits of counter readings. While the server is away, two arrive per second for days, so they are merged into longer
+// ones.
 constexpr std::size_t max_readings = 512, max_counter_values = 65'536;
 
-// What threads did while the server is away: one stretch of each.
+// Merges contiguous thread times, so that each thread has one time span while the server is away.
 void join_times(std::vector<wire::ThreadTimes>& times, std::vector<wire::ThreadTimes>& newer) {
     append(times, newer);
-    std::vector<std::uint32_t> places;  // by thread, and one more
+    std::vector<std::uint32_t> places;  // by thread: index into times plus 1
     std::size_t kept = 0;
     for (std::size_t i = 0; i < times.size(); ++i) {
         if (times[i].thread >= places.size()) places.resize(times[i].thread + 1);
@@ -85,7 +86,7 @@ void join_times(std::vector<wire::ThreadTimes>& times, std::vector<wire::ThreadT
     times.resize(kept);
 }
 
-// Losses of one reason, an event each, that cover the rows.
+// Losses that cover the rows: one per event, all with `reason`.
 std::vector<wire::Loss> losses_of_rows(const Batch& batch, wire::LossReason reason) {
     std::map<Id, wire::Loss> by_event;
     for (const wire::Row& row : batch.rows) {

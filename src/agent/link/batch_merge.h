@@ -1,5 +1,5 @@
-// How batches become smaller without lying: two into one, rows into wider time buckets, rows into a stated loss, tables
-// away. Pure values.
+// Makes batches smaller and reports what that loses: merges two batches, widens time buckets, replaces rows by losses,
+// drops tables. Works on pure values.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,28 @@ namespace flamewire::agent {
 // Sum of the rows' counts.
 std::uint64_t samples_in(const wire::Batch& batch);
 
-// Samples that the batch states as missing. Losses about samples that are shown (cut stacks, coarse times) or that
-// count no samples (pauses) are not in it.
+// Samples that the batch reports as missing. Excludes losses of samples that are shown (truncated stacks, coarse times)
+// and throttling, which counts pauses.
 std::uint64_t lost_in(const wire::Batch& batch);
 
-// Neither rows nor anything that refers to tables or adds to them: it may join a batch of any epoch.
+// Whether the batch has neither rows nor anything that refers to tables or adds to them. Such a batch can be merged
+// with one of any epoch.
 bool is_bare(const wire::Batch& batch);
 
-// Whether `newer`, the next batch after `older`, can be merged with it: one epoch (or one of them bare), tables that
-// continue, and a result within half of what a batch may carry.
+// Whether `newer`, the next batch after `older`, can be merged with it. They must have the same epoch (or one is bare),
+// their tables must be contiguous, and the result must stay within half of the limits of a batch.
 bool can_merge(const wire::Batch& older, const wire::Batch& newer);
 
-// Both in one: first_seq..seq of both, everything of both; the newer one's times, state and end. Rows are in buckets of
-// `bucket_ns`, a multiple of the width of both; when that is coarser than one of them was, a time_coarsened loss says
-// how many samples it concerns.
+// Merges both: first_seq..seq and contents of both; times, state and end of the newer one. Rows get buckets of
+// `bucket_ns`, which must be a multiple of both bucket widths. If that is coarser than one of them, a time_coarsened
+// loss counts the affected samples.
 wire::Batch merge(wire::Batch older, wire::Batch newer, std::uint32_t bucket_ns);
 
-// The rows become losses, one an event: `reason`, sum of counts, first and last time.
+// Replaces the rows by losses, one per event, with `reason`, the sum of counts, and the first and last time.
 void rows_to_losses(wire::Batch& batch, wire::LossReason reason);
 
-// Makes it bare: tables go, and what refers to them (losses keep their count but not their event; the next reading of
-// counters begins where none ended). The rows must be gone.
+// Makes the batch bare: removes the tables and everything that refers to them. Losses keep their count, but not their
+// event. The next counter reading then does not continue an earlier one. The batch must not have rows.
 void drop_tables(wire::Batch& batch);
 
 }  // namespace flamewire::agent

@@ -12,20 +12,20 @@
 namespace flamewire::agent {
 namespace {
 
-// Replies and one burst of batches are far below; a server that reads nothing while it asks and asks is not served.
+// Far more than replies and one burst of batches. A server that sends requests but never reads is disconnected.
 constexpr std::size_t max_waiting_bytes = std::size_t{8} << 20;
 
-// Memory that a connection keeps for the next frames; a long reply gives its own back.
+// Buffer capacity that a connection keeps for the next frames. More, after a long reply, is freed.
 constexpr std::size_t max_kept_bytes = std::size_t{256} << 10;
 
-// Who dials without encryption waits for the hello, so silence tells. Shorter where nobody has to wait for a handshake over
-// a slow network.
+// A server that connects without encryption waits for the hello, so silence identifies it. The timeout is shorter if no
+// handshake crosses a slow network.
 constexpr std::chrono::milliseconds silence_here{300}, silence_over_network{3000};
 
-// A server that lost power is noticed after 60 + 6 x 10 seconds.
+// These options detect a server that lost power after 60 + 6 x 10 seconds.
 void set_options(asio::ip::tcp::socket& socket) {
     using Option = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPIDLE>;
-    asio::error_code ignored;  // a socket without them works too
+    asio::error_code ignored;  // a socket works without these options, too
     socket.set_option(asio::ip::tcp::no_delay(true), ignored);
     socket.set_option(asio::socket_base::keep_alive(true), ignored);
     socket.set_option(Option(60), ignored);
@@ -81,7 +81,7 @@ void Connection::refuse_plain() {
     fail_with("it spoke without encryption, which --insecure would allow");
 }
 
-// Before the connection is closed, as far as the socket takes it at once.
+// Writes what the socket accepts without blocking, before the connection is closed.
 void Connection::write_last(const std::string& bytes) {
     asio::error_code ignored;
     socket_.non_blocking(true, ignored);
@@ -90,7 +90,7 @@ void Connection::write_last(const std::string& bytes) {
 
 void Connection::fail_carrying(const Error& error) {
     wrong_key_ = error.code == ErrorCode::permission;
-    write_last(carrier_.take_outgoing());  // an alert: the other end shall know, too
+    write_last(carrier_.take_outgoing());  // an alert, so that the peer learns the reason
     fail_with(error.message);
 }
 

@@ -1,5 +1,5 @@
-// One TCP connection to a server, encrypted or not: frames in, bytes out. All on the link thread. Knows nothing of
-// recordings; link.cc does.
+// One TCP connection to a server, encrypted or not: frames in, bytes out. Use it only on the link thread. Recordings
+// are handled in link.cc.
 #pragma once
 
 #include <asio/ip/tcp.hpp>
@@ -22,27 +22,28 @@ namespace flamewire::agent {
 class Connection : public std::enable_shared_from_this<Connection> {
 public:
     struct Callbacks {
-        // A whole frame.
+        // A complete frame was received.
         std::function<void(wire::Frame)> frame;
-        // Everything was written: there is room for more. May call write().
+        // Everything is written, so there is room for more. May call write().
         std::function<void()> writable;
-        // Over: why, in words. Nothing is called after it, and nothing after close().
+        // The connection ended; the argument is the reason, as text. No callback follows it, or close().
         std::function<void(std::string)> closed;
     };
 
-    // Who dials and says nothing is taken for a server that waits for the hello in clear; where `carrier` refuses that, it
-    // is told why the connection is closed. `patient`: over a network, where a handshake may take its time.
+    // A peer that connects and sends nothing is treated as a server that waits for an unencrypted hello. If `carrier`
+    // refuses that, the peer receives a refusal with the reason. `patient`: allow time for a handshake over a network.
     Connection(asio::ip::tcp::socket socket, secure::Carrier carrier, bool patient);
     // Sets keepalive and no-delay and begins to read.
     void start(Callbacks callbacks);
-    // A hello was sent: its answer must come within `answer_ms` …
+    // Call it after sending a hello. Closes the connection unless answered() is called within `answer_ms`.
     void expect_answer(std::uint32_t answer_ms);
-    // … and came.
+    // Call it when the answer arrives.
     void answered() { deadline_.cancel(); }
 
-    // Puts bytes (of whole frames) behind those that wait. Cheap to call often; more than max_waiting_bytes closes the connection.
+    // Queues the bytes of complete frames. Frequent calls are cheap. More than max_waiting_bytes in the queue close the
+    // connection.
     void write(std::string_view bytes);
-    // Bytes that wait behind those under way.
+    // Queued bytes, without those that are being written.
     [[nodiscard]] std::size_t waiting_bytes() const { return waiting_.size(); }
     [[nodiscard]] bool writing() const { return writing_; }
     void close();
@@ -53,14 +54,14 @@ public:
     [[nodiscard]] const std::string& peer_host() const { return peer_host_; }  // secure::host_of()
     [[nodiscard]] bool is_here() const { return is_here_; }                    // on this machine
     [[nodiscard]] bool encrypted() const { return carrier_.kind() == secure::Carrier::Kind::encrypted; }
-    // It ended because the keys were not the same.
+    // It ended because the keys differed.
     [[nodiscard]] bool wrong_key() const { return wrong_key_; }
-    // It began to shake hands and did not come to the end of it.
+    // The handshake started but did not complete.
     [[nodiscard]] bool never_paired() const { return encrypted() && carrier_.key_id().empty(); }
     [[nodiscard]] std::uint64_t sent_bytes() const { return sent_bytes_; }
 
-    // What the link remembers of this connection.
-    std::optional<wire::RecordingId> recording;  // that the last hello named, or that began here
+    // State that the link stores with this connection.
+    std::optional<wire::RecordingId> recording;  // named in the last hello, or started on this connection
     bool ready = false;                          // the hello was answered
 
 private:
@@ -81,7 +82,7 @@ private:
     Callbacks callbacks_;
     wire::FrameDecoder decoder_{wire::max_payload_to_agent};
     std::array<std::byte, 4096> incoming_;
-    std::string waiting_, under_way_;  // swapped, so that both keep their memory
+    std::string waiting_, under_way_;  // swapped, so that both keep their capacity
     bool writing_ = false, open_ = true, wrong_key_ = false, is_here_ = false, heard_ = false;
     std::string peer_, peer_host_;
     std::uint64_t sent_bytes_ = 0;

@@ -11,7 +11,7 @@
 namespace flamewire::agent {
 namespace {
 
-constexpr std::uint32_t longest_pause = 30;  // in first pauses: 1 s -> 30 s
+constexpr std::uint32_t longest_pause = 30;  // multiple of the first pause: 1 s -> 30 s
 constexpr std::chrono::seconds connect_limit{10};
 
 }  // namespace
@@ -25,7 +25,7 @@ Dialer::Dialer(asio::io_context& io, std::string host, std::uint16_t port, std::
       connected_(std::move(connected)),
       socket_(io),
       timer_(io),
-      // Boards that lose one server must not come back in step: clock and pid differ enough.
+      // Agents that lose the same server must not reconnect at the same time. Clock and pid differ enough for that.
       random_(static_cast<std::uint32_t>(monotonic_ns() / 1000 ^ static_cast<std::uint64_t>(::getpid()) << 16)) {}
 
 void Dialer::dial() {
@@ -47,7 +47,7 @@ void Dialer::try_next_endpoint() {
     timer_.expires_after(connect_limit);
     timer_.async_wait([this](asio::error_code error) {
         asio::error_code ignored;
-        if (!error) socket_.close(ignored);  // ends the attempt as "operation aborted"
+        if (!error) socket_.close(ignored);  // ends the attempt with operation_aborted
     });
     socket_.async_connect(endpoint, [this](asio::error_code error) {
         timer_.cancel();
@@ -92,7 +92,7 @@ void Dialer::pause() {
     });
 }
 
-// Half to all of the pause, then the pause doubles.
+// Returns 50 to 100 % of the pause, then doubles it.
 std::uint32_t Dialer::next_pause_ms() {
     const std::uint32_t pause = pause_ms_ / 2 + static_cast<std::uint32_t>(random_() % (pause_ms_ / 2 + 1));
     pause_ms_ = std::min(pause_ms_ * 2, first_pause_ms_ * longest_pause);

@@ -1,5 +1,5 @@
-// Dials a host again and again until told to stop: resolve, connect to each address, pause (doubling, with jitter),
-// again.
+// Connects to a host, and retries until stop(). Each attempt resolves the name and tries every address. The pause
+// between attempts doubles, with jitter.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -21,13 +21,13 @@ class Dialer {
 public:
     using Connected = std::function<void(asio::ip::tcp::socket)>;
 
-    // `connected` gets each socket; the next dial waits until again() is called. Failures are said on stderr, once a
-    // series.
+    // `connected` receives each socket. The next attempt waits until again() is called. Prints the first failure of a
+    // series to stderr.
     Dialer(asio::io_context& io, std::string host, std::uint16_t port, std::uint32_t retry_ms, Connected connected);
 
     void dial();
-    // The last connection is over. `useful`: the server had answered, so the pauses begin anew, and its owner has said
-    // why it ended.
+    // The last connection ended. `useful`: the server had answered, so the pause is reset, and the connection's owner
+    // has already reported the reason.
     void again(bool useful, const std::string& reason);
     // The server answered.
     void succeeded();

@@ -1,5 +1,4 @@
-// What is recorded on its way: from the sampler's queue through the spool to the server that takes it. Who that is, is in
-// link_ends.cc.
+// Moves batches from the sampler's queue through the spool to the server. Connecting is in link_ends.cc.
 #include <asio/post.hpp>
 #include <pthread.h>
 
@@ -15,9 +14,9 @@ namespace flamewire::agent {
 namespace {
 
 constexpr std::size_t max_queue_batches =
-    32;  // 8 s of batches: the link thread only encodes, so this is a machine that stands still
+    32;  // 8 s of batches: the link thread only encodes, so only a stalled machine fills the queue
 constexpr std::size_t burst_bytes = 64U << 10;  // copied into the socket's buffer at a time
-// Device health that waits for the link thread: rounds of a machine that stands still.
+// Health frames that wait for the link thread. Only a stalled machine reaches this limit.
 constexpr std::uint32_t max_waiting_metrics = 64;
 constexpr std::uint32_t answer_ms = 10'000;
 
@@ -30,7 +29,7 @@ void TcpLink::run() {
     } else {
         dialer_.dial();
     }
-    // Signals are for the main thread.
+    // Only the main thread handles signals.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -45,7 +44,7 @@ void TcpLink::reply(std::string json) {
     });
 }
 
-// The newest health is in the next frame, so none waits behind bytes that the server does not read.
+// Health frames do not wait behind bytes that the server does not read: the next frame has newer data.
 bool TcpLink::takes_metrics() const { return current_ && current_->ready && current_->waiting_bytes() < burst_bytes; }
 
 void TcpLink::send_metrics(std::string json) {
@@ -76,7 +75,7 @@ bool TcpLink::send_module_chunk(std::string payload) {
     return true;
 }
 
-// Only when the socket has taken everything else, so that no batch waits behind more than one chunk.
+// Sends only after the socket has accepted everything else, so that a batch waits behind at most one chunk.
 void TcpLink::pump_chunk() {
     if (chunk_.empty() || !current_ || !current_->ready || current_->writing() || current_->waiting_bytes() != 0)
         return;
@@ -132,7 +131,7 @@ void TcpLink::begin(const wire::RecordingId& id) {
     if (recordings_.empty() || recordings_.back().id != id) recordings_.push_back({id, Spool(options_.spool_bytes)});
 }
 
-// The newest recording shrinks by itself; older ones that wait for a server go as a whole.
+// The newest recording's spool shrinks itself. Older recordings that wait for a server are dropped as a whole.
 void TcpLink::keep_within_bound() {
     std::size_t bytes = 0;
     for (const Kept& kept : recordings_) bytes += kept.spool.bytes();
@@ -183,7 +182,7 @@ void TcpLink::on_frame(const ConnectionPtr& connection, const wire::Frame& frame
     } else if (frame.flag == wire::Flag::refusal) {
         connection->fail_with("it refuses: " + wire::refusal_text(frame.payload));
     }
-    // Anything else is of a newer protocol: skipped.
+    // Skip other flags, which belong to a newer protocol.
 }
 
 void TcpLink::on_acknowledgement(const ConnectionPtr& connection, const wire::Ack& ack) {
@@ -230,7 +229,7 @@ void TcpLink::on_closed(const ConnectionPtr& connection, const std::string& reas
                      reason.c_str());
     }
     std::erase(candidates_, connection);
-    // Shaking hands costs something, so whoever gives up before the end has tried, too.
+    // A handshake costs CPU time, so an incomplete one counts as a failed attempt, too.
     if (options_.listen && connection->never_paired() && !connection->is_here())
         attempts_.failed(connection->peer_host(), monotonic_ns());
     if (options_.listen && connection->wrong_key()) {
@@ -241,7 +240,7 @@ void TcpLink::on_closed(const ConnectionPtr& connection, const std::string& reas
     publish();
 }
 
-// Sends what there is to send, as much as the socket takes now.
+// Sends as much as the socket accepts now.
 void TcpLink::pump() {
     const ConnectionPtr to = current_;
     if (!to || !to->ready) return;
@@ -254,11 +253,11 @@ void TcpLink::pump_batches(const ConnectionPtr& to) {
     if (recordings_.empty()) return;
     Kept& kept = recordings_.front();
     if (to->recording != kept.id) {
-        // Of a recording that was sent before, over another connection, the server must say what it has.
+        // If parts of the recording were sent over another connection, ask the server what it has.
         if (kept.spool.ever_sent()) return say_hello(to);
         to->recording = kept.id;
     }
-    // What was sent cannot shrink any more, so half of the spool may be under way.
+    // Sent batches cannot shrink any more, so at most half of the spool may be in flight.
     while (current_ == to && to->waiting_bytes() < burst_bytes && kept.spool.unsent() > 0 &&
            (kept.spool.in_flight_bytes() == 0 || kept.spool.in_flight_bytes() < options_.spool_bytes / 2))
         to->write(kept.spool.next()->frame);

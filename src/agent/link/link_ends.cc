@@ -1,4 +1,4 @@
-// Who is at the other end: the agent listens or dials, and talks by the key that its pairing file has at that time.
+// Connects to a server or accepts connections, with the key that the pairing file contains at that time.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -19,7 +19,7 @@ constexpr std::string_view no_key =
     "without a pairing code nothing is sent there: give the code of the line that the server prints for agents (--pair "
     "or --pair-file), or start both with --insecure";
 constexpr std::chrono::seconds between_key_looks{2};
-constexpr std::size_t max_candidates = 4;  // connections that have not answered the hello yet, when listening
+constexpr std::size_t max_candidates = 4;  // with listen: connections that have not answered the hello yet
 
 bool is_here(const tcp::socket& socket) {
     asio::error_code gone;
@@ -48,7 +48,7 @@ Result<bool> TcpLink::listen() {
     return true;
 }
 
-// Who is connected by the code before, to an agent that listens, is not any more.
+// If the agent listens, a new pairing code closes the connection that uses the old one.
 void TcpLink::read_key() {
     if (options_.key_file.empty()) return;
     Result<secure::PairingKey> read = secure::read_pairing_file(options_.key_file);
@@ -77,7 +77,7 @@ void TcpLink::accept() {
             accepted(std::move(socket));
             return accept();
         }
-        // Out of descriptors, most likely: not at once again.
+        // Most likely out of descriptors, so do not retry immediately.
         accept_pause_.expires_after(std::chrono::seconds(1));
         accept_pause_.async_wait([this](asio::error_code cancelled) {
             if (!cancelled) accept();
@@ -88,13 +88,13 @@ void TcpLink::accept() {
 void TcpLink::accepted(tcp::socket socket) {
     asio::error_code gone;
     const std::string host = secure::host_of(socket.remote_endpoint(gone).address());
-    // Closed with the socket: it tried too many wrong keys.
+    // After too many wrong keys, returning closes the socket.
     if (gone || attempts_.wait_left_ns(host, monotonic_ns()) > 0) return;
     if (candidates_.size() >= max_candidates) {
         candidates_.front()->close();
         candidates_.erase(candidates_.begin());
     }
-    // Every user of this machine can connect on loopback, so the key is asked for there, too.
+    // Every user of this machine can connect over loopback, so the key is required there, too.
     const auto plain = options_.insecure ? secure::Carrier::Plain::allowed : secure::Carrier::Plain::refused;
     const bool quick = options_.insecure && is_here(socket);
     adopt(std::move(socket),

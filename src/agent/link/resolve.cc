@@ -15,16 +15,16 @@
 
 namespace flamewire::agent {
 
-// Shared between the owner and the thread; the io_context may be gone when the thread comes back.
+// Shared between the owner and the thread. The io_context may no longer exist when the lookup returns.
 struct Resolution::State {
     std::mutex mutex;
-    asio::io_context* io = nullptr;  // null: nobody waits any more
+    asio::io_context* io = nullptr;  // null: the Resolution was destroyed
     std::function<void(Result<Endpoints>)> done;
 };
 
 namespace {
 
-// A static glibc would load the host's NSS plug-ins, which may be of another version; files and DNS are built in.
+// A static glibc would load the host's NSS plug-ins, which may be of another version. Files and DNS are built in.
 void use_built_in_name_services() {
 #ifdef __GLIBC__
     static std::once_flag once;

@@ -1,5 +1,4 @@
-// Host name -> addresses, on a thread that nobody waits for: getaddrinfo can take half a minute and cannot be
-// cancelled.
+// Host name -> addresses, on a detached thread: getaddrinfo can take half a minute and cannot be canceled.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -16,10 +15,10 @@ namespace flamewire::agent {
 
 using Endpoints = std::vector<asio::ip::tcp::endpoint>;
 
-// Owns a look-up that is under way; when it goes, the answer is dropped.
+// Owns a pending lookup. Its destructor discards the result.
 class Resolution {
 public:
-    // `done` is called on the thread that runs `io`. A literal address is answered at once, without a thread.
+    // `done` is called on the thread that runs `io`. A literal address is resolved without a thread.
     Resolution(asio::io_context& io, const std::string& host, std::uint16_t port,
                std::function<void(Result<Endpoints>)> done);
     ~Resolution();

@@ -8,8 +8,8 @@
 namespace flamewire::agent {
 namespace {
 
-// Each merge of batches with rows widens the buckets fourfold, up to 2.56 s: wider ones would not fit bucket_ns, and a
-// flame graph of a moment is no longer one.
+// Each merge of batches with rows makes buckets four times as wide, up to 2.56 s. Wider ones would not fit bucket_ns,
+// and a flame graph of a moment would not be possible.
 constexpr std::uint32_t widening = 4;
 constexpr std::uint32_t last_level = 4;
 
@@ -19,7 +19,7 @@ std::uint32_t bucket_of(std::uint32_t level) {
     return bucket_ns;
 }
 
-// Merged batches stay below this, so that a reconnect sends pieces and one loss of rows is no landslide.
+// Limit of merged batches, so that a reconnect sends small pieces and dropping one batch's rows does not lose too much.
 constexpr std::size_t max_merged_bytes = std::size_t{256} << 10;
 
 }  // namespace
@@ -95,13 +95,14 @@ bool Spool::resume_after(std::uint64_t seq) {
     const std::uint64_t first_wanted = std::min(seq, last_seq_) + 1;
     const std::uint64_t first_kept = batches_.empty() ? last_seq_ + 1 : batches_.front().first_seq;
     if (first_kept > first_wanted) {
-        // How much was in the missing batches is known when all before are missing; otherwise the server knows its own.
+        // The samples of the missing batches are known only if the server has no batch at all: they are all
+        // acknowledged ones. Otherwise counting them is left to the server.
         gap_ = Gap{first_wanted, first_wanted == 1 ? acknowledged_samples_ : 0};
         for (const auto& [number, epoch] : epochs_)
             if (epoch.first_seq < first_kept) unusable_epoch_ = std::max(unusable_epoch_, number);
     }
     for (std::size_t i = 0; i < batches_.size(); ++i) {
-        // The server has a part of a merged batch: taking it whole would count that part twice.
+        // The server has a part of a merged batch. Sending all of it would count that part twice.
         const bool overlaps = batches_[i].first_seq < first_wanted;
         const bool unusable = batches_[i].epoch <= unusable_epoch_ && !batches_[i].bare;
         if (!overlaps && !unusable && !(i == 0 && gap_)) continue;
@@ -146,7 +147,7 @@ void Spool::shrink() {
         if (!merge_one_pair() && !drop_oldest_rows() && !drop_dead_tables()) return;
 }
 
-// The oldest pair of the finest resolution that can be merged. Both were never sent.
+// Merges the oldest pair with the finest resolution that can be merged. Neither may have been sent.
 bool Spool::merge_one_pair() {
     for (std::uint32_t level = 0; level <= last_level; ++level) {
         for (std::size_t i = 0; i + 1 < batches_.size(); ++i) {
@@ -156,7 +157,7 @@ bool Spool::merge_one_pair() {
             if (older.frame.size() + newer.frame.size() > max_merged_bytes) continue;
             Result<wire::Batch> first = decode(older), second = decode(newer);
             if (!first || !second || !can_merge(*first, *second)) continue;
-            // One without rows costs the other no resolution.
+            // A batch without rows does not reduce the resolution of the other.
             const bool both_have_rows = older.samples != 0 && newer.samples != 0;
             const std::uint32_t merged_level = both_have_rows ? std::min(level + 1, last_level) : level;
             const std::uint32_t bucket_ns = bucket_of(merged_level);
@@ -183,8 +184,8 @@ bool Spool::drop_oldest_rows() {
     return false;
 }
 
-// Tables of an epoch that is over and has no rows to come are of no use to anybody. All that is left of the epoch goes
-// bare at once: tables with a hole would be refused.
+// Drops the tables of a finished epoch without remaining rows, which nothing can refer to. All remaining batches of the
+// epoch become bare together, because a server rejects tables with a gap.
 bool Spool::drop_dead_tables() {
     for (std::size_t i = 0; i < batches_.size(); ++i) {
         const std::uint32_t epoch = batches_[i].epoch;

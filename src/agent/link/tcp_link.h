@@ -1,4 +1,4 @@
-// Link over TCP, as one object of the link thread; for the files of this folder.
+// Link over TCP, run by the link thread. Private to this folder.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -52,7 +52,7 @@ public:
 private:
     using ConnectionPtr = std::shared_ptr<Connection>;
 
-    // What comes over from other threads: the begin of a recording, or a batch of it.
+    // Sent from other threads: the start of a recording, or one of its batches.
     struct Item {
         std::optional<wire::RecordingId> begin;
         wire::Batch batch;
@@ -97,13 +97,13 @@ private:
     asio::steady_timer accept_pause_, key_look_;
     Dialer dialer_;
 
-    // Of the link thread.
-    std::deque<Kept> recordings_;  // the newest last; the first is the one that is being sent
+    // Used only by the link thread.
+    std::deque<Kept> recordings_;  // newest last; the first is being sent
     ConnectionPtr current_;
     std::vector<ConnectionPtr> candidates_;
-    secure::Attempts attempts_;      // of wrong keys, by those who dial
+    secure::Attempts attempts_;      // failed attempts of connecting hosts, such as wrong keys
     std::string chunk_;              // of a module file; empty: none waits
-    std::uint64_t sent_before_ = 0;  // over connections that are closed
+    std::uint64_t sent_before_ = 0;  // bytes sent over closed connections
     bool key_trouble_said_ = false;
 
     mutable std::mutex mutex_;

@@ -7,7 +7,7 @@
 namespace flamewire::agent {
 namespace {
 
-// What all of ours share. One clock for all is a condition of SET_OUTPUT, and what the merge is built on.
+// Attributes common to all events. SET_OUTPUT requires the same clock for all, and the merge depends on it.
 perf_event_attr base_attr(const Capabilities& capabilities) {
     perf_event_attr attr{};
     attr.size = sizeof attr;
@@ -26,15 +26,15 @@ perf_event_attr dummy_attr(const Capabilities& capabilities) {
     attr.config = PERF_COUNT_SW_DUMMY;
     attr.sample_period = 1;
     attr.sample_type = sideband_fields;
-    attr.exclude_kernel = 1;  // it counts nothing; so no privilege is needed
+    attr.exclude_kernel = 1;  // it counts nothing, so it needs no privilege
     attr.exclude_hv = 1;
     return attr;
 }
 
 constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
-// A sample is 64 bytes and 8 a frame; user and kernel chains of 30 frames together are common, 127 the limit.
+// A sample has 64 bytes plus 8 per frame. User and kernel chains with 30 frames in total are common; 127 is the limit.
 constexpr std::uint64_t usual_sample_bytes = 512;
-// Without the user's half.
+// Without the user half of the chain.
 constexpr std::uint64_t usual_kernel_chain_bytes = 256;
 // As many branch records as the newest CPUs have, 24 bytes each.
 constexpr std::uint64_t branch_stack_bytes = std::uint64_t{32} * 24;
@@ -89,7 +89,7 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
     attr.config2 = part.config2;
     attr.sample_type = sample_fields;
     attr.inherit = options.whole_cpu ? 0 : 1;
-    // PMUs may refuse it; their counters mostly rest with the CPU.
+    // PMUs may refuse exclude_idle; their counters mostly stop while the CPU is idle.
     attr.exclude_idle = options.whole_cpu && part.type == PERF_TYPE_SOFTWARE ? 1 : 0;
     attr.disabled = options.disabled ? 1 : 0;
     attr.enable_on_exec = options.enable_on_exec ? 1 : 0;
@@ -109,7 +109,7 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
 
     const bool kernel = options.kernel && !spec.exclude_kernel;
     attr.exclude_user = spec.exclude_user ? 1 : 0;
-    // Switches happen in the kernel, also where its stacks are not wanted.
+    // Context switches happen in the kernel, even if its stacks are not wanted.
     const bool counts_kernel = kernel || spec.away != 0;
     attr.exclude_kernel = counts_kernel ? 0 : 1;
     attr.exclude_hv = counts_kernel ? 0 : 1;
@@ -130,8 +130,8 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
         attr.sample_stack_user = layout.stack_bytes;
     }
     attr.exclude_callchain_user = layout.user_chain ? 0 : 1;
-    // sample_max_stack stays 0: the kernel then takes kernel.perf_event_max_stack, the most that it allows, as it is at
-    // that moment.
+    // sample_max_stack stays 0: the kernel then uses the current kernel.perf_event_max_stack, the highest value that it
+    // allows.
     return attr;
 }
 

@@ -45,7 +45,7 @@ constexpr std::array<std::string_view, 21> usual_events{
 };
 constexpr std::uint32_t probe_frequency_hz = 99;
 
-// The errno of opening `attr` on our own thread, 0 when it works.
+// Opens `attr` on our own thread; returns an errno, 0 on success.
 int try_open(perf_event_attr attr, const Kernel& calls) {
     const int fd = calls.open(attr, 0, -1);
     if (fd < 0) return -fd;
@@ -53,7 +53,7 @@ int try_open(perf_event_attr attr, const Kernel& calls) {
     return 0;
 }
 
-// Each bit is asked for alone: a kernel that does not know it answers EINVAL (a reserved bit) or E2BIG (a longer attr).
+// Tests each bit separately: a kernel without it answers EINVAL (a reserved bit) or E2BIG (a longer attr).
 void read_attr_bits(Capabilities& capabilities, const Kernel& calls) {
     const perf_event_attr plain = owner_attr(0, Capabilities{});
     capabilities.open_errno = try_open(plain, calls);
@@ -73,8 +73,7 @@ void read_attr_bits(Capabilities& capabilities, const Kernel& calls) {
     attr.build_id = 1;
     capabilities.build_id = try_open(attr, calls) == 0;
 
-    // A clock that looks at kernel mode: refused when kernel.perf_event_paranoid is 2 or more and we have no
-    // CAP_PERFMON.
+    // A clock that includes kernel mode: refused if kernel.perf_event_paranoid is 2 or more and we lack CAP_PERFMON.
     attr = plain;
     attr.config = PERF_COUNT_SW_CPU_CLOCK;
     attr.sample_period = 1'000'000'000;
@@ -84,8 +83,8 @@ void read_attr_bits(Capabilities& capabilities, const Kernel& calls) {
     capabilities.kernel_samples = try_open(attr, calls) == 0;
 }
 
-// Kernels that may run this program, and in sample_regs_user their sp and pc (uapi/asm/perf_regs.h). A 32-bit kernel
-// refuses the registers of a 64-bit one, which it does not know; so the first that is taken is the kernel's.
+// Kernels that can run this program, and the bits of their sp and pc in sample_regs_user (uapi/asm/perf_regs.h). A
+// 32-bit kernel refuses registers of a 64-bit one, so the first accepted set is the kernel's.
 struct RegisterSet {
     unwind::Arch arch;
     std::uint64_t stack_pointer_mask;
@@ -101,7 +100,7 @@ constexpr std::array register_sets{RegisterSet{unwind::Arch::aarch64, std::uint6
 constexpr std::array<RegisterSet, 0> register_sets{};
 #endif
 
-// What user stacks can be found by, beside the kernel's own walk.
+// Ways to unwind user stacks besides the kernel's own walk.
 void read_unwind_modes(Capabilities& capabilities, const Kernel& calls) {
     capabilities.unwind_modes = {"auto", "fp"};
     if (!capabilities.perf_events) return;
@@ -177,7 +176,7 @@ bool has_event(const EventChoice& choice, std::string_view name) {
                        [&](const EventSpec& spec) { return spec.name == name; });
 }
 
-// One wanted event that does not work: cycles become the clock, anything else is left out.
+// Handles a wanted event that does not work: cycles become the clock, any other event is left out.
 void replace_event(const EventSpec& wanted, const Explanation& why, EventChoice& choice) {
     if (!is_cycles(wanted)) {
         choice.notices.push_back(
@@ -191,7 +190,8 @@ void replace_event(const EventSpec& wanted, const Explanation& why, EventChoice&
     if (!has_event(choice, clock.name)) choice.events.push_back(std::move(clock));
 }
 
-// What the kernel means it writes only where the whole system's filters are set, so what could be meant is said here.
+// The kernel writes its own explanation only for filters of the whole system, so this message lists the possible
+// syntax.
 Error filter_refused(const EventSpec& spec, int error) {
     return {
         ErrorCode::invalid, error,
@@ -282,7 +282,7 @@ std::optional<wire::StackMode> stack_mode(std::string_view name) {
 }
 
 Result<bool> check_unwind_here(std::string_view mode, const Capabilities& capabilities) {
-    // Without perf events nothing works, and why is said when the events are opened.
+    // Without perf events nothing works, and opening the events reports why.
     if (!capabilities.perf_events) return true;
     std::string_view needs;
     if (mode == "lbr" && !capabilities.branch_stacks)
@@ -318,7 +318,7 @@ Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t f
 
     EventChoice choice;
     choose_mode(kernel, capabilities, choice);
-    // Read anew: the kernel lowers it while it runs.
+    // Read it again: the kernel lowers it at run time.
     const std::uint32_t max_hz = max_sample_rate(calls);
     choice.period = period;
     choice.frequency_hz = period == 0 ? clamp_rate(frequency_hz, max_hz, choice) : 0;
@@ -333,7 +333,7 @@ Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t f
         if (trials[i].filter_error != 0) return std::unexpected(filter_refused(wanted[i], trials[i].filter_error));
         const bool nothing_left = wanted[i].exclude_user && !choice.kernel;
         if (trials[i].works() && !nothing_left) {
-            if (has_event(choice, trials[i].spec.name)) continue;  // the clock that cycles became
+            if (has_event(choice, trials[i].spec.name)) continue;  // the clock that replaced cycles
             if (trials[i].spec.precise < wanted[i].precise)
                 choice.notices.push_back(
                     {"precise-lowered",

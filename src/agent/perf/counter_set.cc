@@ -13,14 +13,14 @@
 namespace flamewire::agent {
 namespace {
 
-// A clone() that began before its thread was opened, or switched, has ended by then.
+// A clone() that began before its thread was opened, or switched, has ended after this time.
 constexpr std::uint64_t clone_ns = 1'000'000'000;
-// Most PMUs have 4 to 8 counters; a group has to fit as a whole or is never counted.
+// Most PMUs have 4 to 8 counters. A group must fit as a whole, or it is never counted.
 constexpr std::size_t max_group = 8;
-// nr, enabled, running before the values of a group.
+// nr, enabled and running precede the values of a group.
 constexpr std::size_t group_head = 3;
 
-// Groups cannot mix PMUs: "cycles" and "cpu/event=0x3c/" are of one, software events of another.
+// Groups cannot mix PMUs: "cycles" and "cpu/event=0x3c/" belong to one, software events to another.
 std::string pmu_key(const EventPart& part) {
     if (part.type == PERF_TYPE_SOFTWARE) return "software";
     if (part.type == PERF_TYPE_TRACEPOINT) return "tracepoint";
@@ -69,14 +69,14 @@ CounterAttrOptions CounterSet::attr_options(bool leader) const {
     return options;
 }
 
-// Whether these can be on the PMU at the same time: opened on our own thread, they have all their turn at once. (What
-// the kernel accepts may still never fit, when someone else has taken a counter for good.)
+// Whether these events fit on the PMU together: opened on our own thread, all are scheduled at once. (A group that the
+// kernel accepts may still never fit, if another user has pinned a counter.)
 bool CounterSet::fits(const std::vector<std::uint32_t>& group) const {
     Group opened;
     const Member ourselves;
     const int error = open_group(ourselves, -1, group, opened);
     bool had_turn = error == 0;
-    // The other kind of core of a hybrid CPU has its turn elsewhere.
+    // The other core type of a hybrid CPU is scheduled elsewhere.
     if (error == 0 && counters_[group.front()].part.empty()) {
         std::vector<std::uint64_t> values(group_head + group.size());
         had_turn = kernel_.read(opened.fds.front(), values) >= static_cast<int>(group_head) &&
@@ -86,8 +86,8 @@ bool CounterSet::fits(const std::vector<std::uint32_t>& group) const {
     return had_turn;
 }
 
-// Which events are read together. Those that the kernel counts are always counted, in one group; of the CPU's, as many
-// in a row as fit.
+// Decides which events are read together. Events that the kernel counts are always scheduled, so they form one group.
+// For CPU events, each group has as many consecutive ones as fit.
 void CounterSet::plan() {
     std::vector<std::pair<std::string, std::size_t>> open_groups;  // PMU, index of its last group
     const bool switched_on = std::exchange(enabled_, true);
@@ -96,10 +96,10 @@ void CounterSet::plan() {
         if (counters_[index].status != wire::CounterStatus::counted) continue;
         const EventPart& event = counters_[index].event();
         if (plan_.empty() && group_read_) {
-            // Kernels before 4.13 do not read groups of inherited events.
+            // Kernels before 4.13 cannot read groups of inherited events.
             if (!fits({index})) {
                 group_read_ = false;
-                group_read_ = !fits({index});  // it cannot be opened at all: no reason against groups
+                group_read_ = !fits({index});  // the event cannot be opened at all: not a reason against groups
             }
         }
         const std::string key = pmu_key(event);
@@ -125,7 +125,7 @@ void CounterSet::plan() {
 Result<bool> CounterSet::attach() {
     if (plan_.empty()) return true;
     if (options_.scope.wide) return attach_wide();
-    // All threads first, and only then the first event: see the head of counter_set.h.
+    // Find all threads before opening the first event: see the head of counter_set.h.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> found;
     for (const std::uint32_t pid : options_.pids)
         for (const std::uint32_t tid : list_threads(pid)) found.emplace_back(pid, tid);
@@ -140,7 +140,6 @@ Result<bool> CounterSet::attach() {
     return true;
 }
 
-// One member for each CPU and control group.
 Result<bool> CounterSet::attach_wide() {
     if (options_.by == CountBy::thread)
         return fail(ErrorCode::unsupported, "counters by thread need processes as the target");
@@ -165,7 +164,7 @@ Result<bool> CounterSet::attach_wide() {
     return std::unexpected(open_error(refused));
 }
 
-// errno, 0 when it was opened at least in part.
+// Returns an errno; 0 if at least part of it was opened.
 int CounterSet::open_thread(std::uint32_t pid, std::uint32_t tid) {
     int failure = 0;
     std::vector<std::size_t> indexes;
@@ -190,7 +189,7 @@ int CounterSet::open_thread(std::uint32_t pid, std::uint32_t tid) {
     return 0;
 }
 
-// What the target's thread refuses is left out; errno of the last refusal.
+// Leaves out what cannot be opened for the target's thread; returns the errno of the last failure.
 int CounterSet::open_member(Member& member, int cpu) {
     int failure = 0;
     const auto keep = [&](Group group) {
@@ -208,7 +207,7 @@ int CounterSet::open_member(Member& member, int cpu) {
         for (const int fd : group.fds) kernel_.close(fd);
         failure = error;
         if (error == ESRCH || error == EMFILE || error == ENFILE) return error;  // what is open already counts
-        // Each by itself, so that one that cannot be counted here takes no other with it.
+        // Open each counter alone, so that one that cannot be counted here does not affect the others.
         for (const std::uint32_t counter : planned) {
             Group single;
             if (planned.size() > 1 && open_group(member, cpu, std::span(&counter, 1), single) == 0)
@@ -218,7 +217,7 @@ int CounterSet::open_member(Member& member, int cpu) {
     return failure;
 }
 
-// errno; what was opened is in `group` also then.
+// Returns an errno; `group` holds what was opened even on failure.
 int CounterSet::open_group(const Member& member, int cpu, std::span<const std::uint32_t> counters, Group& group) const {
     const bool whole_cpu = options_.scope.wide && cpu >= 0;
     const auto tid = whole_cpu ? pid_t{-1} : static_cast<pid_t>(member.tid);
@@ -275,8 +274,8 @@ void CounterSet::on_task(const TaskRecord& task) {
         (void)open_thread(task.pid, task.tid);
 }
 
-// A child whose clone() is under way takes the state that its parent's event had when clone() began, and is not reached
-// by the ioctl. So the state is applied again at the readings of the time that a clone() may take.
+// A child whose clone() is in progress copies the state that its parent's event had when clone() began, and the ioctl
+// does not reach it. So the readings apply the state again for as long as a clone() may take.
 Result<bool> CounterSet::switch_all(bool on) {
     enabled_ = on;
     exec_awaited_ = false;
@@ -292,14 +291,14 @@ void CounterSet::apply_switch() {
                 (void)kernel_.ioctl(group.fds[i], enabled_ ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
-// Adds what this group counted since the last reading to `deltas`, one entry a counter of the set.
+// Adds what this group counted since the previous reading to `deltas`, which has one entry per counter of the set.
 void CounterSet::read_group(Group& group, std::span<CounterDelta> deltas) {
     const std::size_t count = group.counters.size();
     const std::size_t wanted = group_read_ ? group_head + count : group_head;
     buffer_.assign(wanted, 0);
     const int got = kernel_.read(group.fds.front(), buffer_);
     if (got < static_cast<int>(wanted) || (group_read_ && buffer_[0] != count)) return;
-    // The kernel's sums only grow; should one not, its difference comes with a later reading.
+    // The kernel's sums only grow. If one does not, its difference is included in a later reading.
     const auto since = [](std::uint64_t now, std::uint64_t& last) {
         if (now <= last) return std::uint64_t{0};
         return now - std::exchange(last, now);
@@ -314,7 +313,7 @@ void CounterSet::read_group(Group& group, std::span<CounterDelta> deltas) {
     }
 }
 
-// By thread: one entry for each counter that saw the thread run.
+// By thread: one entry for each counter that was enabled while the thread ran.
 void CounterSet::read_thread(Member& member, std::vector<CounterDelta>& into) {
     sums_.assign(counters_.size(), {});
     for (Group& group : member.groups) read_group(group, sums_);
@@ -337,9 +336,9 @@ wire::CounterStatus CounterSet::status_of(std::uint32_t counter, const CounterDe
     return delta.running_ns == 0 && delta.enabled_ns != 0 ? CounterStatus::not_counted : CounterStatus::counted;
 }
 
-// By CPU. The kernel counts a thread's time on every CPU as time in which each of its events should have counted. Where
-// it ran shows in the running times, also of the parts of a hybrid CPU; what is missing to the enabled time is what
-// multiplexing took, and is shared out likewise.
+// By CPU: on every CPU the kernel counts a thread's whole run time as enabled time of its events. The running times
+// show where it ran, also for the parts of a hybrid CPU. The difference to the enabled time is due to multiplexing, and
+// is distributed in proportion to the running times.
 void CounterSet::share_enabled_time() {
     const std::size_t count = counters_.size();
     for (std::size_t begin = 0, end = 0; begin < count; begin = end) {
@@ -353,7 +352,7 @@ void CounterSet::share_enabled_time() {
             enabled_ns = std::max(enabled_ns, delta.enabled_ns);
             running_ns += delta.running_ns;
         });
-        if (running_ns == 0) continue;  // it had no turn anywhere
+        if (running_ns == 0) continue;  // it was scheduled nowhere
         const double factor = std::max(1.0, static_cast<double>(enabled_ns) / static_cast<double>(running_ns));
         each([&](CounterDelta& delta) {
             delta.enabled_ns = static_cast<std::uint64_t>(static_cast<double>(delta.running_ns) * factor);
@@ -361,13 +360,13 @@ void CounterSet::share_enabled_time() {
     }
 }
 
-// Sums over all threads; by CPU one for each CPU.
+// Sums over all threads; if by CPU, one sum per CPU.
 std::vector<CounterDelta> CounterSet::read_sums() {
     const std::size_t count = counters_.size();
     sums_.assign(count * cpus_.size(), {});
     for (Member& member : members_) {
         for (Group& group : member.groups) read_group(group, std::span(sums_).subspan(member.cpu_index * count, count));
-        // Nobody inherited from it: this was its last reading.
+        // No thread inherited from it, so this was its last reading.
         if (member.exited && !member.had_children) close(member);
     }
     if (options_.by == CountBy::cpu && !options_.scope.wide) share_enabled_time();

@@ -18,7 +18,8 @@ constexpr std::string_view counted_where_possible =
     "L1-dcache-loads,L1-dcache-load-misses,L1-icache-load-misses,LLC-loads,LLC-load-misses,dTLB-loads,dTLB-load-misses,"
     "iTLB-loads,iTLB-load-misses";
 
-// These kernels have no code that counts them: nothing is trapped for alignment, nothing emulated.
+// Kernels for these architectures neither trap unaligned accesses nor emulate instructions, so they count no such
+// events.
 #if defined(__x86_64__) || defined(__i386__)
 constexpr bool kernel_repairs_instructions = false;
 #else
@@ -32,7 +33,7 @@ bool cannot_count(const EventPart& part) {
            (part.config == PERF_COUNT_SW_ALIGNMENT_FAULTS || part.config == PERF_COUNT_SW_EMULATION_FAULTS);
 }
 
-// Happens in kernel mode only: without it, it would be 0 for ever.
+// Happens in kernel mode only: without kernel mode it would always be 0.
 bool needs_kernel(const EventPart& part) {
     return part.type == PERF_TYPE_TRACEPOINT || (is_software(part) && (part.config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
                                                                        part.config == PERF_COUNT_SW_CPU_MIGRATIONS));
@@ -52,7 +53,7 @@ Result<std::vector<WantedCounter>> add_counters(std::vector<WantedCounter> count
     return counters;
 }
 
-// Every part of every counter by itself, its status not known yet.
+// Every part of every counter separately; its status is not yet known.
 std::vector<Counter> split_parts(const std::vector<WantedCounter>& wanted, bool user_only, bool kernel_allowed) {
     std::vector<Counter> counters;
     for (const WantedCounter& one : wanted)
@@ -75,12 +76,12 @@ std::vector<Counter> split_parts(const std::vector<WantedCounter>& wanted, bool 
 wire::CounterStatus status_of(const Counter& counter, const Trial& trial) {
     using wire::CounterStatus;
     if (trial.error == EACCES || trial.error == EPERM) return CounterStatus::forbidden;
-    // No descriptor to try it with says nothing of the event; opening it says what is the matter.
+    // Without a descriptor for the trial the event's support is unknown; opening it later reports the problem.
     if (trial.error == EMFILE || trial.error == ENFILE) return CounterStatus::counted;
     if (trial.error != 0) return CounterStatus::unsupported;
-    // The trial ran on one kind of core only.
+    // The trial ran on one core type only.
     if (!counter.part.empty()) return CounterStatus::counted;
-    // One that had no turn has it later, or that is said of each interval.
+    // An event that was not scheduled may be later; otherwise each interval reports it as not counted.
     return trial.scheduled && !trial.counted ? CounterStatus::never_counts : CounterStatus::counted;
 }
 

@@ -1,5 +1,5 @@
-// What to count: from --stat to kernel events, each with what it can say here. Pure but for choose_counters, which tries
-// them on the calling thread. docs/counters.md has the grammar, the defaults and the words.
+// Turns --stat into kernel events to count, each with its status on this machine. Pure, except for choose_counters,
+// which tries events on the calling thread. docs/counters.md documents the grammar, the defaults and the status words.
 #pragma once
 
 #include <linux/perf_event.h>
@@ -18,33 +18,35 @@ namespace flamewire::agent {
 
 struct WantedCounter {
     EventSpec spec;
-    bool optional = false;  // by default only where it works: left out else, not named with a word
+    bool optional = false;  // one of the defaults: if it does not work here, it is left out without a status
 };
 
-// `list` is what --stat says: "default" (or nothing), "none", or events in the grammar of --events. Errors: those of
+// `list` is the value of --stat: "default" (or empty), "none", or events in the grammar of --events. Errors: those of
 // parse_events.
 Result<std::vector<WantedCounter>> parse_counters(std::string_view list, const Sysfs& sysfs);
 
-// One kernel event that counts. A counter of a hybrid CPU is several of these, one a PMU, with the same name.
+// One kernel event that counts. A counter of a hybrid CPU consists of several of these, one per PMU, with the same
+// name.
 struct Counter {
-    std::string name;  // as asked for; with ":u" where the kernel may not be counted
+    std::string name;  // as requested; with ":u" if the kernel may not be counted
     std::string unit;
-    std::string part;                                           // the PMU, of a hybrid CPU; empty: there are no parts
+    std::string part;                                           // the PMU of a hybrid CPU; empty: there are no parts
     wire::CounterStatus status = wire::CounterStatus::counted;  // any other: it cannot be opened
-    EventSpec spec;  // its modes, as they can be counted here, and the one part
+    EventSpec spec;  // its modes as they can be counted here, and the single part
     [[nodiscard]] const EventPart& event() const { return spec.parts.front(); }
 };
 
 struct CounterAttrOptions {
     bool inherit = true;
-    bool group_read = true;       // a read of the leader gives the values of its group
+    bool group_read = true;       // reading the leader returns the values of its group
     bool disabled = false;        // of a leader; the others follow it
     bool enable_on_exec = false;  // of a leader
 };
 perf_event_attr counter_attr(const EventSpec& spec, const EventPart& part, const CounterAttrOptions& options);
 
-// Counters that work here and, with the word for it, those that do not. `user_only` (--no-kernel) leaves kernel mode out of what the
-// CPU counts, as sampling does, so that both can be compared; what the kernel itself counts is counted whole.
+// Counters that work here, and those that do not with the status that states why. `user_only` (--no-kernel) excludes
+// kernel mode from what the CPU counts, as in sampling, so that the two are comparable. Events that the kernel itself
+// counts are always counted in full.
 std::vector<Counter> choose_counters(const std::vector<WantedCounter>& wanted, bool user_only,
                                      const Capabilities& capabilities, const Kernel& calls = real_kernel());
 

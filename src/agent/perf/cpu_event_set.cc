@@ -13,10 +13,10 @@
 namespace flamewire::agent {
 namespace {
 
-// Of the kernel's idle threads, and of whom this agent's pid namespace has no number for.
+// The kernel's idle threads, and processes without a pid in this agent's pid namespace.
 constexpr std::uint32_t pid_of_none = 0;
 
-// A folder that was removed and made anew is another group.
+// A folder that was removed and created again is a different control group.
 bool same_folder(int fd, const std::string& path) {
     FileStatus open, now;
     return System::current().status_of(fd, open) == 0 && System::current().status(path, true, now) == 0 &&
@@ -24,7 +24,7 @@ bool same_folder(int fd, const std::string& path) {
 }
 
 wire::StackMode mode_of(const EventSetOptions& options) {
-    // Those with more in them serve also who needs less.
+    // Modes with more data also work for targets that need less.
     wire::StackMode mode = options.scope.mode;
     for (const Target& target : options.targets) {
         if (target.mode == wire::StackMode::dwarf) return target.mode;
@@ -80,14 +80,14 @@ Result<bool> open_cgroups(const Scope& scope, std::vector<UniqueFd>& folders) {
     return true;
 }
 
-// Records of processes and maps of all that runs there, also where only a group is sampled: who is moved into it was
-// somebody before.
+// Opens process and map records for all that runs on the CPU, even if only a control group is sampled: a process may
+// have started before it was moved into the group.
 Result<bool> CpuEventSet::open_cpu(std::uint32_t cpu_index, wire::StackMode mode) {
     int error = open_sideband({}, cpu_index);
     if (groups_.empty() && error == 0) error = open_samples({}, mode, cpu_index, 0);
     for (const UniqueFd& group : groups_)
         if (error == 0) error = open_samples({-1, group.get()}, mode, cpu_index, 0);
-    // A CPU that went away meanwhile.
+    // ENODEV: the CPU went offline meanwhile.
     if (error == 0 || error == ENODEV) return true;
     OpenFailure failure{error, "", 0, capabilities_.paranoid};
     if (!options_.choice.events.empty()) failure.event = options_.choice.events.front().name;
@@ -108,7 +108,7 @@ CpuEventSet::Verdict CpuEventSet::judge(const SampleRecord& sample, const OpenEv
     return Verdict::not_of_target;
 }
 
-// Children belong to the target from their birth on; a number that somebody else has is not followed any more.
+// Children belong to the target from birth. A pid that another process reuses is no longer followed.
 bool CpuEventSet::follows(const Record& record) {
     if (const auto* comm = std::get_if<CommRecord>(&record)) return followed_.contains(comm->pid);
     if (const auto* map = std::get_if<Mmap2Record>(&record)) return followed_.contains(map->pid);

@@ -1,5 +1,6 @@
-// Events of whole CPUs: all that runs there, or in some control groups, or what belongs to some processes. They need no
-// thread to be found, and a privilege (kernel.perf_event_paranoid at most 0, or cap_perfmon). All samples have one mode.
+// Events of whole CPUs: all that runs there, or what runs in some control groups, or what belongs to some processes.
+// They do not require finding threads, but need a privilege (kernel.perf_event_paranoid at most 0, or cap_perfmon). All
+// samples have one mode.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,11 @@ namespace flamewire::agent {
 
 class CpuEventSet final : public RingEventSet {
 public:
-    // With targets: of all that runs their samples, and those of children born later.
+    // With targets: delivers only their samples and those of children born later.
     CpuEventSet(const EventSetOptions& options, const Capabilities& capabilities, const Kernel& kernel);
 
     Result<bool> attach();
-    // The targets' threads would need more files than may be open.
+    // Adds a notice: the targets' threads would need more files than may be open.
     void say_instead_of_threads();
     std::vector<Unsampled> take_unsampled(std::uint64_t) override { return {}; }
     void follow(const std::set<std::uint32_t>& pids) override {
@@ -33,7 +34,7 @@ private:
     [[nodiscard]] bool follows(const Record& record);
 
     Verdict judge(const SampleRecord& sample, const OpenEvent& event) override;
-    // Of threads whose samples do not count nobody knows that they left.
+    // Accepts all switches: those of out-of-scope threads have no effect, because none of their samples was delivered.
     bool judge_switch(const SwitchRecord&, const OpenEvent&) override { return true; }
     bool on_sideband(const MergedRecord& merged, const Record& record, const RecordOrigin& origin) override;
     void on_sideband_lost() override {}
@@ -41,10 +42,10 @@ private:
 
     std::uint32_t own_pid_;
     std::vector<Watched> targets_;
-    bool of_targets_;                             // else of all
+    bool of_targets_;                             // otherwise of all processes
     std::unordered_set<std::uint32_t> followed_;  // pids of the targets and of their children
     std::vector<UniqueFd> groups_;
-    std::vector<std::uint32_t> online_;  // when it was opened
+    std::vector<std::uint32_t> online_;  // CPUs that were online at the first check
 };
 
 }  // namespace flamewire::agent

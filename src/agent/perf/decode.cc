@@ -10,20 +10,20 @@
 namespace flamewire::agent {
 namespace {
 
-// Newer than some headers that we are built with.
+// Newer than some headers that this is built with.
 constexpr std::uint32_t record_lost_samples = 13, record_ksymbol = 17;
 constexpr std::uint16_t ksymbol_of_bpf = 1, ksymbol_gone = 1;
 constexpr std::uint16_t misc_mmap_build_id = 1U << 14;
 constexpr std::uint16_t misc_switch_preempted = 1U << 14;
 
-// Offsets that attr.h's field lists make. Sample: header, id, ip, pid, tid, time, cpu, res, period (unless it is fixed),
-// nr, ips.
+// Offsets that follow from attr.h's field lists. Sample: header, id, ip, pid, tid, time, cpu, res, period (unless it is
+// fixed), nr, ips.
 constexpr std::size_t sample_time_offset = 32;
 constexpr std::size_t sample_period_offset = 48;
 // Trailer: pid, tid, time, cpu, res, id.
 constexpr std::size_t trailer_size = 32;
 
-// Only called when the caller has checked that it fits.
+// The caller must check that the value fits.
 template <class T>
 T load(Bytes bytes, std::size_t offset) {
     T value;
@@ -36,8 +36,8 @@ struct Trailer {
     std::uint64_t time_ns = 0;
 };
 
-// perf_event_ksymbol_output() of Linux adds the size of a trailer to the record for each event that gets it. If another
-// profiler runs too, bytes that the kernel has not written follow the trailer.
+// perf_event_ksymbol_output() of Linux adds the size of a trailer to the record for each event that receives it. If
+// another profiler runs too, bytes that the kernel has not written follow the trailer.
 Bytes written(Bytes record) {
     constexpr std::size_t name_offset = 24;
     if (load<std::uint32_t>(record, 0) != record_ksymbol || record.size() < name_offset) return record;
@@ -53,8 +53,8 @@ Trailer read_trailer(Bytes record) {
             load<std::uint64_t>(end, 8)};
 }
 
-// `count` elements of T, which are whole words. Records are 8-byte aligned (the caller's promise), and so is everything
-// in them up to the copy of the stack, which stands last: elements are looked at where they lie.
+// `count` elements of T, which consists of whole words. Records are 8-byte aligned (the caller guarantees it), and so
+// is everything in them up to the stack copy, which comes last. So the elements are used in place.
 template <class T>
 std::span<const T> array(ByteReader& in, std::uint64_t count) {
     static_assert(sizeof(T) % sizeof(std::uint64_t) == 0 && alignof(T) <= alignof(std::uint64_t));
@@ -73,7 +73,7 @@ static_assert(sizeof(BranchEntry) == 24);
 constexpr std::size_t common_flags_offset = 2;
 constexpr unsigned in_interrupt = 0x08 | 0x10;  // TRACE_FLAG_HARDIRQ, TRACE_FLAG_SOFTIRQ
 
-// u32 size, and so many bytes, which end where a word does.
+// A u32 size, then that many bytes, which end at a word boundary.
 bool decode_waking(ByteReader& in, std::uint16_t woken_at, SampleRecord& sample) {
     const std::uint32_t size = in.u32();
     const Bytes data = in.bytes(size);
@@ -84,7 +84,7 @@ bool decode_waking(ByteReader& in, std::uint16_t woken_at, SampleRecord& sample)
     return true;
 }
 
-// The order of the fields is enum perf_event_type's: chain, a tracepoint's data, branches, registers, stack.
+// The order of the fields is that of enum perf_event_type: chain, a tracepoint's data, branches, registers, stack.
 bool decode_stack(Bytes rest, const SampleLayout& layout, SampleRecord& sample) {
     ByteReader in(rest);
     sample.callchain = array<std::uint64_t>(in, in.u64());
@@ -96,8 +96,8 @@ bool decode_stack(Bytes rest, const SampleLayout& layout, SampleRecord& sample) 
         sample.registers = array<std::uint64_t>(in, static_cast<std::uint64_t>(std::popcount(sample.register_mask)));
     }
     if (layout.stack_bytes != 0) {
-        // Room for `size` bytes, of which the first dyn_size were copied; no dyn_size when there is no room. The kernel
-        // makes less room than it was asked for where the record would not fit into 64 KiB, or the address space ends.
+        // Space for `size` bytes, of which the first dyn_size were copied; no dyn_size if there is no space. The kernel
+        // reserves less than requested if the record would exceed 64 KiB, or if the address space ends.
         const std::uint64_t size = in.u64();
         const Bytes room = in.bytes(size);
         const std::uint64_t copied = size != 0 ? in.u64() : 0;
@@ -243,7 +243,7 @@ Decoded decode_record(Bytes record, const SampleLayout& layout, Record& out, Rec
             decode_lost(body, false, trailer, out);
             break;
         case PERF_RECORD_SWITCH_CPU_WIDE:
-            body.skip(sizeof(std::uint64_t));  // the thread before or after it
+            body.skip(sizeof(std::uint64_t));  // the previous or next thread
             [[fallthrough]];
         case PERF_RECORD_SWITCH: {
             const bool went = (header->misc & PERF_RECORD_MISC_SWITCH_OUT) != 0;

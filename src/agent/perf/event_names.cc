@@ -57,7 +57,7 @@ constexpr std::array operations{
     Word{"store-misses", store | miss}, Word{"prefetches", prefetch | access}, Word{"prefetch-misses", prefetch | miss},
 };
 
-// Some caches are only read, as in the kernel's own table of names.
+// Some caches lack store or prefetch events, as in the kernel's own table of names.
 bool exists(std::uint64_t cache, std::uint64_t operation) {
     const bool is_load = (operation & 0xff00) == load;
     const bool is_store = (operation & 0xff00) == store;

@@ -1,4 +1,4 @@
-// Which kind of events a target has.
+// Chooses the kind of events for a target.
 #include "agent/perf/event_set.h"
 
 #include <fmt/format.h>
@@ -16,8 +16,8 @@
 namespace flamewire::agent {
 namespace {
 
-// Each thread has events on each CPU. Beyond so many descriptors (and switches of so many events) those of whole CPUs
-// cost less, though each of their samples of others is thrown away.
+// Each thread has events on each CPU. Above this number of descriptors (all switched with the thread), events of whole
+// CPUs cost less, although their samples of other processes are dropped.
 constexpr std::size_t many_descriptors = 1'024;
 
 void raise_open_files_limit() {
@@ -59,14 +59,14 @@ Result<std::unique_ptr<EventSet>> EventSet::open(const EventSetOptions& options,
     const bool by_cpu_possible = !options.targets.empty() && !options.enable_on_exec;
     if (by_cpu_possible && options.prefer_whole_cpus)
         if (auto set = open_as<CpuEventSet>(options, capabilities, kernel)) return set;
-    // Stacks of everybody would be copied for those of a few.
+    // Do not copy the stacks of all processes for the sake of a few.
     if (by_cpu_possible && !copies_stacks(options) && descriptors_by_thread(options) > many_descriptors)
         if (auto set = open_as<CpuEventSet>(options, capabilities, kernel)) return set;
     auto by_thread = open_as<ThreadEventSet>(options, capabilities, kernel);
     const int lacking = by_thread ? (*by_thread)->lacking() : by_thread.error().errno_value;
     if (!by_cpu_possible || !(is_permission(lacking) || out_of_files(lacking))) return by_thread;
-    // Whose threads may not have events of their own, or are too many for that, is still among those that run on a CPU.
-    if (by_thread) by_thread->reset();  // its files are needed
+    // Threads that may not have events of their own, or are too many for that, can still be sampled by CPU.
+    if (by_thread) by_thread->reset();  // frees its files
     auto by_cpu = open_as<CpuEventSet>(options, capabilities, kernel);
     if (!by_cpu) return by_thread ? open_as<ThreadEventSet>(options, capabilities, kernel) : std::move(by_thread);
     if (out_of_files(lacking)) (*by_cpu)->say_instead_of_threads();

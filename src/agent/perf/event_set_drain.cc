@@ -1,4 +1,4 @@
-// From rings to records: merged by time, each decoded by its event's layout, copies left out, losses counted.
+// Turns rings into records: merges by time, decodes each record with its event's layout, drops copies, counts losses.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -14,7 +14,7 @@ constexpr std::uint64_t gone_check_ns = 1'000'000'000;
 }  // namespace
 
 void RingEventSet::drain(RecordSink& sink, std::uint64_t until_ns) {
-    // In this order: see merge.h.
+    // The clock must be read before the heads: see merge.h.
     const std::uint64_t now = monotonic_ns();
     rings_->load_heads();
     drained_ns_ = std::min(until_ns, now - merge_slack_ns);
@@ -59,11 +59,11 @@ void RingEventSet::hand_out(RecordSink& sink, std::uint64_t limit_ns) {
     }
 }
 
-// Twins. When several software events count one thing, such as a switch, Linux since 6.2 fills in for the first what it
-// takes for common to all (kernel/events/core.c, do_perf_sw_event and perf_sample_data::sample_flags), and among it is
-// the id. So all of their samples carry the first one's id, at the same nanosecond. The second is by the next event
-// that counts the same, in a circle; when it has come round, it is a copy by another set of this thread. Where neither
-// can be, one time twice is but a coarse clock.
+// Twins. If several software events count the same thing, such as a switch, Linux since 6.2 reuses the first event's
+// common sample data for the others (kernel/events/core.c, do_perf_sw_event and perf_sample_data::sample_flags),
+// including the id. So all of their samples have the first event's id and the same time stamp. The second sample
+// belongs to the next event that counts the same, in a circle; after a full circle it is a copy by another set of this
+// thread. If neither is possible, equal times are only due to a coarse clock.
 OpenEvent* RingEventSet::writer_of(Bytes sample, bool& twin) {
     twin = false;
     const std::uint64_t id = sample_id(sample);
@@ -95,7 +95,7 @@ OpenEvent* RingEventSet::writer_of(Bytes sample, bool& twin) {
 
 void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
     RecordOrigin origin;
-    // Targets of several modes share the rings: how a sample is laid out is its event's to say.
+    // Targets of several modes share the rings: the layout of a sample depends on its event.
     bool twin = false;
     OpenEvent* event = writer_of(merged.bytes, twin);
     if (decode_record(merged.bytes, event ? event->layout : SampleLayout{}, record_, origin) != Decoded::ok) return;
@@ -105,8 +105,8 @@ void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
     if (auto* sample = std::get_if<SampleRecord>(&record_)) {
         sample->of_cpu = event && event->of_cpu;
         Verdict verdict = Verdict::duplicate;
-        // A wake-up is told to the events of the waker, of the CPU, and of the thread that is woken (__perf_task in
-        // include/trace/events/sched.h): the first counts, as the thread does not sleep any more at the next.
+        // A wake-up is reported to the events of the waker, of the CPU, and of the woken thread (__perf_task in
+        // include/trace/events/sched.h). The first one counts: at the next ones the thread is no longer asleep.
         if (event) verdict = sample->woken_tid != 0 ? Verdict::counts : judge(*sample, *event);
         if (verdict == Verdict::not_of_target) {
             counts_.discarded_stack_bytes += sample->stack.size();
@@ -115,7 +115,7 @@ void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
         if (event) {
             event->sampled += sample->period;
             ++event->samples;
-            // Whichever set's id they carry: one of them counts.
+            // Whichever set's id the samples have, one of them counts.
             sample->id = event->id;
             if (twin) verdict = event->last_counted ? Verdict::duplicate : Verdict::counts;
             event->last_counted = verdict == Verdict::counts || (twin && event->last_counted);
@@ -161,7 +161,7 @@ std::uint64_t RingEventSet::read_lost(const OpenEvent& event) const {
     return kernel_.read(event.fd, values) == 2 ? values[1] : 0;
 }
 
-// What was lost after the last LOST record of a ring: nothing was written there since that could have carried it.
+// Losses after the last LOST record of a ring: no later record was written that could have carried them.
 void RingEventSet::report_remaining_loss(const std::vector<OpenEvent>& events, bool sideband, RecordSink& sink) {
     if (!capabilities_.format_lost) return;
     const auto cpus = rings_->cpus();
@@ -183,8 +183,7 @@ EventSetCounts RingEventSet::counts() {
     if (!capabilities_.format_lost) {
         counts_.samples_lost = lost_seen_;
     } else if (lost_seen_ != lost_read_at_) {
-        // Reading costs an interrupt of the CPU for each event, so only when a LOST record says that there is something
-        // new.
+        // Each read costs an interrupt on the event's CPU, so read only after a LOST record reported new losses.
         lost_read_at_ = lost_seen_;
         counts_.samples_lost = 0;
         for (const OpenEvent& event : samples_) counts_.samples_lost += read_lost(event);

@@ -15,7 +15,7 @@
 namespace flamewire::agent {
 namespace {
 
-// Since 5.15 a generic hardware or cache event names its PMU in the upper half of config.
+// Since 5.15 a generic hardware or cache event contains its PMU in the upper half of config.
 constexpr unsigned pmu_type_shift = 32;
 constexpr std::uint32_t max_frequency_hz = 1'000'000;
 constexpr std::size_t max_events = 64;
@@ -27,7 +27,7 @@ std::string_view trim(std::string_view text) {
     return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-// Commas within slashes belong to a PMU's terms.
+// Commas inside slashes belong to a PMU's terms.
 std::vector<std::string_view> split_list(std::string_view list) {
     std::vector<std::string_view> items;
     bool in_terms = false;
@@ -85,7 +85,7 @@ Result<bool> apply_modifiers(EventSpec& spec, std::string_view modifiers) {
 
 EventPart generic_part(const NamedEvent& event) { return {{}, event.type, event.config, 0, 0, {}}; }
 
-// A generic event on one kind of core.
+// A generic event on one core type.
 EventPart core_part(const NamedEvent& event, const Pmu& pmu) {
     return {pmu.name, event.type, event.config | (std::uint64_t{pmu.type} << pmu_type_shift), 0, 0, pmu.cpus};
 }
@@ -98,7 +98,7 @@ std::vector<EventPart> named_parts(const NamedEvent& event, const Sysfs& sysfs) 
     return parts;
 }
 
-// r followed by hexadecimal digits: the raw event of the core PMU.
+// r followed by hexadecimal digits is a raw event of the core PMU.
 std::optional<std::uint64_t> parse_raw(std::string_view name) {
     if (name.size() < 2 || name.front() != 'r') return std::nullopt;
     std::uint64_t config = 0;
@@ -117,7 +117,7 @@ std::vector<EventPart> raw_parts(std::uint64_t config, const Sysfs& sysfs) {
 // The attributes of these PMUs are addresses, some of them in the agent's own memory.
 constexpr std::array<std::string_view, 3> pointer_pmus{"breakpoint", "kprobe", "uprobe"};
 
-// "pmu/terms/modifiers", item holds at least one slash.
+// "pmu/terms/modifiers"; `item` contains at least one slash.
 Result<bool> parse_pmu_event(EventSpec& spec, std::string_view item, const Sysfs& sysfs) {
     const std::size_t open = item.find('/');
     const std::size_t close = item.find('/', open + 1);
@@ -144,7 +144,7 @@ Result<bool> parse_pmu_event(EventSpec& spec, std::string_view item, const Sysfs
     if (config) {
         spec.parts.push_back({pmu.name, pmu.type, config->config, config->config1, config->config2, pmu.cpus});
     } else if (named && named->type != PERF_TYPE_SOFTWARE) {
-        // cpu_core/cycles/: a generic name on one kind of core; a machine with one kind takes the plain generic event.
+        // cpu_core/cycles/: a generic name on one core type. A machine with one core type uses the plain generic event.
         EventPart part = hybrid_core_pmus(sysfs).empty() ? generic_part(*named) : core_part(*named, pmu);
         part.pmu = pmu.name;
         spec.parts.push_back(std::move(part));
@@ -154,7 +154,8 @@ Result<bool> parse_pmu_event(EventSpec& spec, std::string_view item, const Sysfs
     return apply_modifiers(spec, modifiers);
 }
 
-// "\tfield:pid_t prev_pid;\toffset:24;…" in a tracepoint's format file; common_* are fields of every one.
+// Parses "\tfield:pid_t prev_pid;\toffset:24;…" in a tracepoint's format file. Omits the common_* fields, which all
+// tracepoints have.
 std::string field_names(std::string_view format) {
     std::string names;
     for (std::size_t at = 0; (at = format.find("field:", at)) != std::string_view::npos;) {
@@ -169,7 +170,8 @@ std::string field_names(std::string_view format) {
     return names;
 }
 
-// Where a field stands in the data of a tracepoint; 0: nowhere. `declared` with its type and the semicolon.
+// Offset of a field in the data of a tracepoint; 0: the field does not exist. `declared` includes its type and the
+// semicolon.
 std::uint16_t field_offset(std::string_view format, std::string_view declared) {
     const std::size_t field = format.find(declared);
     const std::size_t at = format.find("offset:", field);
@@ -223,7 +225,7 @@ Result<bool> parse_filtered_tracepoint(EventSpec& spec, std::string_view item, c
     return parse_tracepoint(spec, item.substr(0, colon), item.substr(colon + 1, open - colon - 1), modifiers, sysfs);
 }
 
-// off-cpu asks for all kinds: with the other two a thread's time is whole.
+// off-cpu also selects run-queue and io-wait, so that a thread's time is complete. It does not select woken-by.
 std::uint8_t away_bits(std::string_view item) {
     for (std::size_t kind = 0; kind < away_kinds; ++kind)
         if (item == name_of(static_cast<Away>(kind)))
@@ -260,8 +262,8 @@ Result<bool> parse_name(EventSpec& spec, std::string_view item, const Sysfs& sys
     if (const auto named = find_named_event(name)) {
         spec.unit = named->unit;
         spec.parts = named_parts(*named, sysfs);
-        // They come in bursts. The kernel follows a frequency by the time between two samples, and then gives one fault
-        // the weight of thousands.
+        // Faults come in bursts. The kernel adapts a frequency to the time between two samples, and then gives one
+        // fault the weight of thousands.
         if (spec.unit == "faults") spec.period = 1;
         return apply_modifiers(spec, rest);
     }
@@ -357,7 +359,7 @@ bool sets_config_words(std::string_view list) {
         const std::string_view term = list.substr(0, end);
         list.remove_prefix(std::min(end + 1, list.size()));
         const std::size_t equals = term.find('=');
-        // Two are a comparison in a tracepoint's filter.
+        // A double equals sign is a comparison in a tracepoint's filter.
         const bool assigns = equals != std::string_view::npos && !term.substr(equals).starts_with("==");
         if (assigns && trim(term.substr(0, equals)).starts_with("config")) return true;
     }

@@ -8,7 +8,8 @@
 namespace flamewire::agent {
 namespace {
 
-// What kernels allow by default; below it somebody lowered it, or the kernel itself because sampling took too long.
+// The kernel's defaults. A lower value was set by an administrator, or by the kernel itself because sampling took too
+// long.
 constexpr std::uint32_t usual_rate_hz = 1'000, usual_stack = 127;
 
 Finding works(std::string code, std::string text) { return {std::move(code), {}, true, std::move(text), {}}; }
@@ -17,7 +18,7 @@ Finding fails(std::string code, Explanation why) {
     return {std::move(code), {}, false, std::move(why.text), std::move(why.remedy)};
 }
 
-// The errno of opening `attr` for `pid`, 0 when it works.
+// Opens `attr` for `pid`; returns an errno, 0 on success.
 int try_open(perf_event_attr attr, pid_t pid, const Kernel& calls) {
     const int fd = calls.open(attr, pid, -1);
     if (fd < 0) return -fd;

@@ -1,5 +1,5 @@
-// What was tried on this machine and what came of it, each in the words of the notices that a recording would give. For
-// a person who decides before the recording, not after it.
+// What was tried on this machine, and the results, in the same words as the notices of a recording. Users can decide
+// before the recording, not after it.
 #pragma once
 
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace flamewire::agent {
 
-// One that does not work.
+// A finding for an event that does not work.
 Finding finding_of(const Trial& trial, const Capabilities& capabilities);
 
-// What read_capabilities has found out, and two questions more to the kernel: a process of another user (pid 1), and a
-// tracepoint. `trials`: of the usual events; those that work are left out here, as they are in sampling_events.
+// The results of read_capabilities, plus two further checks: a process of another user (pid 1), and a tracepoint.
+// `trials` are those of the usual events; the ones that work are omitted here, because they are in sampling_events.
 std::vector<Finding> find_out(const Capabilities& capabilities, std::span<const Trial> trials, const Sysfs& sysfs,
                               const Kernel& calls);
 

@@ -15,11 +15,11 @@
 namespace flamewire::agent {
 namespace {
 
-// Descriptors that events leave for all else: the link, the output, files of /proc and programs that are read. Without
-// them a target of many threads under a low limit would leave an agent that can neither see nor send anything.
+// Descriptors that events leave for other uses: the link, the output, files of /proc and executables. Otherwise a
+// target with many threads under a low limit would leave an agent that can neither read nor send anything.
 constexpr rlim_t kept_descriptors = 64;
 
-// The lowest free number is taken, so the number tells how many are left.
+// The kernel assigns the lowest free number, so the number shows how many are left.
 bool is_reserved(int fd) {
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
@@ -70,8 +70,8 @@ void* map_ring(int fd, std::size_t size, int& error) {
 }
 
 std::uint64_t head_of(const perf_event_mmap_page& ring) {
-    // Acquire, pairs with the kernel's store of data_head after it wrote the records: bytes below this head, read after
-    // this load, are whole.
+    // Acquire order pairs with the kernel's store of data_head after it wrote the records: bytes below this head are
+    // complete if they are read after this load.
     return __atomic_load_n(&ring.data_head, __ATOMIC_ACQUIRE);
 }
 

@@ -76,7 +76,7 @@ bool Merge::next(MergedRecord& out) {
     return true;
 }
 
-// Puts the top where it belongs, after it was replaced.
+// Moves the top entry to its place after it was replaced.
 void Merge::sift_down() {
     const Entry moving = heap_.front();
     std::size_t hole = 0;

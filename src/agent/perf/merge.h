@@ -1,17 +1,17 @@
-// Records of many rings as one stream in time order. Pure: works on bytes, knows no file descriptors.
+// Merges the records of many rings into one stream in time order. Pure: works on bytes, without file descriptors.
 //
-// The release rule. A record appears in its ring a little after its time stamp was taken, so an empty ring does not
-// mean that nothing older is to come. Each round: (1) read the clock, now; (2) only then read every ring's head; (3)
-// hand out what is older than now - slack.
+// The release rule. A record becomes visible in its ring shortly after its time stamp was taken, so an empty ring does
+// not imply that no older record will follow. Each round: (1) read the clock, now; (2) only then read every ring's
+// head; (3) deliver the records older than now - slack.
 //
 //        record's time t        record visible            (1) now      (2) heads
 //     ───────┼────────────────────┼─────────────────────────┼─────────────┼──────►
 //            └───── lateness ─────┘
 //
-// A record with t < now - slack became visible at t + lateness. When lateness <= slack, that is before now, so before
-// the heads were read: it is in this round, together with everything else that is older. What has been handed out is
-// then never followed by anything older. Slack is 1 ms; the worst lateness measured was 52 µs. A record that is later
-// still gets the time of the newest one handed out, and is counted.
+// A record with t < now - slack became visible at t + lateness. If lateness <= slack, that is before now, so before the
+// heads were read: this round contains it, together with everything older. So no record older than a delivered one can
+// follow. Slack is 1 ms; the worst measured lateness was 52 µs. A record that is later than the slack gets the time of
+// the newest delivered record, and is counted.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ namespace flamewire::agent {
 inline constexpr std::uint64_t merge_slack_ns = 1'000'000;
 inline constexpr std::uint64_t release_everything = std::numeric_limits<std::uint64_t>::max();
 
-// The unread part of one ring. Positions grow for ever; the byte of position p is data[p mod size], size a power of
-// two.
+// The unread part of one ring. Positions grow without bound. The byte at position p is data[p mod size], where size is
+// a power of two.
 class RingCursor {
 public:
     RingCursor() = default;
@@ -37,11 +37,11 @@ public:
     std::uint64_t tail = 0;  // next byte to read
     std::uint64_t head = 0;  // first byte that the kernel has not written yet
 
-    // The record at tail, or an empty span at head. Points into the ring, or into a copy when the record wraps around
-    // its end or does not begin at a word; valid until the next call. Records need not be whole words: where less of a
-    // stack is left below the end of user space than was asked for, kernels before 6.7 copy just that, and the stack
-    // pointer of a 32-bit process may be at half a word. Bytes that cannot be a record make the cursor skip to head,
-    // and count as one in `broken`.
+    // The record at tail, or an empty span at head; valid until the next call. It points into the ring, or into a copy
+    // if the record wraps around the end or does not start at a word boundary. Records need not be whole words: if less
+    // stack than requested is left below the end of user space, kernels before 6.7 copy exactly that, and the stack
+    // pointer of a 32-bit process may be at half a word. For bytes that cannot be a record the cursor skips to head,
+    // and `broken` grows by one.
     Bytes peek();
     void pop(std::size_t record_size) { tail += record_size; }
 
@@ -52,8 +52,8 @@ private:
 
     const std::byte* data_ = nullptr;
     std::uint64_t size_ = 0;
-    std::vector<std::uint64_t> copy_;                                   // of words, for the alignment
-    std::uint64_t copied_ = std::numeric_limits<std::uint64_t>::max();  // the position of what is in it
+    std::vector<std::uint64_t> copy_;                                   // of words, for alignment
+    std::uint64_t copied_ = std::numeric_limits<std::uint64_t>::max();  // the position of its content
 };
 
 struct MergedRecord {
@@ -66,9 +66,9 @@ struct MergedRecord {
 class Merge {
 public:
     // Starts a round over `rings`, which must outlive it and have their heads set. Only records with time <= limit_ns
-    // come out.
+    // are returned.
     void begin(std::span<RingCursor> rings, std::uint64_t limit_ns);
-    // The next record; its ring's tail moves past it with the next call. False: the round is over.
+    // The next record; the next call moves its ring's tail past it. False: the round is over.
     bool next(MergedRecord& out);
 
 private:
@@ -81,8 +81,8 @@ private:
     std::span<RingCursor> rings_;
     std::vector<Entry> heap_;  // smallest time first
     std::uint64_t limit_ns_ = 0;
-    std::uint64_t newest_ns_ = 0;  // handed out so far, over all rounds
-    std::size_t handed_out_ = 0;   // bytes of the record that the top ring has out
+    std::uint64_t newest_ns_ = 0;  // newest time delivered so far, over all rounds
+    std::size_t handed_out_ = 0;   // size of the record last returned from the top ring
 };
 
 }  // namespace flamewire::agent

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view remedy_capabilities = "setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent";
 
-// ENOTSUPP of the kernel, which is none of user space's: drivers of PMUs have returned it.
+// The kernel's internal ENOTSUPP, which user space does not define. PMU drivers have returned it.
 constexpr int kernel_enotsupp = 524;
 
 std::string name_of(const OpenFailure& failure) {
@@ -43,8 +43,8 @@ Explanation explain_refused(const OpenFailure& failure) {
             fmt::format("{}, or {}; in a container add the capability PERFMON", remedy_paranoid, remedy_capabilities)};
 }
 
-// EBADF: no folder of a control group; ENOENT: of version 1, not of its controller perf_event; EINVAL: a kernel without
-// CONFIG_CGROUP_PERF.
+// EBADF: not the folder of a control group; ENOENT: a version 1 group outside the controller perf_event; EINVAL: a
+// kernel without CONFIG_CGROUP_PERF.
 Explanation explain_no_cgroup(const std::string& event) {
     return {
         ErrorCode::unsupported,
@@ -70,7 +70,7 @@ Explanation explain_open_failure(const OpenFailure& failure) {
         case ESRCH:
             return {ErrorCode::not_found, fmt::format("process {} has exited", failure.pid), {}};
         case ENOENT:
-            // That there is such an event was tried before.
+            // For a control group, the event itself was already tested before.
             if (failure.cgroup) return explain_no_cgroup(event);
             [[fallthrough]];
         case ENODEV:

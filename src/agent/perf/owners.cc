@@ -60,7 +60,7 @@ bool Coverage::forked(std::uint32_t parent_tid, std::uint32_t child_tid, std::ui
     if (time_ns < parent.complete_ns) return doubtful(child_tid, parent.generation);
     if (parent.complete_ns > 0 && parent.first_child == 0) parent.first_child = child_tid;
     if (parent.first_child == child_tid)
-        return doubtful(child_tid, parent.generation);  // again when the record has a copy
+        return doubtful(child_tid, parent.generation);  // repeats if the record has a copy
     threads_.try_emplace(child_tid);
     return false;
 }

@@ -12,7 +12,7 @@
 namespace flamewire::agent {
 namespace {
 
-// An alias may use format fields only, so one level is enough; a second one bounds hostile trees.
+// An alias may only use format fields, so one level is enough; the limit of two bounds hostile trees.
 constexpr int max_alias_depth = 2;
 
 std::string_view trim(std::string_view text) {
@@ -178,7 +178,7 @@ Result<Pmu> read_pmu(std::string_view name, const Sysfs& sysfs) {
         return fail(ErrorCode::not_found,
                     fmt::format("this machine has no PMU '{}' (it has: {})", name, join(list_pmus(sysfs))));
     Pmu pmu{std::string(name), static_cast<std::uint32_t>(*type), {}, name == "cpu"};
-    // Core PMUs say `cpus`; uncore ones say `cpumask`.
+    // Core PMUs have a file `cpus`, uncore PMUs have `cpumask`.
     for (const std::string_view file : {"cpus", "cpumask"}) {
         const auto text = sysfs.read(pmu_path(name, file));
         if (!text) continue;

@@ -18,33 +18,33 @@ inline constexpr std::string_view pmu_folder = "bus/event_source/devices";
 struct Pmu {
     std::string name;
     std::uint32_t type = 0;
-    std::vector<std::uint32_t> cpus;  // that it counts on; empty: all
+    std::vector<std::uint32_t> cpus;  // CPUs that it counts on; empty: all
     bool core = false;  // a PMU of CPU cores (`cpu`, or one with a `cpus` file), not an uncore or software one
 };
 
-// "0-3,8" as numbers, ascending; nothing when it is malformed or names a CPU above 65,535.
+// Parses "0-3,8" into ascending numbers; nothing if it is malformed or contains a CPU above 65,535.
 std::optional<std::vector<std::uint32_t>> parse_cpu_list(std::string_view text);
 
-// The other way round.
+// The inverse of parse_cpu_list.
 std::string cpu_list_text(const std::vector<std::uint32_t>& cpus);
 
-// Those that threads run on now; not empty.
+// CPUs that are online now; not empty.
 std::vector<std::uint32_t> online_cpus(const Sysfs& sysfs);
 
-// not_found when this machine has no such PMU; the message names those that there are.
+// not_found if this machine has no such PMU; the message lists the existing ones.
 Result<Pmu> read_pmu(std::string_view name, const Sysfs& sysfs);
-// Names in the PMU folder, sorted; empty when there is none.
+// Names in the PMU folder, sorted; empty if the folder does not exist.
 std::vector<std::string> list_pmus(const Sysfs& sysfs);
 
-// The core PMUs of a machine that has several kinds of core (cpu_core and cpu_atom; armv8_cortex_a53 and _a72); empty
-// where the generic event types reach all cores.
+// The core PMUs of a machine with several core types (cpu_core and cpu_atom; armv8_cortex_a53 and _a72); empty if the
+// generic event types reach all cores.
 std::vector<Pmu> hybrid_core_pmus(const Sysfs& sysfs);
 
 struct PmuConfig {
     std::uint64_t config = 0, config1 = 0, config2 = 0;
 };
-// Spreads the bits of `value` over the places that a format file names ("config:0-7,21"). invalid when the text is
-// malformed or the value does not fit.
+// Distributes the bits of `value` to the positions in a format file ("config:0-7,21"). invalid if the text is malformed
+// or the value does not fit.
 Result<PmuConfig> place_bits(std::string_view format, std::uint64_t value);
 
 // Applies the terms of `pmu/terms/` (and of aliases): config=, config1=, config2=, format fields, event aliases.

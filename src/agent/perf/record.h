@@ -1,5 +1,5 @@
 // One parsed perf record: a view into the ring (or into a copy of a wrapped record), valid only during the call that
-// hands it out. Source: linux/perf_event.h, enum perf_event_type; decoding follows the attribute's sample_type in parse
+// delivers it. Source: linux/perf_event.h, enum perf_event_type. Decoding follows the attribute's sample_type in parse
 // order.
 #pragma once
 
@@ -14,41 +14,42 @@
 
 namespace flamewire::agent {
 
-// struct perf_branch_entry: one branch that was taken, the newest first.
+// struct perf_branch_entry: one taken branch. The newest comes first.
 struct BranchEntry {
     std::uint64_t from = 0, to = 0;
     std::uint64_t flags = 0;
 };
 
-// The kernel's pid and tid of a task that has given up its own: it runs until it leaves its CPU for the last time.
+// The pid and tid that the kernel reports for a task that has released its own: it runs until it leaves its CPU for the
+// last time.
 inline constexpr std::uint32_t exited_task = 0xffff'ffff;
 
 struct SampleRecord {
-    std::uint64_t id = 0;  // PERF_SAMPLE_IDENTIFIER: of the event that we opened, also for inherited ones
+    std::uint64_t id = 0;  // PERF_SAMPLE_IDENTIFIER of the event that we opened, also for inherited events
     std::uint64_t ip = 0;
     std::uint32_t pid = 0, tid = 0;
     std::uint64_t time_ns = 0;
     std::uint32_t cpu = 0;
     std::uint64_t period = 0;
-    bool user_mode = false;                    // where the CPU was interrupted (misc cpumode)
+    bool user_mode = false;                    // whether user mode was interrupted (misc cpumode)
     std::span<const std::uint64_t> callchain;  // raw, with PERF_CONTEXT_* markers, innermost first
 
-    // What else there is depends on the event that took the sample: it says how the user's stack is to be found.
+    // The other fields depend on the event that took the sample. `mode` determines how to find the user's stack.
     wire::StackMode mode = wire::StackMode::fp;
-    // User registers at the sample; also those of a system call's caller when the kernel was interrupted.
-    std::uint64_t register_abi = 0;            // perf_sample_regs_abi; 0: none (a kernel thread, a process that exits)
+    // User registers at the sample; if the kernel was interrupted, those at the system call or exception.
+    std::uint64_t register_abi = 0;            // perf_sample_regs_abi; 0: none (a kernel thread, an exiting process)
     std::uint64_t register_mask = 0;           // bits of uapi/asm/perf_regs.h, …
-    std::span<const std::uint64_t> registers;  // … and the values of those that are set, lowest first
-    Bytes stack;                               // the user stack from its stack pointer on; may be empty
+    std::span<const std::uint64_t> registers;  // … and the values of the set bits, lowest first
+    Bytes stack;                               // the user stack, starting at the stack pointer; may be empty
     bool stack_cut = false;                    // the copy ended because it was full
-    std::uint64_t stack_missing = 0;        // bytes of its room behind it: at an absent page, or the end of the stack
-    bool copy_omitted = false;              // the process has stack copies, but not for this event
-    std::span<const BranchEntry> branches;  // calls that have not returned (lbr)
+    std::uint64_t stack_missing = 0;           // unused bytes after the copy: an absent page, or the stack's end
+    bool copy_omitted = false;                 // the process has stack copies, but not for this event
+    std::span<const BranchEntry> branches;     // calls that have not returned (lbr)
 
-    // Of a wake-up: the thread that is woken, …
-    std::uint32_t woken_tid = 0;  // 0: it is none
-    bool by_interrupt = false;    // … not by the one that runs, but by an interrupt on top of it, …
-    bool of_cpu = false;          // … told by the event of a CPU beside those of the target's threads
+    // For a wake-up: the woken thread, …
+    std::uint32_t woken_tid = 0;  // 0: not a wake-up
+    bool by_interrupt = false;    // … whether an interrupt woke it, not the thread that it interrupted, …
+    bool of_cpu = false;          // … and whether the event belongs to a CPU, next to those of the target's threads
 };
 
 struct Mmap2Record {
@@ -89,15 +90,15 @@ struct ThrottleRecord {
     std::uint64_t time_ns = 0;
 };
 
-// A thread left its CPU or came back to one, as an event with attr.context_switch tells.
+// A thread left its CPU or returned to one, from an event with attr.context_switch.
 struct SwitchRecord {
     std::uint32_t tid = 0;
     std::uint64_t time_ns = 0;
     bool out = false;
-    bool preempted = false;  // out, though it could have run on (since Linux 4.17; false before)
+    bool preempted = false;  // switched out while still runnable (since Linux 4.17; false before)
 };
 
-// A BPF program was loaded, or is gone (since Linux 5.1).
+// A BPF program was loaded or unloaded (since Linux 5.1).
 struct KsymbolRecord {
     std::uint64_t time_ns = 0;
     std::uint64_t address = 0;
@@ -109,7 +110,7 @@ struct KsymbolRecord {
 using Record = std::variant<SampleRecord, Mmap2Record, CommRecord, TaskRecord, LostRecord, ThrottleRecord, SwitchRecord,
                             KsymbolRecord>;
 
-// Receives records in time order. Calls happen on the thread that drains.
+// Receives records in time order, on the thread that drains.
 class RecordSink {
 public:
     virtual void on_record(const Record& record) = 0;

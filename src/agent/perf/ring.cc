@@ -13,7 +13,7 @@ Ring::Ring(perf_event_mmap_page* page, std::uint64_t mapped, std::uint64_t page_
       mapped_(mapped) {}
 
 Result<Ring> Ring::map(int fd, std::uint32_t pages, const Kernel& kernel) {
-    // One page of positions in front of the data.
+    // One page of positions precedes the data.
     const std::uint64_t bytes = (std::uint64_t{pages} + 1) * kernel.page_size;
     int error = 0;
     void* address = kernel.map(fd, static_cast<std::size_t>(bytes), error);

@@ -1,4 +1,4 @@
-// The ring that the kernel writes and we read: mapping, head, tail. Source: struct perf_event_mmap_page in
+// A ring that the kernel writes and this process reads: mapping, head, tail. Source: struct perf_event_mmap_page in
 // linux/perf_event.h.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace flamewire::agent {
 
 class Ring {
 public:
-    // Maps `pages` (a power of two) of data behind the event `fd`. permission: over kernel.perf_event_mlock_kb and
-    // RLIMIT_MEMLOCK; the caller halves.
+    // Maps `pages` (a power of two) of data for the event `fd`. permission: the mapping exceeds
+    // kernel.perf_event_mlock_kb and RLIMIT_MEMLOCK; the caller halves the size.
     static Result<Ring> map(int fd, std::uint32_t pages, const Kernel& kernel);
     Ring(Ring&& other) noexcept;
     Ring& operator=(Ring&& other) noexcept;
@@ -27,14 +27,14 @@ public:
     [[nodiscard]] std::uint64_t size() const { return size_; }
     [[nodiscard]] std::uint64_t mapped_bytes() const { return mapped_; }
 
-    // As Kernel::head says.
+    // See Kernel::head.
     [[nodiscard]] std::uint64_t head(const Kernel& kernel) const { return kernel.head(*page_); }
     [[nodiscard]] std::uint64_t tail() const {
-        // Only we write it.
+        // Only this process writes it.
         return __atomic_load_n(&page_->data_tail, __ATOMIC_RELAXED);
     }
     void release_to(std::uint64_t tail) {
-        // Release, pairs with the kernel's check of data_tail before it writes: all our reads of the bytes below are
+        // Release order pairs with the kernel's check of data_tail before it writes: all reads of the bytes below are
         // done before the kernel may overwrite them.
         __atomic_store_n(&page_->data_tail, tail, __ATOMIC_RELEASE);
     }

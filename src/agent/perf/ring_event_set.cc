@@ -1,4 +1,4 @@
-// Rings, events that go into them, and the switch of sampling.
+// Opens rings and the events that write into them, and turns sampling on and off.
 #include "agent/perf/ring_event_set.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace flamewire::agent {
 namespace {
 
-// A clone() that began before its thread's events were switched has ended by then.
+// A clone() that began before its thread's events were switched has ended after this time.
 constexpr std::uint64_t clone_ns = 1'000'000'000;
 
 }  // namespace
@@ -31,7 +31,7 @@ void RingEventSet::say(std::string code, std::string text, std::string remedy) {
     notices_.push_back({std::move(code), std::move(text), std::move(remedy)});
 }
 
-// Everything that a person should know about what the modes can do here.
+// Adds a notice for each limitation of the modes on this machine.
 Result<bool> RingEventSet::check_modes(std::span<const wire::StackMode> modes) {
     for (const wire::StackMode mode : modes) (void)TRY(check_unwind_here(name_of(mode), capabilities_));
     const bool by_kernel =
@@ -51,7 +51,7 @@ Result<bool> RingEventSet::check_modes(std::span<const wire::StackMode> modes) {
 }
 
 SampleLayout RingEventSet::layout_of(wire::StackMode mode, const EventSpec& spec, const EventPart& part) const {
-    // An event of a whole CPU samples Go programs, too, whose goroutine stacks are not in the copy.
+    // An event of a whole CPU also samples Go programs, whose goroutine stacks are not in the copy.
     const StackOptions stacks{options_.stack_bytes, options_.hybrid_stack_bytes, options_.sample_stack_pointer,
                               whole_cpus_};
     SampleLayout layout = sample_layout(mode, part, stacks, capabilities_);
@@ -61,7 +61,7 @@ SampleLayout RingEventSet::layout_of(wire::StackMode mode, const EventSpec& spec
     return layout;
 }
 
-// One thread at a time runs on a CPU, and it may be of the target with the largest samples.
+// One thread at a time runs on a CPU, and it may belong to the target with the largest samples.
 RingDemand RingEventSet::ring_demand(std::span<const wire::StackMode> modes) const {
     RingDemand demand;
     demand.samples_per_second = sample_rate(options_.choice);
@@ -81,7 +81,7 @@ Result<bool> RingEventSet::open_rings(std::span<const std::uint32_t> cpus, std::
     const std::uint64_t page_size = kernel_.page_size;
     RingPages pages = ring_pages_for(demand, page_size);
     if (options_.ring_pages > 0) pages.sample = std::bit_floor(options_.ring_pages);
-    // All processes of the machine tell what they do.
+    // All processes of the machine write records.
     if (whole_cpus_) pages.sideband *= 4;
     if (options_.choice.events.empty()) pages.sample = 1;
     if (options_.force_one_page) pages = {1, 1};
@@ -90,7 +90,7 @@ Result<bool> RingEventSet::open_rings(std::span<const std::uint32_t> cpus, std::
         say(std::move(halved->code), std::move(halved->text), std::move(halved->remedy));
     lost_records_.assign(rings_->cursors().size(), 0);
     counts_.ring_bytes = rings_->bytes();
-    // Who may not look at a whole CPU (or an old kernel) has the names of /proc/kallsyms alone.
+    // Without the privilege for whole CPUs (or on an old kernel), only the names in /proc/kallsyms are available.
     if (options_.choice.kernel)
         for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu) {
             OpenEvent event;
@@ -114,7 +114,7 @@ int RingEventSet::open_samples(const Subject& subject, wire::StackMode mode, std
     const std::size_t first = samples_.size();
     for (std::uint32_t event = 0; event < options_.choice.events.size(); ++event)
         for (const EventPart& part : options_.choice.events[event].parts) {
-            if (part.woken_at != 0 && subject.cgroup >= 0) continue;  // prepare_wakings() has all
+            if (part.woken_at != 0 && subject.cgroup >= 0) continue;  // prepare_wakings() opened these
             const bool here = part.cpus.empty() || std::binary_search(part.cpus.begin(), part.cpus.end(), cpu);
             const int error = here ? open_sample(event, part, subject, mode, cpu_index, set) : 0;
             if (error == 0) continue;
@@ -127,9 +127,9 @@ int RingEventSet::open_samples(const Subject& subject, wire::StackMode mode, std
 
 void RingEventSet::prepare_wakings(bool beside) {
     auto& events = options_.choice.events;
-    // They are the last.
+    // The spec with the wake-ups is the last one.
     if (events.empty() || (events.back().away & bit_of(Away::woken_by)) == 0) return;
-    // The tracepoint has numbers of the first namespace (PROC_PID_INIT_INO), samples those of the agent's.
+    // The tracepoint reports pids of the initial namespace (PROC_PID_INIT_INO), samples those of the agent's namespace.
     const auto names = file_status("/proc/self/ns/pid");
     const bool first = !names || names->inode == 0xeffffffc;
     if (!first && events.back().parts.back().woken_at != 0) {
@@ -142,7 +142,7 @@ void RingEventSet::prepare_wakings(bool beside) {
     int error = part.woken_at == 0 ? EACCES : 0;
     for (std::uint32_t cpu = 0; beside && error == 0 && cpu < rings_->cpus().size(); ++cpu)
         if (error = open_sample(event, part, {.wakings = true}, wire::StackMode::dwarf, cpu, 0); error == ENODEV)
-            error = 0;  // a CPU that went away meanwhile
+            error = 0;  // a CPU that went offline meanwhile
     if (error != 0) no_wakings();
 }
 
@@ -151,7 +151,7 @@ void RingEventSet::no_wakings() {
         "setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent");
 }
 
-// All from `first` on are of one set on one CPU.
+// All events from `first` on belong to one set on one CPU.
 void RingEventSet::link_alike(std::size_t first) {
     const auto counted = [&](const OpenEvent& open) {
         const EventPart& part = options_.choice.events[open.event].parts.front();
@@ -166,7 +166,6 @@ void RingEventSet::link_alike(std::size_t first) {
     }
 }
 
-// errno, 0 when it worked.
 int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const Subject& subject, wire::StackMode mode,
                               std::uint32_t cpu_index, std::uint32_t set) {
     EventChoice& choice = options_.choice;
@@ -174,7 +173,7 @@ int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const 
     SampleAttrOptions attr_options{.frequency_hz = choice.frequency_hz,
                                    .period = choice.period,
                                    .kernel = choice.kernel,
-                                   // What runs on a CPU does not wait for somebody's exec.
+                                   // Wake-up events are not for a particular task, so they cannot wait for its exec.
                                    .disabled = !sampling_ && !(exec_awaited_ && subject.wakings),
                                    .enable_on_exec = exec_awaited_ && !subject.wakings,
                                    .whole_cpu = subject.tid < 0,
@@ -189,7 +188,7 @@ int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const 
     OpenEvent opened;
     int error = open_event(attr, subject, 2 * std::size_t{cpu_index}, opened);
     if (error == EINVAL && attr.freq != 0) {
-        // The kernel lowers the limit while it runs; a rate above it is EINVAL.
+        // The kernel lowers the limit at run time; a rate above it is EINVAL.
         const std::int64_t max_hz = kernel_.sysctl("perf_event_max_sample_rate").value_or(0);
         if (max_hz > 0 && attr.sample_freq > static_cast<std::uint64_t>(max_hz)) {
             say("rate-clamped",
@@ -220,7 +219,7 @@ int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const 
     return 0;
 }
 
-// Opens an event and sends its records to a ring; errno, 0 when it worked.
+// Opens an event and redirects its records to a ring; returns an errno, 0 on success.
 int RingEventSet::open_event(perf_event_attr attr, const Subject& subject, std::size_t ring, OpenEvent& out) {
     const std::size_t cpu_index = RingSet::cpu_index(ring);
     const int cpu = static_cast<int>(rings_->cpus()[cpu_index]);
@@ -236,8 +235,8 @@ int RingEventSet::open_event(perf_event_attr attr, const Subject& subject, std::
     return -answer;
 }
 
-// A child whose clone() is under way takes the state that its parent's event had when clone() began, and is not among
-// the children that the ioctl reaches. So the state is applied again for as long as a clone() may take.
+// A child whose clone() is in progress copies the state that its parent's event had when clone() began, and the ioctl
+// does not reach it. So the state is applied again for as long as a clone() may take.
 Result<bool> RingEventSet::set_sampling(bool on) {
     sampling_ = on;
     exec_awaited_ = false;

@@ -1,6 +1,6 @@
-// What both kinds of EventSet share: events whose records go into rings that they have in common, one pair a CPU. Opening
-// is in ring_event_set.cc, reading in event_set_drain.cc. What an event is opened for, and which samples count, is the
-// heirs' to say: ThreadEventSet for threads, CpuEventSet for whole CPUs and control groups.
+// The common part of both kinds of EventSet: events whose records go into shared rings, one pair per CPU. Opening is in
+// ring_event_set.cc, reading in event_set_drain.cc. Derived classes decide what to open events for and which samples
+// count: ThreadEventSet for threads, CpuEventSet for whole CPUs and control groups.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +19,24 @@
 
 namespace flamewire::agent {
 
-// One event on one CPU, of a thread or of all that run there.
+// One event on one CPU, for a thread or for all that runs there.
 struct OpenEvent {
     int fd = -1;
     std::uint64_t id = 0;
     std::uint32_t event = 0;                 // index of the spec; unused for sideband
     std::uint32_t slot = 0;                  // (event, CPU), see owners.h
-    std::uint32_t set = 0;                   // the thread it was opened for, counted from 0
+    std::uint32_t set = 0;                   // the thread for which it was opened, counted from 0
     bool of_cpu = false;                     // SampleRecord::of_cpu
-    std::uint64_t sampled = 0, samples = 0;  // weight and number of its samples, duplicates included
+    std::uint64_t sampled = 0, samples = 0;  // weight and number of its samples, including duplicates
     std::uint32_t cpu_index = 0;
     SampleLayout layout = {};
-    // For twins, see writer_of(). A software event that is no clock; the next that counts the same in this set on this
-    // CPU, in a circle, itself when it is alone:
+    // For twins, see writer_of(). True for a software event that is not a clock. next_alike is the next event of this
+    // set on this CPU that counts the same, in a circle; if there is no other, the event itself.
     bool shares_ids = false;
     std::uint32_t next_alike = 0;
-    std::uint32_t last_tid = 0;  // of its last sample …
-    std::uint64_t last_ns = 0;   // … and its time, as the kernel wrote it, …
-    std::uint32_t twins = 0;     // … the samples that came with it, …
+    std::uint32_t last_tid = 0;  // of its most recent sample, …
+    std::uint64_t last_ns = 0;   // … the time of that sample as the kernel wrote it, …
+    std::uint32_t twins = 0;     // … the number of samples that came with it, …
     bool last_counted = false;   // … and whether one of all these counts
 };
 
@@ -62,11 +62,11 @@ public:
     void follow(const std::set<std::uint32_t>&) override {}
 
 protected:
-    // Whose event it is.
+    // What an event is opened for.
     struct Subject {
-        pid_t tid = -1;        // a thread; -1: whoever runs
-        int cgroup = -1;       // a folder that is open: who runs in this control group
-        bool wakings = false;  // beside what else is opened, for wake-ups alone
+        pid_t tid = -1;        // a thread; -1: all tasks
+        int cgroup = -1;       // an open folder: the tasks in this control group
+        bool wakings = false;  // an additional event for wake-ups only
     };
     enum class Verdict { counts, duplicate, not_of_target };
 
@@ -77,38 +77,38 @@ protected:
           sampling_(!options.start_disabled && !options.enable_on_exec),
           exec_awaited_(options.enable_on_exec) {}
 
-    // unsupported with a sentence when one of the modes does not work here; notices for what is less than asked for.
+    // unsupported, with a sentence, if one of the modes does not work here. Adds notices for restrictions.
     Result<bool> check_modes(std::span<const wire::StackMode> modes);
     Result<bool> open_rings(std::span<const std::uint32_t> cpus, std::span<const wire::StackMode> modes);
-    // errno, 0 when it worked. All parts of all events on that CPU; `set` as in OpenEvent.
+    // Opens all parts of all events on that CPU; returns an errno, 0 on success. `set` as in OpenEvent.
     int open_samples(const Subject& subject, wire::StackMode mode, std::uint32_t cpu_index, std::uint32_t set);
     int open_sideband(const Subject& subject, std::uint32_t cpu_index);
-    // Before open_samples(). Where wake-ups are wanted and the events that follow are not of whole CPUs, opens those
-    // beside them, as anybody may wake the target's threads; without stacks of users. A notice when they cannot be
-    // had; all else goes on.
+    // Call it before open_samples(). If wake-ups are wanted and the subsequent events are not for whole CPUs
+    // (`beside`), opens additional events for them, because any thread may wake the target's threads. They copy no user
+    // stacks. If they cannot be opened, adds a notice and continues.
     void prepare_wakings(bool beside);
     void say(std::string code, std::string text, std::string remedy = {});
     [[nodiscard]] std::span<const OpenEvent> samples() const { return samples_; }
     [[nodiscard]] std::uint64_t drained_ns() const { return drained_ns_; }
 
-    // Of each sample, …
+    // Called for each sample, …
     virtual Verdict judge(const SampleRecord& sample, const OpenEvent& event) = 0;
-    // … of each switch: whether it counts, …
+    // … for each switch: whether it counts, …
     virtual bool judge_switch(const SwitchRecord& change, const OpenEvent& event) = 0;
-    // … of each other record but losses and throttles: false when it is not to be handed on, …
+    // … for each other record except losses and throttles: false if it must not be delivered, …
     virtual bool on_sideband(const MergedRecord& merged, const Record& record, const RecordOrigin& origin) = 0;
-    // … when some of these were lost, …
+    // … if some of these were lost, …
     virtual void on_sideband_lost() = 0;
     // … after each round of reading, …
     virtual void after_round() {}
-    // … and about once a second, and after an exit that asks for it (check_soon_): whether the targets are gone.
+    // … and about once per second, and after an exit that requests it (check_soon_): whether the targets are gone.
     [[nodiscard]] virtual bool look_for_targets() = 0;
 
     EventSetOptions options_;
     Capabilities capabilities_;
     Kernel kernel_;
-    bool sampling_;      // as enable() and disable() said last
-    bool exec_awaited_;  // it will turn sampling on
+    bool sampling_;      // the current state, from enable(), disable() or exec
+    bool exec_awaited_;  // the target's exec will turn sampling on
     bool check_soon_ = false;
     bool several_sets_ = false;  // a thread may have more than one
     bool whole_cpus_ = false;
@@ -135,21 +135,21 @@ private:
     void report_remaining_loss(const std::vector<OpenEvent>& events, bool sideband, RecordSink& sink);
 
     std::uint64_t apply_until_ns_ = 0;
-    std::uint64_t drained_ns_ = 0;  // samples up to this time were handed out
+    std::uint64_t drained_ns_ = 0;  // samples up to this time were delivered
     std::vector<OpenEvent> samples_, sideband_;
     std::unordered_map<std::uint64_t, std::uint32_t> by_id_;  // into samples_
-    std::uint64_t last_id_ = 0;                               // the id that find() saw last, …
-    std::uint32_t last_index_ = 0;                            // … and its answer
+    std::uint64_t last_id_ = 0;                               // the id that find() found last, …
+    std::uint32_t last_index_ = 0;                            // … and its index
 
     Merge merge_;
     EventSetCounts counts_;
-    std::vector<std::uint64_t> lost_records_;  // of each ring, the sum of its LOST records
+    std::vector<std::uint64_t> lost_records_;  // per ring, the sum of its LOST records
     std::uint64_t lost_seen_ = 0, lost_read_at_ = 0;
     std::uint64_t broken_ = 0;
     bool gone_ = false;
     std::uint64_t next_gone_check_ns_ = 0;
     std::vector<wire::Notice> notices_;
-    std::vector<std::string> said_;  // codes of all notices, also of those that were taken
+    std::vector<std::string> said_;  // codes of all notices, including those that were taken
 };
 
 }  // namespace flamewire::agent

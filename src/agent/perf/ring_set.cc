@@ -12,21 +12,21 @@
 namespace flamewire::agent {
 namespace {
 
-// The rings are read every 100 ms. Room for five such ticks lets the sampler be late (busy CPUs, a slow board, a
-// throttled container) without a loss, and the half-full watermark wakes it before that. Samples with a stack are thirty
-// times as large: there it is two ticks, and the watermark does the rest.
+// The rings are read every 100 ms. Space for five such ticks allows the sampler to be late (busy CPUs, a slow board, a
+// throttled container) without losses, and the half-full watermark wakes it earlier. Samples with a stack are thirty
+// times as large: their rings have space for two ticks, and rely on the watermark.
 constexpr std::uint64_t planned_ms = 500, planned_ms_with_stack = 200;
 constexpr std::uint64_t with_stack_bytes = 2'048;
 constexpr std::uint64_t min_sample_ring = std::uint64_t{64} << 10;
 constexpr std::uint64_t max_sample_ring = std::uint64_t{1} << 20, max_stack_ring = std::uint64_t{8} << 20;
-// Events by period have no known rate: room for so many samples.
+// Events by period have no known rate: reserve space for this many samples.
 constexpr std::uint64_t unknown_rate_samples = 2'048, unknown_rate_stacks = 512;
-// A ring that is full of few samples loses whenever the sampler is late at all.
+// A ring with space for few samples loses data whenever the sampler is late at all.
 constexpr std::uint64_t least_samples = 8;
-// With privileges nothing but us bounds the rings: all together may take this part of the machine's memory.
+// With privileges the kernel does not limit the rings: all together may take this fraction of the machine's memory.
 constexpr std::uint64_t memory_share = 32;
-// Some 1,200 forks and exits or 900 maps; with min_sample_ring or 256 KiB of samples it stays within the 516 KiB a CPU
-// that an ordinary user may lock by default (kernel.perf_event_mlock_kb).
+// About 1,200 forks and exits or 900 maps. With min_sample_ring or 256 KiB of samples this stays within the 516 KiB per
+// CPU that an ordinary user may lock by default (kernel.perf_event_mlock_kb).
 constexpr std::uint64_t sideband_ring = std::uint64_t{128} << 10;
 
 std::uint32_t pages_of(std::uint64_t bytes, std::uint64_t page_size) {
@@ -137,7 +137,7 @@ void RingSet::wait(std::chrono::milliseconds timeout, int wake_fd) {
     const int ready = kernel_.poll(poll_fds_, static_cast<int>(timeout.count()));
     poll_fds_.pop_back();
     if (ready <= 0) return;
-    // An owner that hung up (its thread is gone) would end every wait at once; its ring is still read at each tick.
+    // An owner that hung up (its thread is gone) would end every wait immediately. Its ring is still read at each tick.
     for (pollfd& entry : poll_fds_)
         if ((entry.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) entry.fd = -1;
 }

@@ -1,6 +1,6 @@
-// All rings of a recording: on each CPU one for samples and one for process and map records, so that samples never push
-// those out. Each is owned by a dummy event of our own thread on that CPU: an owner on a target that exits would leave
-// poll at POLLHUP for ever. So the thread that opens a RingSet must outlive it.
+// All rings of a recording. Each CPU has one for samples and one for process and map records, so that samples never
+// displace those. Each ring is owned by a dummy event of our own thread on that CPU: if the owner were on a target,
+// poll would return POLLHUP forever once the target exits. So the thread that opens a RingSet must outlive it.
 #pragma once
 
 #include <poll.h>
@@ -24,23 +24,22 @@ struct RingPages {
     std::uint32_t sideband = 1;
 };
 
-// What the rings are for.
+// What the rings must hold.
 struct RingDemand {
-    std::uint64_t samples_per_second = 0;  // on one CPU, over all events; 0: not known
+    std::uint64_t samples_per_second = 0;  // on one CPU, over all events; 0: unknown
     std::uint64_t sample_bytes = 512;      // of one sample
     std::uint64_t cpus = 1;
-    std::uint64_t memory_bytes = 0;  // of the machine; 0: not known
+    std::uint64_t memory_bytes = 0;  // of the machine; 0: unknown
 };
-// Pure.
 RingPages ring_pages_for(const RingDemand& demand, std::uint64_t page_size);
 
-// The notice when `got` is less than `wanted`. Pure.
+// The notice if `got` is smaller than `wanted`. Pure.
 std::optional<wire::Notice> rings_halved(RingPages got, RingPages wanted, std::uint64_t page_size);
 
 class RingSet {
 public:
-    // Halves the sizes until the kernel's limit on locked memory allows them, the sample rings' first while they are
-    // much the larger ones. CPUs that went offline are left out.
+    // Halves the sizes until the kernel's limit on locked memory allows them; reduces the sample rings first while they
+    // are much larger. CPUs that went offline are omitted.
     static Result<std::unique_ptr<RingSet>> open(std::span<const std::uint32_t> cpus, RingPages wanted,
                                                  const Capabilities& capabilities, const Kernel& kernel);
     ~RingSet();
@@ -52,15 +51,16 @@ public:
     static bool is_sideband(std::size_t ring) { return ring % 2 == 1; }
     static std::size_t cpu_index(std::size_t ring) { return ring / 2; }
 
-    // Where SET_OUTPUT sends the events of that ring.
+    // The descriptor to which SET_OUTPUT redirects the events of that ring.
     [[nodiscard]] int owner(std::size_t ring) const { return owners_[ring]; }
     [[nodiscard]] std::span<RingCursor> cursors() { return cursors_; }
     // Reads every head.
     void load_heads();
-    // Gives what the cursor has passed back to the kernel, when it is worth it (an eighth of the ring) or `all`.
+    // Returns the bytes that the cursor has passed to the kernel, once they are worth it (an eighth of the ring) or if
+    // `all`.
     void release(std::size_t ring, bool all);
 
-    // Sleeps until a ring is half full, `wake_fd` (>= 0) is readable, or the time is over.
+    // Waits until a ring is half full, `wake_fd` (>= 0) is readable, or the timeout expires.
     void wait(std::chrono::milliseconds timeout, int wake_fd);
 
     [[nodiscard]] RingPages pages() const { return pages_; }
@@ -79,7 +79,7 @@ private:
     std::vector<Ring> rings_;
     std::vector<RingCursor> cursors_;
     std::vector<std::uint64_t> released_;
-    std::vector<pollfd> poll_fds_;  // the owners, and the wake fd behind them
+    std::vector<pollfd> poll_fds_;  // the owners, followed by the wake fd
 };
 
 }  // namespace flamewire::agent

@@ -1,4 +1,4 @@
-// From targets to open events: threads found, and those born meanwhile.
+// Opens events for targets: the threads found, and those born meanwhile.
 #include "agent/perf/thread_event_set.h"
 
 #include <fmt/format.h>
@@ -14,11 +14,12 @@
 namespace flamewire::agent {
 namespace {
 
-// Scans for threads while attaching end after this, even when the target makes threads faster than they are opened.
+// Scanning for threads while attaching ends after this time, even if the target creates threads faster than they are
+// opened.
 constexpr std::uint64_t max_discovery_ns = 500'000'000;
-// A clone() that began before its thread was opened has ended by then, so no FORK is doubtful any more.
+// A clone() that began before its thread was opened has ended after this time, so no later FORK is doubtful.
 constexpr std::uint64_t clone_ns = 1'000'000'000;
-// Clocks and hardware events that are sampled by frequency.
+// Whether the event is a clock, or a hardware event sampled by frequency.
 bool counts_by_time(const EventSpec& spec) {
     const EventPart& part = spec.parts.front();
     if (spec.away != 0 || spec.period != 0 || part.type == PERF_TYPE_TRACEPOINT) return false;
@@ -32,7 +33,7 @@ std::uint64_t period_of(const EventChoice& choice, const EventSpec& spec, const 
     return hz != 0 && is_software_clock(spec.parts.front()) ? ns_per_s / hz : layout.fixed_period;
 }
 
-// Added to the slot of an event, for its records of switches.
+// Added to the slot of an event, for its switch records.
 constexpr std::uint32_t switch_slot = std::uint32_t{1} << 31;
 
 }  // namespace
@@ -40,7 +41,7 @@ constexpr std::uint32_t switch_slot = std::uint32_t{1} << 31;
 bool target_gone(const Watched& watched) {
     const auto state = read_task_stat(watched.target.pid);
     if (!state || state->start_ticks != watched.at_first.start_ticks) return true;
-    // The first thread of a process may be a zombie while others run.
+    // The main thread of a process may be a zombie while others run.
     return (state->state == 'Z' || state->state == 'X') && state->threads <= 1;
 }
 
@@ -81,9 +82,9 @@ Result<bool> ThreadEventSet::attach() {
     return true;
 }
 
-// Scan, learn what was born meanwhile, open what is not covered: until two scans in a row bring nothing (one alone can
-// skip a thread that moves up in the list while others exit). The forks are read after the scan, so that a thread it
-// found has its record by then.
+// Repeats: scan, read the forks, open what is not covered. Ends when two scans in a row find nothing (a single scan can
+// skip a thread that moves up in the list while others exit). The forks are read after the scan, so that each thread
+// found already has its record.
 void ThreadEventSet::discover() {
     const std::uint64_t end = monotonic_ns() + max_discovery_ns;
     std::vector<Found> found;
@@ -112,12 +113,12 @@ void ThreadEventSet::discover() {
 void ThreadEventSet::open_found(const Found& found) {
     const int error = open_thread(found);
     if (error == 0) {
-        // Before exec it is stopped and in no clone().
+        // Before exec the target is stopped and not in a clone().
         coverage_.opened(found.tid, exec_awaited_ ? 0 : monotonic_ns());
         return;
     }
     coverage_.skipped(found.tid);
-    if (error == ESRCH) return;  // it has exited
+    if (error == ESRCH) return;  // the thread has exited
     Missing& missing = out_of_files(error) ? few_files_ : refused_;
     if (missing.threads++ == 0) missing = {1, found.pid, error};
 }
@@ -135,8 +136,8 @@ void ThreadEventSet::say_missing(std::string code, const Missing& missing) {
         std::move(why.remedy));
 }
 
-// FORK and EXIT records that arrived since the last call, from all sideband rings, without consuming them. Children
-// that must be opened are added to `to_open`.
+// Reads the FORK and EXIT records that arrived since the last call, from all sideband rings, without consuming them.
+// Appends children that must be opened to `to_open`.
 void ThreadEventSet::learn_forks(std::vector<Found>& to_open) {
     std::vector<TaskRecord> tasks;
     rings_->load_heads();
@@ -161,15 +162,16 @@ void ThreadEventSet::learn_forks(std::vector<Found>& to_open) {
     }
 }
 
-// The child of a FORK record, with its process's mode; a new process has its parent's, as it has its parent's events.
+// The child of a FORK record, with its process's mode. A new process inherits the mode of its parent, as it inherits
+// the events.
 ThreadEventSet::Found ThreadEventSet::found_by(const TaskRecord& fork) {
     const auto parent = modes_.find(fork.parent_pid);
     const wire::StackMode inherited = parent != modes_.end() ? parent->second : targets_.front().target.mode;
     return {fork.tid, fork.pid, modes_.try_emplace(fork.pid, inherited).first->second};
 }
 
-// errno, 0 when all worked. Sideband first, so that no sample comes from a child whose FORK was not recorded. What was
-// opened stays open also when the rest fails: owners make use of parts.
+// Returns an errno, 0 if everything was opened. Sideband events come first, so that no sample comes from a child whose
+// FORK was not recorded. On failure the events opened so far stay open: ThreadOwners handles partial sets.
 int ThreadEventSet::open_thread(const Found& found) {
     const auto set = static_cast<std::uint32_t>(set_pids_.size());
     set_pids_.push_back(found.pid);
@@ -183,14 +185,14 @@ int ThreadEventSet::open_thread(const Found& found) {
     return error;
 }
 
-// With one set there is nothing to be told apart.
+// With a single set there are no duplicates.
 ThreadEventSet::Verdict ThreadEventSet::judge(const SampleRecord& sample, const OpenEvent& event) {
     const bool counts = !several_sets_ || owners_.accept(sample.tid, event.slot, event.set);
     return counts ? Verdict::counts : Verdict::duplicate;
 }
 
 bool ThreadEventSet::judge_switch(const SwitchRecord& change, const OpenEvent& event) {
-    // Their own slot: an event may tell of switches and take no samples.
+    // Switch records have their own slot: an event may report switches without taking samples.
     return !several_sets_ || owners_.accept(change.tid, event.slot | switch_slot, event.set);
 }
 
@@ -278,7 +280,8 @@ void ThreadEventSet::read_counts(SampleTotals& totals) const {
     }
 }
 
-// A clock counts in user space and in the kernel, also if it is sampled in one of them. False: its part is unknown.
+// A clock counts in user and kernel mode, even if it is sampled in only one of them. False: the share of the sampled
+// mode is unknown.
 bool ThreadEventSet::leave_out_other_mode(const EventSpec& spec, std::uint32_t pid, std::uint64_t& counted) {
     const bool user = !spec.exclude_user, kernel = options_.choice.kernel && !spec.exclude_kernel;
     if ((user && kernel) || !is_software_clock(spec.parts.front())) return true;
@@ -287,8 +290,8 @@ bool ThreadEventSet::leave_out_other_mode(const EventSpec& spec, std::uint32_t p
     return time.has_value();
 }
 
-// The count of a clock or of a hardware event is the sum of its samples' periods and of the last part of a period of each
-// thread. Reading it interrupts the CPU, so only when enough threads have exited.
+// The count of a clock or hardware event is the sum of its samples' periods and of each thread's unfinished period.
+// Reading it interrupts the CPU, so this happens only after enough threads have exited.
 std::vector<Unsampled> ThreadEventSet::take_unsampled(std::uint64_t now_ns) {
     if (exited_threads_ == exited_seen_) return {};
     exited_seen_ = exited_threads_;

@@ -16,13 +16,13 @@
 
 namespace flamewire::agent {
 
-// A process, and that it is still the same one.
+// A process, and the data that shows whether it is still the same one.
 struct Watched {
     Target target;
     TaskStat at_first;
 };
 bool target_gone(const Watched& watched);
-// not_found when one of them does not exist.
+// not_found if one of them does not exist.
 Result<std::vector<Watched>> watch(const std::vector<Target>& targets);
 
 class ThreadEventSet final : public RingEventSet {
@@ -31,7 +31,7 @@ public:
         : RingEventSet(options, capabilities, kernel) {}
 
     Result<bool> attach();
-    // The errno for which some of the targets' threads are not watched; 0: all are.
+    // The errno that prevented observing some of the targets' threads; 0: all are observed.
     [[nodiscard]] int lacking() const { return few_files_.threads > 0 ? few_files_.error : refused_.error; }
     std::vector<Unsampled> take_unsampled(std::uint64_t now_ns) override;
 
@@ -41,11 +41,11 @@ private:
         std::uint32_t tid = 0, pid = 0;
         wire::StackMode mode = wire::StackMode::fp;
     };
-    // Of a target since it was opened, in clock ticks.
+    // CPU time of a target since it was opened, in clock ticks.
     struct CpuTime {
         std::uint64_t user = 0, system = 0;
     };
-    // Threads that are not watched: how many, and why the first of them, which is of `pid`.
+    // Threads that are not observed: their number, and the error of the first of them, which belongs to `pid`.
     struct Missing {
         std::uint32_t threads = 0, pid = 0;
         int error = 0;
@@ -57,7 +57,7 @@ private:
     [[nodiscard]] OpenFailure failure_of(const Missing& missing) const;
     void say_missing(std::string code, const Missing& missing);
     std::optional<CpuTime> cpu_time_of(std::uint32_t pid);
-    using Counted = std::pair<std::uint32_t, std::uint32_t>;  // an event, and the pid of a target
+    using Counted = std::pair<std::uint32_t, std::uint32_t>;  // an event index, and the pid of a target
     using SampleTotals = std::map<Counted, UnsampledAccount::Totals>;
     static void add_all(SampleTotals& totals, std::uint64_t UnsampledAccount::Totals::* one,
                         std::uint64_t UnsampledAccount::Totals::* all);
@@ -75,18 +75,18 @@ private:
     bool look_for_targets() override;
 
     std::vector<Watched> targets_;
-    std::unordered_map<std::uint32_t, wire::StackMode> modes_;  // of targets, and of their children while we attach
-    std::vector<std::uint32_t> set_pids_;                       // of the sets begun
-    std::uint32_t whole_sets_ = 0;                              // of these, opened completely
+    std::unordered_map<std::uint32_t, wire::StackMode> modes_;  // of targets, and of children born while attaching
+    std::vector<std::uint32_t> set_pids_;                       // of all sets, complete or not
+    std::uint32_t whole_sets_ = 0;                              // number of these that were opened completely
     Missing few_files_, refused_;
 
     Coverage coverage_;
     std::uint64_t attach_until_ns_ = 0;
-    std::vector<std::uint64_t> learned_;  // of each ring: forks before this position are known to coverage_
+    std::vector<std::uint64_t> learned_;  // per ring: coverage_ has the forks before this position
     std::vector<Found> late_threads_;
 
     ThreadOwners owners_;
-    std::vector<SidebandCopies> copies_;  // of each ring
+    std::vector<SidebandCopies> copies_;  // per ring
 
     std::uint64_t exited_threads_ = 0, exited_seen_ = 0;
     std::uint64_t unsampled_at_ns_ = 0;

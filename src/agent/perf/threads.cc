@@ -26,8 +26,8 @@ std::optional<TaskStat> read_task_stat(std::uint32_t pid, std::uint32_t tid) {
     const auto text =
         read_file(tid == 0 ? fmt::format("/proc/{}/stat", pid) : fmt::format("/proc/{}/task/{}/stat", pid, tid), 4096);
     if (!text) return std::nullopt;
-    // pid (comm) state …: comm may hold anything, so count from the last parenthesis. Fields of proc(5): 3 state, 14
-    // to 17 CPU time of itself and of its children, 20 threads, 22 start.
+    // pid (comm) state …: comm may contain anything, so count from the last parenthesis. Fields of proc(5): 3 state, 14
+    // to 17 CPU time of the process and of its children, 20 threads, 22 start.
     const std::size_t paren = text->rfind(')');
     if (paren == std::string::npos || paren + 2 >= text->size()) return std::nullopt;
     std::string_view rest = std::string_view(*text).substr(paren + 2);

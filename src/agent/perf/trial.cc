@@ -18,7 +18,7 @@ struct OpenPart {
     int fd;
 };
 
-// Opens one part on this thread, stepping down what this kernel may not know. The part and `precise` are changed to
+// Opens one part on this thread, stepping down features that this kernel may lack. Updates the part and `precise` to
 // what worked.
 int open_part(EventPart& part, EventSpec& spec, const MakeAttr& make_attr, const Kernel& calls) {
     for (;;) {
@@ -38,11 +38,11 @@ int open_part(EventPart& part, EventSpec& spec, const MakeAttr& make_attr, const
     }
 }
 
-// The kernel counts software events and tracepoints itself: what opens, works. A raw code or a PMU's own event may well
+// The kernel itself counts software events and tracepoints: if one opens, it works. A raw code or a PMU's own event may
 // be rare.
 bool must_count(const EventPart& part) { return part.type == PERF_TYPE_HARDWARE || part.type == PERF_TYPE_HW_CACHE; }
 
-// Makes cycles, branches, cache and TLB misses and page faults happen, for about 50 µs.
+// Triggers cycles, branches, cache and TLB misses and page faults, for about 50 µs.
 void exercise(std::byte* memory, std::size_t size, std::uint32_t& seed) {
     ::madvise(memory, size, MADV_DONTNEED);
     for (int i = 0; i < 400; ++i) {
@@ -55,7 +55,7 @@ void exercise(std::byte* memory, std::size_t size, std::uint32_t& seed) {
     }
 }
 
-// Reads all parts; true when every one that must count has counted.
+// Reads all parts; true if all hardware and cache events have counted.
 bool read_counts(std::span<const OpenPart> open, std::vector<Trial>& trials, const Kernel& calls) {
     for (Trial& trial : trials) trial.counted = trial.scheduled = trial.error != 0;
     for (const OpenPart& part : open) {

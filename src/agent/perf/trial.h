@@ -1,5 +1,5 @@
-// Finds out which events work here by opening them on the calling thread and making them happen: an event that opens
-// but never counts is not supported (counters of some boards and virtual machines do that).
+// Determines which events work here by opening them on the calling thread and triggering them. An event that opens but
+// never counts is not supported (as on some boards and virtual machines).
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,27 @@
 
 namespace flamewire::agent {
 
-// Tells the kernel which hits of a tracepoint count (EventSpec::filter, if any): 0 or -errno. Children that inherit the
-// event have its filter.
+// Sets a tracepoint's filter (EventSpec::filter, if any); returns 0 or -errno. Children that inherit the event have its
+// filter.
 int set_filter(int fd, const EventSpec& spec, const Kernel& calls);
 
-// The answer for one spec.
+// The result for one spec.
 struct Trial {
-    EventSpec spec;         // as it can be opened: parts that the kernel refused are gone, precise may be lower
-    int error = 0;          // errno, when no part could be opened
-    int filter_error = 0;   // errno, when it can be opened but its filter is refused
+    EventSpec spec;         // as it can be opened: without refused parts; precise may be lower
+    int error = 0;          // errno, if no part could be opened
+    int filter_error = 0;   // errno, if the event can be opened but its filter is refused
     bool counted = true;    // false: a hardware event opened but counted nothing
     bool scheduled = true;  // false: it never got a counter
     [[nodiscard]] bool works() const { return error == 0 && counted && scheduled; }
 };
 
-// The attributes that one part of a spec is to be opened with; whose thread it is for, and how it is read, is up to the trial.
+// Returns the attributes for opening one part of a spec. The trial chooses the thread and sets inheritance, enabling
+// and read_format.
 using MakeAttr = std::function<perf_event_attr(const EventSpec& spec, const EventPart& part)>;
 
-// All specs at once. At most 50 ms, and only as long as some hardware event has not counted yet.
+// Tries all specs at once. Takes at most 50 ms, and only until all hardware events have counted.
 std::vector<Trial> try_events(std::span<const EventSpec> specs, const MakeAttr& make_attr, const Kernel& calls);
-// As samples.
+// Tries them as sampling events.
 std::vector<Trial> try_events(std::span<const EventSpec> specs, const SampleAttrOptions& options,
                               const Capabilities& capabilities, const Kernel& calls);
 

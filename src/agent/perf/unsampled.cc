@@ -5,12 +5,13 @@
 namespace flamewire::agent {
 namespace {
 
-// Each live thread has part of a period that is in no sample yet, so a smaller share means nothing.
+// Each live thread has part of a period that is in no sample yet, so a smaller share is not significant.
 constexpr std::uint64_t min_percent = 1;
-// An exited thread lacks less than one period on each CPU it ran on. Short threads seldom migrate more than once.
+// An exited thread misses less than one period on each CPU on which it ran. Short-lived threads seldom migrate more
+// than once.
 constexpr std::uint64_t periods_per_thread = 2;
 
-// The last part of a period of fewer threads is no more than what live threads have.
+// With fewer threads, their unfinished periods are no more than those of live threads.
 constexpr std::uint64_t many_threads = 8;
 
 constexpr std::uint64_t window_ns = 1'000'000'000;
@@ -57,7 +58,7 @@ bool UnsampledPolicy::add(std::span<const Unsampled> reports, std::uint64_t now_
         return false;
     }
     event_ = reports.front().event;
-    // All targets share the exited threads.
+    // All targets have the same number of exited threads.
     exited_threads_ += reports.front().exited_threads;
     for (const Unsampled& report : reports) {
         if (report.event != event_) continue;

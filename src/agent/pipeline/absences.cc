@@ -5,7 +5,8 @@
 namespace flamewire::agent {
 namespace {
 
-// From when others take a thread for asleep until its record of that: it looks for who is next meanwhile.
+// Most time between the moment when wakers see a thread as asleep and its switch record. In between, the scheduler
+// picks the next thread.
 constexpr std::uint64_t woken_while_leaving_ns = 50'000;
 
 wire::ThreadState state_of(Away kind) {
@@ -22,7 +23,7 @@ void Absences::tell(Thread& thread, std::uint64_t until_ns) {
     thread.since_ns = until_ns;
 }
 
-// The end of its sleep, as a whole.
+// Adds the end of a sleep as one piece of its full length.
 void Absences::tell_waker(const Thread& thread, wire::Id stack, std::uint32_t cpu, std::uint64_t time_ns) {
     const std::uint64_t since_ns = thread.state == State::leaving ? thread.since_ns : thread.asleep_ns;
     if (time_ns > since_ns)
@@ -79,7 +80,7 @@ void Absences::leaves(std::uint32_t tid, ThreadHandle handle, wire::Id stack, st
     Thread& thread = threads_[tid];
     if (thread.state == State::gone) return;
     end_unknown(thread, time_ns);
-    // Unknown, or away still: it came back while nothing was recorded.
+    // A new thread, or one that is still away: it came back while nothing was recorded.
     if (thread.state == State::away || thread.thread == 0)
         skip(thread, time_ns);
     else if (thread.thread != handle)
@@ -102,7 +103,7 @@ void Absences::switched(const SwitchRecord& record) {
     thread.busy = true;
     if (!record.out) {
         if (thread.state == State::here) {
-            skip(thread, record.time_ns);  // it left meanwhile
+            skip(thread, record.time_ns);  // it left in the meantime
         } else {
             if (thread.kind != Away::run_queue) tell_waker(thread, 0, thread.cpu, record.time_ns);
             tell(thread, record.time_ns);
@@ -117,7 +118,7 @@ void Absences::switched(const SwitchRecord& record) {
         return;
     }
     if (thread.state == State::away) {
-        skip(thread, record.time_ns);  // it came back meanwhile
+        skip(thread, record.time_ns);  // it came back in the meantime
     } else {
         if (thread.state == State::maybe_away) thread.state = State::here;
         spend(thread, record.time_ns);

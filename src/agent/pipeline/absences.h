@@ -1,27 +1,27 @@
-// The time that threads are not on a CPU: with which stack each left, why, and for how long. Pure.
+// Tracks the off-CPU time of threads: the stack with which each left its CPU, the reason and the duration. Pure.
 //
-// What the kernel tells of a switch, in this order: a sample of context-switches with the stack of the thread that
-// leaves; PERF_RECORD_SWITCH out, which says whether it could have run on (preempted); and PERF_RECORD_SWITCH in when it
-// is back, perhaps on another CPU. An absence is the time between the last two.
+// For a context switch, the kernel reports in this order: a context-switches sample with the stack of the thread that
+// leaves; PERF_RECORD_SWITCH out, which has a flag if the thread was still runnable (preempted); and PERF_RECORD_SWITCH
+// in when it is back, perhaps on another CPU. An absence is the time between the last two.
 //
 //            sample, out                                    in
 //     running ───┼──────────── away ────────────┬───────────┼──── running
 //                │                         every second     │
 //                └─────────── piece ────────────┴── piece ──┘
 //
-// It is told in pieces: where a second of the clock ends, and where the thread comes back. So long waits show while they
-// last, and no piece is more than a second away from the time that it is about. A piece stands at its end.
-// - Threads that sleep when the recording begins are away from its beginning on, with a stack that nobody saw.
-// - New threads are away from their birth until they first run.
-// - While events are off (a pause, another event set), nobody is seen to come or go. Who is away before and comes back
-//   after it was away all the time, as far as anybody can tell; who leaves anew came back unseen. A pause counts for
-//   nobody; the moment between two event sets counts for those who are away.
+// An absence is split into pieces: at every full second of the clock, and when the thread is back. So long waits are
+// visible while they last, and a piece covers at most one second. The timestamp of a piece is its end.
+// - Threads that sleep when the recording starts count as away from its start, with an unknown stack.
+// - New threads are away from their creation until they first run.
+// - While events are off (a pause, a change of the event set), no switch is recorded. A thread that was away before and
+//   comes back after it counts as away throughout. A thread that leaves again must have come back unseen. A pause does
+//   not count for any thread; the time between two event sets counts for threads that are away.
 // - When records are lost, the state of every thread is unknown until its next record, or until /proc reports it. That
 //   time is counted.
 //
-// Beside the pieces, which have stacks, stand the times: what each thread did with its life, on a CPU too, and how long
-// each of its turns there and in the queue before was. They are told ten times a second of threads that did something,
-// and once a second of all. What is between two records of a thread that do not fit together is nowhere.
+// Besides the pieces, which have stacks, this class produces thread times: the time each thread spent in each state,
+// and the length of each run on a CPU and of the wait in the run queue before it. Active threads get them ten times per
+// second, all threads once per second. Time between two contradictory records of a thread is left out.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@
 
 namespace flamewire::agent {
 
-// Where the kinds of absence stand among the events of a recording: those wanted one after the other, in Away's order.
+// Indexes of the absence kinds in the events of a recording: the wanted ones are consecutive, in the order of Away.
 struct AbsenceEvents {
     std::uint32_t first = 0;
     std::uint8_t wanted = 0;  // bits of Away; 0: none
@@ -48,31 +48,31 @@ class Absences {
 public:
     struct Piece {
         ThreadHandle thread = 0;
-        wire::Id stack = 0;  // 0: nobody saw the thread leave, or be woken
-        bool born = false;   // since its birth, so there is no stack
+        wire::Id stack = 0;  // 0: the switch or wake-up was not recorded
+        bool born = false;   // away since its creation, so there is no stack
         std::uint32_t cpu = 0;
         Away kind = Away::off_cpu;
         std::uint64_t end_ns = 0, length_ns = 0;
     };
 
-    // The sample; `kind` is off_cpu or io_wait.
+    // A context-switches sample. `kind` is off_cpu or io_wait.
     void leaves(std::uint32_t tid, ThreadHandle thread, wire::Id stack, std::uint32_t cpu, Away kind,
                 std::uint64_t time_ns);
     void switched(const SwitchRecord& record);
-    // Somebody wakes it: it could run from now on. `stack` is that one's.
+    // The thread is woken and runnable from now on. `stack` is the waker's.
     void woken(std::uint32_t tid, wire::Id stack, std::uint32_t cpu, std::uint64_t time_ns);
-    // The thread, when it is asleep at that time, so that waking it means something; else 0.
+    // Returns the thread if it is asleep at that time, so that a wake-up has an effect; otherwise 0.
     [[nodiscard]] ThreadHandle asleep(std::uint32_t tid, std::uint64_t time_ns) const;
-    // It is woken, but not asleep. Perhaps it is about to leave its CPU: then it only waits for the next turn.
+    // The thread is woken, but not asleep. If it is about to leave its CPU, it then only waits in the run queue.
     void woken_early(std::uint32_t tid, std::uint64_t time_ns);
     void born(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_ns);
-    // It runs, and is another from now on.
+    // The thread runs, and `thread` is its handle from now on.
     void execed(std::uint32_t tid, ThreadHandle thread, std::uint64_t time_ns);
     void exited(std::uint32_t tid, std::uint64_t time_ns);
-    // Found in /proc at the beginning, or again after a loss (`thread` 0: the same as before). A thread in run_queue may
-    // be running.
+    // The thread was found in /proc, at the start or after a loss (`thread` 0: the same as before). A thread in
+    // run_queue may be running.
     void found(std::uint32_t tid, ThreadHandle thread, Away kind, std::uint64_t begin_ns);
-    // Nothing was recorded from `from_ns` to `to_ns`: wanted so, or because the events were exchanged.
+    // Nothing was recorded from `from_ns` to `to_ns`, because of a pause or an exchange of the events.
     enum class Gap : std::uint8_t { pause, exchange };
     void gap(std::uint64_t from_ns, std::uint64_t to_ns, Gap gap);
     void forget();
@@ -83,28 +83,28 @@ public:
     void remove(std::uint32_t tid) { threads_.erase(tid); }
     // Thread time in unknown states, summed over all threads, since the last call.
     std::uint64_t take_unknown_ns() { return std::exchange(unknown_ns_, 0); }
-    // The recording ends.
+    // Call it when the recording ends.
     void finish(std::uint64_t time_ns);
-    // Pieces of all that are away, and times of all, until `time_ns`.
+    // Ends pieces of all threads that are away, and times of all threads, at `time_ns`.
     void cut(std::uint64_t time_ns);
-    // Times of those that did something.
+    // Ends the times of active threads at `time_ns`.
     void cut_times(std::uint64_t time_ns);
-    // Of those nobody knows whether they are here: no record came since they were found in a run queue, or since a gap.
+    // Threads that may or may not be running: no record since they were found in a run queue, or since a gap.
     [[nodiscard]] std::vector<std::uint32_t> undecided() const { return threads_in(State::maybe_away); }
-    // What /proc says of it now. Said twice with no record between, it has been so since it was last known: were it only
-    // just so, a record of that would be on its way at the first time.
+    // Reports the thread's current state in /proc. If /proc reports it twice with no record in between, assume it has
+    // been true since the last known state. Otherwise a record of the change would have been pending the first time.
     void decide(std::uint32_t tid, std::optional<Away> kind);
 
     std::vector<Piece> take_pieces() { return std::exchange(pieces_, {}); }
     [[nodiscard]] bool has_pieces() const { return !pieces_.empty(); }
 
-    // Their `thread` is a ThreadHandle.
+    // Member `thread` is a ThreadHandle.
     std::vector<wire::ThreadTimes> take_times() { return std::exchange(times_, {}); }
-    // Of those that are away: ids of an epoch, which the caller changes when it ends.
+    // Stacks of threads that are not running: ids of an epoch. The caller replaces them when the epoch ends.
     [[nodiscard]] std::vector<wire::Id*> stacks();
 
 private:
-    // gone: it has ended, and what is heard of its last steps says nothing. unknown: since times.end_ns, after a loss.
+    // gone: it has exited, and later records of it are ignored. unknown: since times.end_ns, after a loss.
     enum class State : std::uint8_t { here, leaving, away, maybe_away, gone, unknown };
     struct Thread {
         ThreadHandle thread = 0;
@@ -113,22 +113,22 @@ private:
         Away kind = Away::off_cpu;
         State state = State::here;
         bool born = false;
-        std::uint64_t since_ns = 0;   // of what was not told yet
-        std::optional<Away> seen;     // of one that is undecided: what was said last
-        bool busy = false;            // a record came since its times were told
-        std::uint64_t began_ns = 0;   // it is in its state since then; 0: nobody saw it begin
+        std::uint64_t since_ns = 0;   // start of the part that is not in a piece yet
+        std::optional<Away> seen;     // of an undecided thread: the last state in /proc
+        bool busy = false;            // a record arrived since its last times
+        std::uint64_t began_ns = 0;   // start of its state; 0: not recorded
         std::uint64_t asleep_ns = 0;  // away since then, as far as is known
         std::uint64_t woken_early_ns = 0;
-        std::optional<Away> left_as;  // of one that was woken early, if it was: a later waker knows better
-        wire::ThreadTimes times;      // not told yet; known until their end
+        std::optional<Away> left_as;  // kind before an early wake-up changed it; a later wake-up restores it
+        wire::ThreadTimes times;      // not in times_ yet; complete until their end
     };
     [[nodiscard]] std::vector<std::uint32_t> threads_in(State state) const;
     void tell(Thread& thread, std::uint64_t until_ns);
     void tell_waker(const Thread& thread, wire::Id stack, std::uint32_t cpu, std::uint64_t time_ns);
     void tell_times(Thread& thread);
-    // Until then it did what it does.
+    // Adds the time until `until_ns` to its current state.
     static void spend(Thread& thread, std::uint64_t until_ns);
-    // Its records until then contradict each other, as some are lost or fell between two event sets.
+    // Its records until then contradict each other, because some were lost or fell between two event sets.
     void skip(Thread& thread, std::uint64_t until_ns);
     void move_to(Thread& thread, std::uint64_t time_ns);
     void add_unknown_time(Thread& thread, std::uint64_t until_ns);

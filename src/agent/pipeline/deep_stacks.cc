@@ -17,9 +17,9 @@ using unwind::StopReason;
 namespace {
 
 constexpr std::size_t most_threads = 4096;
-// In one round. A look takes some 20 us, a walk up to a millisecond.
+// Per round. A look takes about 20 us, a walk up to a millisecond.
 constexpr std::size_t most_looks = 64, most_walks = 4;
-// Of the first stacks nothing is known, and they should not be cut for long.
+// No stack is remembered at first, and stacks should not stay truncated for long.
 constexpr unsigned first_rounds = 10;
 constexpr std::uint64_t longest_look_ns = 300'000;
 constexpr unsigned most_attempts = 4;
@@ -58,7 +58,7 @@ void DeepStacks::look() {
     }
 }
 
-// False: not allowed to.
+// False: reading the process is not permitted or not supported.
 bool DeepStacks::look_at(std::uint64_t id, const Thread& thread) {
     std::array<std::uint64_t, most_words_at_once> addresses;
     std::array<std::uint64_t, most_words_at_once> words;
@@ -66,7 +66,8 @@ bool DeepStacks::look_at(std::uint64_t id, const Thread& thread) {
     for (std::size_t i = 0; i < places_.size(); ++i) addresses[i] = places_[i].address;
     std::uint64_t before_ns = 0;
     Result<std::size_t> read = std::size_t{0};
-    // Interrupted on the way, nobody knows when the words were read; behind an interruption there is time.
+    // If the read was interrupted, the time at which the words were read is unknown. Retry: directly after an
+    // interruption there is enough time.
     for (unsigned attempt = 0;; ++attempt) {
         if (attempt == most_attempts) return true;
         before_ns = monotonic_ns();
@@ -81,14 +82,14 @@ bool DeepStacks::look_at(std::uint64_t id, const Thread& thread) {
     return true;
 }
 
-// From the outermost frame of the copy on, over what memory holds by now.
+// Continues the walk at the outermost frame of the copy, over the current memory.
 void DeepStacks::walk_on(std::uint64_t id, Thread& thread) {
     std::vector<unwind::Frame> frames = std::exchange(thread.frames, {});
     const std::size_t own_frames = frames.size();
     if (frames.empty() || !joiner_.knows_nothing(id)) return;
     const unwind::RegisterNames& names = unwind::register_names(thread.arch);
     unwind::Registers registers = thread.outermost;
-    // Inside the call, whose row is wanted.
+    // Use an address within the call instruction, to find its unwind row.
     registers.set(names.pc, frames.back().pc - (frames.back().return_address ? 1 : 0));
     const std::uint64_t start = registers.sp();
     const std::uint64_t end = end_of_area(proc_root_, thread.pid, start);

@@ -1,9 +1,9 @@
-// Stacks deeper than their copies, of live processes: tells the joiner what memory holds. Between two rounds of samples
-// it reads where a remembered stack has its return addresses, whether they are still the same; and where nothing is
-// remembered, it walks on from where the copy ended.
+// Reads the memory of live processes for stacks that are deeper than their copies, and passes the results to the
+// joiner. Between two rounds of samples, it checks whether the return addresses of a remembered stack are still the
+// same. If no stack is remembered, it continues the walk where the copy ended.
 //
-// Reading takes no lock on the target, which goes on meanwhile: nothing of it is drawn, it only tells the joiner what
-// to believe.
+// The target is not stopped while it is read. So the results never become frames of a sample directly; the joiner only
+// uses them to decide which remembered stacks to trust.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ public:
     DeepStacks(std::string proc_root, ProcessTable& processes, unwind::Unwinder& unwinder, unwind::Joiner& joiner)
         : proc_root_(std::move(proc_root)), processes_(processes), unwinder_(unwinder), joiner_(joiner) {}
 
-    // The unwinder's last walk ended with these frames at the end of the copy. `known`: it was completed.
+    // The unwinder's last walk reached the end of the copy with these frames. `known`: the joiner completed it.
     void note(ThreadHandle thread, ProcessHandle process, std::uint32_t pid, unwind::Arch arch, bool known,
               const std::vector<unwind::Frame>& frames);
-    // Call before samples that may be newer are given to the joiner.
+    // Call it before the joiner gets samples that may be newer.
     void look();
-    // Looking again soon would tell more: at the start, and while stacks wait to be believed.
+    // Whether to call look() again soon: at the start, and while the joiner has unconfirmed stacks.
     [[nodiscard]] bool wants_looks() const;
 
 private:
@@ -35,7 +35,7 @@ private:
         ProcessHandle process = 0;
         std::uint32_t pid = 0;
         unwind::Arch arch = unwind::Arch::x86_64;
-        // Of a stack that nothing is remembered for; empty: it is known, or was walked on.
+        // Frames of a stack that the joiner does not remember. Empty: it is remembered, or walk_on() ran.
         std::vector<unwind::Frame> frames;
         unwind::Registers outermost;
     };
@@ -48,7 +48,7 @@ private:
     unwind::Joiner& joiner_;
     unsigned rounds_ = 0;
     std::unordered_map<ThreadHandle, Thread> threads_;
-    std::vector<ThreadHandle> unknown_;  // those with frames
+    std::vector<ThreadHandle> unknown_;  // threads with frames
     std::vector<unwind::Joiner::Place> places_;
     std::vector<unwind::Frame> scratch_;
 };

@@ -6,7 +6,7 @@
 namespace flamewire::agent {
 namespace {
 
-// An unordered_map node, its bucket and the string's own header.
+// An unordered_map node, its bucket and the string object.
 constexpr std::size_t string_overhead_bytes = 80;
 
 }  // namespace

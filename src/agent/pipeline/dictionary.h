@@ -1,5 +1,5 @@
 // The tables of one epoch: strings, modules, locations, stack nodes, processes, threads, events. Each entry gets the
-// next id of its table and goes out once, with the next batch.
+// next id of its table and is sent once, with the next batch.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace flamewire::agent {
 
-// A stack in words that outlive an epoch, outermost frame first.
+// A stack without ids, so that it outlives an epoch. Outermost frame first.
 struct KeptFrame {
     ModuleHandle module = 0;
     std::uint64_t address = 0;
@@ -32,22 +32,23 @@ public:
     wire::Id module(ModuleHandle handle);
     wire::Id address(ResolvedAddress resolved, std::uint32_t flags);
     wire::Id name(std::string_view function) { return function_of(0, {function, {}, 0}, 0); }  // a name location
-    // The same for a function of a module whose addresses mean nothing later.
+    // A name location for a function of a module whose addresses can later belong to other code.
     wire::Id function_of(ModuleHandle module, const JitFunction& function, std::uint32_t flags);
     wire::Id stack(wire::Id parent, wire::Id location);
     wire::Id process(ProcessHandle handle);
     wire::Id thread(ThreadHandle handle);
     wire::Id event(wire::Event event, std::string_view name, std::string_view unit);
 
-    // Moves what is new into the tables of `batch`. Processes and threads are described as they are now, not as they
-    // were on first sight: a comm or exe often follows the fork within microseconds.
+    // Moves new entries into the tables of `batch`. Describes processes and threads as they are now, not as they were
+    // when first seen, because a comm or exe often follows the fork within microseconds.
     void flush(wire::Batch& batch);
-    // Memory of the tables.
+    // Memory size of the tables.
     [[nodiscard]] std::size_t bytes() const;
-    // For stacks that are still needed in the next epoch: one pass over the tables, then in the new ones again.
+    // Preserve stacks for the next epoch: keep() copies them in one pass over the tables, put_back() adds them to the
+    // new tables.
     [[nodiscard]] std::vector<KeptStack> keep(std::span<wire::Id* const> stacks) const;
     wire::Id put_back(const KeptStack& stack);
-    // A new epoch.
+    // Starts a new epoch.
     void clear();
 
 private:
@@ -81,7 +82,7 @@ private:
     template <class T>
     struct Pending {
         std::uint32_t handle = 0;
-        T info;  // as of first sight, should it be forgotten by now
+        T info;  // as first seen, in case the process table no longer has it
     };
 
     wire::Process describe(const ProcessInfo& info);
@@ -97,7 +98,7 @@ private:
     IdTable<NodeKey> stacks_;
     IdTable<NameKey> names_;
 
-    wire::Batch fresh_;  // its tables hold what no batch has carried yet
+    wire::Batch fresh_;  // its tables hold entries that are not sent yet
     std::vector<Pending<ProcessInfo>> fresh_processes_;
     std::vector<Pending<ThreadInfo>> fresh_threads_;
     std::vector<wire::Id> fresh_thread_processes_;

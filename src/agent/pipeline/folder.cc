@@ -10,12 +10,12 @@
 namespace flamewire::agent {
 namespace {
 
-// How stacks were found is told of each process that often: of a whole machine that is most of what stands beside rows.
+// How often the unwind results of each process are sent. For a whole machine, they are most of a batch besides rows.
 constexpr std::uint64_t accounts_every_ns = 1'000'000'000;
 
-// A batch that waits for a stuck link still learns of this many forks, execs and exits.
+// Limit of forks, execs and exits in a batch that waits for a stuck link.
 constexpr std::size_t max_lifecycle = 65'536;
-// … and of counters this much, in readings over longer times.
+// The same for counters. Readings are merged into longer ones to stay within it.
 constexpr std::size_t max_readings = 256, max_counter_values = 65'536;
 
 }  // namespace
@@ -205,7 +205,7 @@ void Folder::add_symbols(std::span<const TargetSymbol> symbols) {
 
 void Folder::follow_program(const KsymbolRecord& record) {
     State& state = *state_;
-    // A chain may stand for another stack now.
+    // A chain may now correspond to another stack.
     state.located.clear();
     state.chains.clear();
     state.folded.clear();
@@ -239,7 +239,7 @@ void Folder::change_stacks(std::optional<UserStackOptions> options) {
     state.options.stacks = std::move(options);
     state.stacks.reset();
     if (state.options.stacks) state.stacks = std::make_unique<UserStacks>(state.processes, *state.options.stacks);
-    // A chain may stand for another stack now.
+    // A chain may now correspond to another stack.
     state.chains.clear();
     state.folded.clear();
 }
@@ -269,7 +269,7 @@ std::vector<Folder::ModeChange> Folder::wanted_stack_modes() const {
 }
 
 std::vector<ProcessStacks> Folder::stacks_of_processes(std::size_t count) const {
-    // There may be thousands, and this is asked for with every batch.
+    // There may be thousands, and this is called for every batch.
     using Account = std::pair<const ProcessHandle, StackAccount::Entry>;
     std::vector<const Account*> order;
     order.reserve(state_->accounts.entries().size());

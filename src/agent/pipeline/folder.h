@@ -1,7 +1,7 @@
-// Samples in, batches out: finds stacks, resolves them to locations, folds them into the stack trie and rows, and closes a
-// batch when told. Owns the tables of the epoch. One thread. The hot path is a hash of the raw chain; everything else
-// happens once a new chain; a walk over stack bytes is made for every sample, and its frames are then treated as a chain
-// is. Every sample becomes one count of one row, whatever is known about it.
+// Samples in, batches out: finds stacks, resolves them to locations, folds them into the stack trie and rows, and
+// closes batches on request. Owns the tables of the epoch. Single-threaded. The hot path hashes the raw call chain;
+// everything else runs once per new chain. A walk over copied stack bytes runs for every sample, and its frames are
+// then handled like a chain. Every sample becomes one count of one row, even if nothing is known about it.
 #pragma once
 
 #include <cstdint>
@@ -26,19 +26,19 @@ namespace flamewire::agent {
 struct FolderOptions {
     wire::RecordingId recording_id{};
     wire::Recording recording;
-    std::vector<wire::Event> events;  // names and units are in the two lists below: the folder interns them
+    std::vector<wire::Event> events;  // the folder interns names and units from the two lists below
     std::vector<std::string> event_names, event_units;
-    std::uint32_t max_stack = 127;                   // chains of this length were cut by the kernel
+    std::uint32_t max_stack = 127;                   // the kernel truncated chains of this length
     std::size_t epoch_bytes = std::size_t{2} << 20;  // tables larger than this start a new epoch
-    // Nothing: user stacks are the kernel's chains as they are.
+    // Empty: user stacks are the kernel's chains, unchanged.
     std::optional<UserStackOptions> stacks;
 };
 
-// How the user stacks of one process are found, and what became of them.
+// How the user stacks of one process are unwound, and with which results.
 struct ProcessStacks {
     std::uint32_t pid = 0;
     std::string comm;
-    wire::ProcessUnwind counts;  // its process id is the epoch's
+    wire::ProcessUnwind counts;  // with the epoch's process id
 };
 
 class Folder {
@@ -50,72 +50,73 @@ public:
 
     // `event` is the index into FolderOptions::events.
     void add_sample(const SampleRecord& sample, std::uint32_t event);
-    // Call it right after the table gave the event: the comm is taken from there.
+    // Call it right after the process table returned the event, because the comm is read from the table.
     void add_lifecycle(const ProcessTable::LifecycleEvent& event);
-    // Weight of `event` that is in no sample of the process, for perf/unsampled.h.
+    // Adds weight of `event` that is not in any sample of the process. See perf/unsampled.h.
     void add_unsampled(std::uint32_t event, std::uint32_t pid, std::uint64_t weight, std::uint64_t time_ns);
-    // `loss.event` is an index into FolderOptions::events plus 1; 0: not known. One entry a batch for each reason,
-    // event and cpu.
+    // `loss.event` is an index into FolderOptions::events plus 1; 0: unknown. A batch has one entry per reason, event
+    // and cpu.
     void add_loss(const wire::Loss& loss);
     void add_notice(wire::Notice notice);
-    // What was counted in the times of `reading`, whose values are made from `deltas`, entries of `counters`.
+    // Adds the counts in the time of `reading`. Its values come from `deltas`, which refer to entries of `counters`.
     void add_counters(wire::CounterReading reading, std::span<const Counter> counters,
                       std::span<const CounterDelta> deltas);
-    // Context switches as times (absences.h). Samples of the event `events.first` are switches; those whose stack is in
-    // one of `io_functions` (absolute addresses) wait for a device.
+    // Records context switches as times (absences.h). Samples of the event `events.first` are switches. Those with one
+    // of `io_functions` (absolute addresses) in their stack count as I/O waits.
     void follow_absences(AbsenceEvents events, std::vector<KernelFunction> io_functions);
     [[nodiscard]] bool follows_absences() const;
     [[nodiscard]] Absences& absences();
-    // A sample of a wake-up; not heeded while nothing is recorded, but in the books.
+    // A wake-up sample. If not `heeded` (while paused), it is counted but ignored.
     void add_waking(const SampleRecord& sample, bool heeded);
-    // What absences() has to tell becomes rows.
+    // Converts the finished pieces of absences() to rows.
     void tell_absences();
     // Moves thread times up to `time_ns` into the next batch, and time in unknown states as a loss.
     void tell_thread_times(std::uint64_t time_ns);
-    // Samples of switches that are no row, less the rows that are no sample of a switch.
+    // Context-switch and wake-up samples, minus the rows without a sample: off-CPU rows and those of add_unsampled().
     [[nodiscard]] std::int64_t switches_not_told() const;
     // Stacks whose callers are missing because the copy was full.
     [[nodiscard]] std::uint64_t truncated_copies() const;
     void add_symbols(std::span<const TargetSymbol> symbols);
-    // Kernel addresses of later samples may have other names; of a program that ends, those of earlier ones are told.
+    // A BPF program was loaded or unloaded, so kernel addresses of later samples may have other names. For an unloaded
+    // program that existed before, adds its name for earlier samples.
     void follow_program(const KsymbolRecord& record);
 
-    // Other events or another rate inside the same recording (`configure`): rows folded so far keep their events, and
-    // `event` of add_sample counts in the new list from now on. The next batch carries `recording` and the new events.
+    // Changes events or rate within the recording (`configure`). Existing rows keep their events. From now on, `event`
+    // of add_sample is an index into the new list. The next batch contains `recording` and the new events.
     void change_events(wire::Recording recording, std::vector<wire::Event> events, std::vector<std::string> event_names,
                        std::vector<std::string> event_units);
 
-    // Another way to find user stacks (`configure`): what was remembered for the old one is gone.
+    // Changes how user stacks are unwound (`configure`). Discards everything cached for the old options.
     void change_stacks(std::optional<UserStackOptions> stacks);
-    // How this process is sampled from now on, and why. It may not have been seen yet. Pid 0: as in wanted_stack_modes().
+    // Sets how this process is sampled from now on, and why. The process may be unknown yet. Pid 0: see ModeChange.
     void chose_stack_mode(std::uint32_t pid, const StackChoice& choice);
-    // Processes that should be sampled in another mode, by what their stacks needed (UserStackOptions::check_chains).
+    // A process that should be sampled in another mode because of its previous stacks (UserStackOptions::check_chains).
     struct ModeChange {
-        std::uint32_t pid = 0;  // 0: processes that others start (StackPolicy::inherited)
+        std::uint32_t pid = 0;  // 0: processes that inherit their mode (StackPolicy::inherited)
         StackChoice choice;
     };
     [[nodiscard]] std::vector<ModeChange> wanted_stack_modes() const;
-    // Of the processes with user stacks, those with most samples first, at most `count`.
+    // Processes with user stacks, those with most samples first; at most `count`.
     [[nodiscard]] std::vector<ProcessStacks> stacks_of_processes(std::size_t count) const;
     // Samples were lost.
     void samples_lost();
-    // Samples are about to come: what threads have on their stacks is looked at for them. wants_looks(): soon again.
+    // Call it before the next samples: reads deep stacks of threads in memory. wants_looks(): call it again soon.
     void look_at_stacks();
     [[nodiscard]] bool wants_looks() const;
-    // As UserStacks has it.
+    // See UserStacks.
     [[nodiscard]] std::uint32_t process_of_costly_tables() const;
 
-    // The batch after next close_batch() begins a new epoch: the server cannot follow references into the current one
-    // (Link's new_epoch_wanted). What was folded so far may still go out in the old epoch.
+    // Starts a new epoch after the next close_batch(), because the server cannot resolve references into the current
+    // one (Link's new_epoch_wanted). Samples so far can still be sent in the old epoch.
     void begin_epoch();
 
-    // Takes what was folded since the last call as the next batch (seq counts from 1), with its time pair; stats and
-    // end are the caller's. Rows are empty when nothing happened. `last`: what else would be told later is in it, too.
+    // Returns everything since the last call as the next batch (seq starts at 1), with its two times. The caller adds
+    // stats and end. Rows can be empty. `last`: include data that would otherwise be sent later.
     wire::Batch close_batch(bool last = false);
-    // Periods of the events of the epoch of the batch closed last, for wire::encode.
+    // Event periods of the epoch of the last closed batch, for wire::encode.
     [[nodiscard]] const wire::EventPeriods& periods() const;
 
-    // Distinct kernel addresses of this recording, relative to _text, that have no symbol sent yet; 65,536 at most.
+    // Distinct kernel addresses of this recording without a sent symbol, relative to _text. At most 65,536.
     [[nodiscard]] std::vector<std::uint64_t> unnamed_kernel_addresses() const;
 
 private:

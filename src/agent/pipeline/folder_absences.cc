@@ -1,4 +1,4 @@
-// Times between context switches as rows: with the stacks that threads left with, and with those of who woke them.
+// Converts times between context switches to rows, with the stacks of the threads that left and of their wakers.
 #include <linux/perf_event.h>
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 namespace flamewire::agent {
 namespace {
 
-// The name of another that wakes threads of the target.
+// How long to cache the name of a waker outside the target.
 constexpr std::uint64_t outsider_lasts_ns = 1'000'000'000;
 
 }  // namespace
 
-// Who wakes a thread, as a stack in that thread's process, with a frame that names the waker innermost. Of another process,
-// and of what an interrupt came upon, the kernel's functions alone: other addresses mean nothing here.
+// Returns the waker's stack as a stack of the woken thread's process, with an innermost frame that names the waker. If
+// the waker is another process or an interrupt, the stack has only kernel frames, as other addresses are meaningless.
 wire::Id Folder::State::fold_waker(const SampleRecord& sample, ThreadHandle woken) {
     const ProcessHandle process = processes.thread(woken).process;
     SampleRecord seen = sample;
@@ -34,7 +34,7 @@ wire::Id Folder::State::fold_waker(const SampleRecord& sample, ThreadHandle woke
     return dictionary.stack(stack, dictionary.name("[woken by " + name + "]"));
 }
 
-// Nobody tells of its end, so it is not among the processes; and its name is asked for again after a second.
+// Its exit is not reported, so it is not in the process table. Its name is read again after a second.
 const std::string& Folder::State::name_of_outsider(const SampleRecord& sample) {
     Outsider& one = outsiders[sample.tid % outsiders.size()];
     if (one.tid == sample.tid && sample.time_ns - one.asked_ns < outsider_lasts_ns) return one.name;
@@ -56,7 +56,7 @@ void Folder::follow_absences(AbsenceEvents events, std::vector<KernelFunction> i
     state.absence_events = events;
     state.io_functions = std::move(io_functions);
     if (events.wanted == 0) state.absences.forget();
-    // What is remembered of a chain says nothing of devices yet.
+    // Cached chains have no I/O wait flag yet.
     state.chains.clear();
     state.folded.clear();
 }

@@ -1,4 +1,4 @@
-// From a call chain, or a walk over stack bytes, to a stack of locations.
+// Converts a call chain, or a walk over copied stack bytes, to a stack of locations.
 #include <algorithm>
 
 #include "agent/pipeline/folder_state.h"
@@ -6,8 +6,7 @@
 namespace flamewire::agent {
 namespace {
 
-// Within one batch the tables may outgrow their bound; at this multiple stacks that are new are not told apart any
-// more.
+// Within one batch, the tables may exceed their limit. Above this multiple of it, all new stacks become one.
 constexpr std::size_t hard_bound_factor = 8;
 
 bool ended_without_root(unwind::StopReason stop) {
@@ -18,8 +17,8 @@ bool ended_without_root(unwind::StopReason stop) {
 
 }  // namespace
 
-// Resolves `frames` into `locations`. False when a look into /proc on the way moved what had been resolved before it.
-// Sets stack_flag::unknown_process and unnamed_jit.
+// Resolves `frames` into `locations`. False if /proc was read on the way and earlier results may be outdated. Sets
+// stack_flag::unknown_process and unnamed_jit.
 bool Folder::State::locate_frames(ProcessHandle process, std::uint8_t& stack_flags) {
     const std::uint64_t before = processes.generation(process);
     std::uint64_t generation = before;
@@ -41,7 +40,7 @@ bool Folder::State::locate_frames(ProcessHandle process, std::uint8_t& stack_fla
             continue;
         }
         const ResolvedAddress resolved = processes.resolve(process, frame.address);
-        // Addresses of an address space that nobody can know mean nothing: one frame will say so.
+        // Without known mappings, addresses are meaningless. One frame, "[unknown process]", replaces them.
         if (!processes.maps_known(process)) {
             stack_flags |= stack_flag::unknown_process;
             break;
@@ -51,7 +50,7 @@ bool Folder::State::locate_frames(ProcessHandle process, std::uint8_t& stack_fla
             resolved.jit ? locate_jit(resolved, flags) : LocatedFrames::Located{dictionary.address(resolved, flags)};
         locations.push_back(found.location);
         if (found.unnamed_jit) stack_flags |= stack_flag::unnamed_jit;
-        // What is in no mapping now may be in one that is still to be read.
+        // Do not cache an address outside all mappings: its mapping may not have been read yet.
         if (resolved.module != 0) located.put(key, found);
     }
     return processes.generation(process) == before;
@@ -66,8 +65,8 @@ wire::Id Folder::State::locate_kernel(const ChainFrame& frame, std::uint32_t fla
     return dictionary.address(resolved, flags);
 }
 
-// Where code comes and goes, an address says nothing later: its function is looked up now. One that is not known yet
-// stays an address, which a symbol names.
+// Addresses of JIT code can later belong to other code, so look up the function now. If it is unknown yet, keep the
+// address, which a later symbol can name.
 LocatedFrames::Located Folder::State::locate_jit(const ResolvedAddress& resolved, std::uint32_t flags) {
     const bool return_address = (flags & wire::location_flag::return_address) != 0;
     const auto function = processes.jit_function(resolved.module, resolved.address - (return_address ? 1 : 0));
@@ -75,7 +74,8 @@ LocatedFrames::Located Folder::State::locate_jit(const ResolvedAddress& resolved
     return {dictionary.function_of(resolved.module, *function, flags & wire::location_flag::joined)};
 }
 
-// Folds `frames`, innermost first, the last of them those of `user_stack`; `stop` says whether the outermost ones are missing.
+// Folds `frames`, innermost first, which end with those of `user_stack`. `stop` determines whether the outermost frames
+// are missing.
 FoldedStack Folder::State::fold_frames(ProcessHandle process, unwind::StopReason stop) {
     FoldedStack result;
     result.stop = stop;
@@ -83,7 +83,7 @@ FoldedStack Folder::State::fold_frames(ProcessHandle process, unwind::StopReason
         for (const ChainFrame& frame : frames)
             if (frame.kernel && frame.address - function.address < function.size) result.flags |= stack_flag::io_wait;
     std::uint8_t flags = 0;
-    // The second time finds everything in what the first has read.
+    // The second pass finds everything in the mappings that the first one read.
     if (!locate_frames(process, flags)) (void)locate_frames(process, flags);
     result.flags |= flags;
     if (locations.size() == frames.size())
@@ -105,7 +105,7 @@ FoldedStack Folder::State::fold_frames(ProcessHandle process, unwind::StopReason
     return result;
 }
 
-// The call chain of the sample: kernel frames into `frames`, user addresses into `user_chain`.
+// Splits the call chain of the sample: kernel frames into `frames`, user addresses into `user_chain`.
 void Folder::State::split(const SampleRecord& sample) {
     frames.clear();
     user_chain.clear();
@@ -115,7 +115,7 @@ void Folder::State::split(const SampleRecord& sample) {
     frames.erase(user, frames.end());
 }
 
-// Behind the kernel's frames.
+// Appends `user_stack` after the kernel frames.
 void Folder::State::append_user_stack() {
     for (const unwind::Frame& frame : user_stack.frames)
         frames.push_back(
@@ -124,11 +124,11 @@ void Folder::State::append_user_stack() {
 
 void Folder::State::remember(std::uint64_t chain_hash, ProcessHandle process, const FoldedStack& stack) {
     folded.push_back(stack);
-    // The generation as it is now: resolving may have read the maps anew.
+    // Use the current generation, because resolving may have read the mappings again.
     chains.find_or_add({chain_hash, processes.generation(process)}, static_cast<std::uint32_t>(folded.size()));
 }
 
-// Nothing new can be told apart until the next batch.
+// If the tables are full, returns the one stack that replaces all new stacks until the next batch.
 std::optional<FoldedStack> Folder::State::full_tables() {
     if (table_bytes() <= options.epoch_bytes * hard_bound_factor) return std::nullopt;
     epoch_due = true;
@@ -138,11 +138,11 @@ std::optional<FoldedStack> Folder::State::full_tables() {
     return result;
 }
 
-// A stack that is a function of its call chain.
+// Folds a stack that depends only on its call chain.
 FoldedStack Folder::State::fold_chain(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process) {
     std::uint64_t chain_hash = sample.user_mode ? 1 : 0;
     for (const std::uint64_t entry : sample.callchain) chain_hash = mix_in(chain_hash, entry);
-    // Only a chain without any address takes the ip into account; it is short then, and costs nothing.
+    // Only a chain without any address depends on the ip. Such a chain is short, so hashing the ip costs nothing.
     if (sample.callchain.size() <= 2) chain_hash = mix_in(chain_hash, sample.ip);
     if (const std::uint32_t known = chains.find({chain_hash, processes.generation(process)}); known != 0)
         return folded[known - 1];
@@ -155,7 +155,7 @@ FoldedStack Folder::State::fold_chain(const SampleRecord& sample, ThreadHandle t
         else
             frames.push_back({sample.ip, true, false});
     }
-    // Of a frame-pointer chain nobody knows whether it ended at the root; one of the kernel's limit was surely cut.
+    // A frame-pointer chain does not show whether it ended at the root. At the kernel's limit it was truncated.
     const bool cut = stored >= options.max_stack;
     if (stacks) {
         stacks->find(sample, user_chain, thread, process, user_stack);
@@ -179,7 +179,7 @@ FoldedStack Folder::State::fold_chain(const SampleRecord& sample, ThreadHandle t
     return result;
 }
 
-// A stack that must be found for each sample; that it is one of those seen before shows afterwards.
+// Folds a stack that must be unwound for each sample. Whether it was seen before is known only afterwards.
 FoldedStack Folder::State::fold_walk(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process) {
     split(sample);
     stacks->find(sample, user_chain, thread, process, user_stack);
@@ -195,7 +195,7 @@ FoldedStack Folder::State::fold_walk(const SampleRecord& sample, ThreadHandle th
     if (const auto full = full_tables()) return *full;
 
     append_user_stack();
-    // A kernel thread has no user stack that could have ended.
+    // A kernel thread has no user stack, so no frames are missing.
     FoldedStack result = fold_frames(process, user_stack.frames.empty() ? unwind::StopReason::root : user_stack.stop);
     result.joined = user_stack.joined;
     result.other_stack = user_stack.walked == unwind::StopReason::other_stack;

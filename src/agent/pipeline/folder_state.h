@@ -1,5 +1,5 @@
-// What the folder keeps of a recording; private to its files. folder.cc has samples, rows and batches, folder_stacks.cc the
-// way from a call chain to a stack, folder_absences.cc times between switches and who ends them.
+// The folder's state for one recording; private to its files. folder.cc handles samples, rows and batches,
+// folder_stacks.cc converts call chains to stacks, and folder_absences.cc handles times between switches and wakers.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace flamewire::agent {
 
-// What holds for every sample with the same chain.
+// Properties of every sample with the same chain.
 namespace stack_flag {
 inline constexpr std::uint8_t truncated = 1;
 inline constexpr std::uint8_t unknown_process = 2;
@@ -31,8 +31,8 @@ inline constexpr std::uint8_t io_wait = 4;
 inline constexpr std::uint8_t unnamed_jit = 8;
 }  // namespace stack_flag
 
-// A chain as the kernel gave it or as a walk found it, in an address space of a certain content. The hash stands for
-// the chain itself: two of 64,000 chains share one with a probability of 1 in 10^10.
+// A chain from the kernel or from a walk, in one generation of an address space. The hash replaces the chain itself:
+// two of 64,000 chains have the same hash with a probability of 1 in 10^10.
 struct ChainKey {
     std::uint64_t chain_hash = 0, generation = 0;
     bool operator==(const ChainKey&) const = default;
@@ -48,7 +48,7 @@ struct FoldedStack {
     bool joined = false;
     bool other_stack = false;  // a walk ended at StopReason::other_stack
     std::uint8_t need = need_unknown;
-    std::uint16_t user_frames = 0;  // 0: not a user's stack
+    std::uint16_t user_frames = 0;  // 0: not a user stack
 };
 
 struct Folder::State {
@@ -93,13 +93,13 @@ struct Folder::State {
     KernelNames kernel_names;
     KernelPrograms programs;
 
-    wire::Batch next;  // what has no table: lifecycle, losses, symbols, notices
+    wire::Batch next;  // the parts without a table: lifecycle, losses, symbols, notices
     std::uint64_t seq = 0;
     std::uint32_t epoch = 1;
     bool recording_due = true;
     bool epoch_due = false;
     bool lifecycle_notice_given = false;
-    bool symbols_due = false;  // the new epoch is for a server that has not got our names
+    bool symbols_due = false;  // the new epoch is for a server without the kernel names sent so far
     wire::EventPeriods periods;
     std::uint32_t periods_epoch = 0;
 
@@ -117,7 +117,7 @@ struct Folder::State {
         std::uint64_t asked_ns = 0;
         std::string name;
     };
-    std::array<Outsider, 64> outsiders;                     // who wakes threads of the target, by tid
+    std::array<Outsider, 64> outsiders;                     // wakers outside the target, by tid
     std::unordered_map<std::uint32_t, StackChoice> chosen;  // by pid
 
     // Scratch.

@@ -1,5 +1,5 @@
-// Open-addressing table from a small key to an id. One flat array, linear probing, at most three quarters full;
-// nothing is ever removed, clear() gives the memory back.
+// Open-addressing hash table from a small key to an id. One flat array, linear probing, at most three quarters full.
+// Entries are never removed; clear() frees the memory.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace flamewire::agent {
 
-// Mixes `value` into `hash`; cheap on 32-bit machines too (no 128-bit product). The shift brings the well mixed high
-// bits down to where tables look.
+// Mixes `value` into `hash`. Cheap on 32-bit machines, too (no 128-bit product). The shift copies the well-mixed high
+// bits to the low bits, which tables use.
 inline std::uint64_t mix_in(std::uint64_t hash, std::uint64_t value) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;  // 2^64 / golden ratio, odd
     return hash ^ (hash >> 32);
 }
 
-// Key: default-constructible, ==, and `std::uint64_t hash() const`. Value 0 marks a free place.
+// Key must be default-constructible and have == and `std::uint64_t hash() const`. Id 0 marks a free slot.
 template <class Key>
 class IdTable {
 public:
@@ -25,7 +25,7 @@ public:
         return places_[place_of(key)].id;
     }
 
-    // The id of `key`; `new_id` (not 0) becomes it when there was none.
+    // The id of `key`. A new key gets `new_id`, which must not be 0.
     std::uint32_t find_or_add(const Key& key, std::uint32_t new_id) {
         if ((count_ + 1) * 4 > places_.size() * 3) grow();
         Place& place = places_[place_of(key)];
@@ -36,7 +36,7 @@ public:
         return place.id;
     }
 
-    // Calls visit(key, id) for all, in no order.
+    // Calls visit(key, id) for all entries, in unspecified order.
     template <class Visit>
     void each(const Visit& visit) const {
         for (const Place& place : places_)

@@ -1,4 +1,4 @@
-// Which kernel addresses of a recording have no name yet. Bounded: a recording asks for 65,536 addresses at most.
+// Tracks which kernel addresses of a recording have no name yet. At most 65,536 addresses per recording.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +18,12 @@ public:
         seen_.find_or_add({address}, 1);
         if (seen_.size() != before) addresses_.push_back(address);
     }
-    // [address, address + size) has a name now. Addresses are relative to _text and may wrap below it: the map's order
-    // is only for lookups.
+    // [address, address + size) now has a name. Addresses are relative to _text and may wrap below it, so the map's
+    // order is only good for lookups.
     void named(std::uint64_t address, std::uint64_t size) {
         if (named_.size() < max_addresses) named_[address] = std::max(named_[address], size);
     }
-    // Names sent so far are lost to the receiver.
+    // The receiver does not have the names sent so far.
     void forget_names() { named_.clear(); }
 
     [[nodiscard]] std::vector<std::uint64_t> unnamed() const {

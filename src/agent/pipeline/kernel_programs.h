@@ -1,5 +1,5 @@
-// BPF programs that come and go while a recording runs, as the kernel tells of them (PERF_RECORD_KSYMBOL). What is there
-// already and stays is in /proc/kallsyms, where other kernel names are from.
+// BPF programs that are loaded or unloaded while a recording runs, from PERF_RECORD_KSYMBOL. Programs that are loaded
+// the whole time are in /proc/kallsyms, like all other kernel names.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace flamewire::agent {
 
 class KernelPrograms {
 public:
-    // As kallsyms would have it.
+    // The name as in kallsyms.
     static std::string full_name(std::string_view name) { return std::string(name) + " [bpf]"; }
 
-    // False: a program ends that was there before.
+    // False: a program was unloaded that was loaded before the recording.
     bool follow(const KsymbolRecord& record) {
         constexpr std::size_t max_programs = 16'384;
         const auto after = programs_.lower_bound(record.address);
@@ -28,7 +28,7 @@ public:
         if (programs_.size() < max_programs) programs_[record.address] = {record.size, full_name(record.name)};
         return true;
     }
-    // Of the program at an address now; empty: none that came meanwhile.
+    // The name of the program at an address now. Empty if there is none that was loaded during the recording.
     [[nodiscard]] std::string_view name_at(std::uint64_t address) const {
         auto at = programs_.upper_bound(address);
         if (at == programs_.begin()) return {};

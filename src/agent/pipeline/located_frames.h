@@ -1,5 +1,5 @@
-// Locations of the addresses seen last. Most frames of a stack were in the stack before it too, and finding the mapping
-// and the module of each again costs more than finding the frame by a rule.
+// Cache of the locations of recent addresses. Most frames of a stack were also in the previous stack, and finding their
+// mappings and modules again costs more than unwinding the frames by cached rules.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace flamewire::agent {
 
 class LocatedFrames {
 public:
-    static constexpr std::uint64_t kernel = ~std::uint64_t{0};  // the generation of its addresses
+    static constexpr std::uint64_t kernel = ~std::uint64_t{0};  // the generation of kernel addresses
     struct Key {
         std::uint64_t generation = 0, address = 0;  // of the address space's content (ProcessTable::generation)
         std::uint32_t flags = 0;                    // wire::location_flag
@@ -21,8 +21,8 @@ public:
     };
 
     struct Located {
-        wire::Id location = 0;     // of this epoch; 0: not here
-        bool unnamed_jit = false;  // JIT code whose function is not known
+        wire::Id location = 0;     // of this epoch; 0: not cached
+        bool unnamed_jit = false;  // JIT code of an unknown function
     };
     [[nodiscard]] Located find(const Key& key) const {
         const Place& place = places_[place_of(key)];

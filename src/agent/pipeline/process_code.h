@@ -1,4 +1,4 @@
-// The process table as unwinding sees it: one address space, and the files of all modules.
+// The process table in the form that the unwinder needs: one address space, and the files of all modules.
 #pragma once
 
 #include "agent/process/process_table.h"
@@ -23,7 +23,7 @@ private:
     ProcessHandle process_;
 };
 
-// A ModuleHandle is a ModuleId: both are never reused.
+// A ModuleHandle is used as a ModuleId, as neither is ever reused.
 class ProcessFiles final : public unwind::ModuleFiles {
 public:
     explicit ProcessFiles(ProcessTable& processes) : processes_(processes) {}

@@ -1,5 +1,5 @@
-// The rows of one batch: equal (bucket, event, thread, cpu, stack) are added up. Open addressing over the vector of
-// rows itself, so that closing a batch is a move.
+// The rows of one batch. Adds up rows with equal (bucket, event, thread, cpu, stack). A hash table with open addressing
+// refers to the vector of rows, so that closing a batch is a move.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace flamewire::agent {
 
 class RowTable {
 public:
-    // One sample more: `row` with count 1 and its weight.
+    // Adds a row. Usually one sample: count 1 and its weight.
     void add(const wire::Row& row) {
         if ((rows_.size() + 1) * 2 > places_.size()) grow();
         std::uint32_t& place = places_[place_of(row)];
@@ -30,7 +30,7 @@ public:
         std::vector<wire::Row> rows;
         rows.swap(rows_);
         rows_.reserve(rows.size());
-        // Room for twice what the last batch had; the memory of a burst is not kept.
+        // Room for twice as many rows as the last batch had. The memory of a burst is freed.
         places_.assign(places_for(rows.size()), 0);
         return rows;
     }

@@ -1,4 +1,4 @@
-// What became of the user stacks of each process: the books behind wire::ProcessUnwind.
+// Counts the unwind results of each process, for wire::ProcessUnwind.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ class StackAccount {
 public:
     struct Entry {
         wire::ProcessUnwind counts;
-        bool changed = false;  // since it was taken last
+        bool changed = false;  // since the last take_changed()
     };
 
-    // One sample with a user stack of `frames` frames. `mode`: of its process, if the sample tells.
+    // Adds one sample with a user stack of `frames` frames. `mode`: the mode of its process, if the sample shows it.
     void add(ProcessHandle process, std::optional<wire::StackMode> mode, unwind::StopReason stop, bool joined,
              std::size_t frames, std::size_t stack_bytes);
-    // Calls `use(process, counts)` for every entry that changed since the last call. What did not change may be
-    // forgotten when there are many: its process has most likely ended.
+    // Calls `use(process, counts)` for every entry that changed since the last call. If there are many entries, removes
+    // unchanged ones, whose processes have most likely exited.
     template <class Use>
     void take_changed(Use use) {
         const bool crowded = entries_.size() > most_entries;
@@ -35,7 +35,7 @@ public:
         }
         last_ = nullptr;
     }
-    // A receiver that knows nothing yet.
+    // Marks all entries as changed, for a receiver that has none of them.
     void tell_all_again() {
         for (auto& [process, entry] : entries_) entry.changed = true;
     }
@@ -45,7 +45,7 @@ private:
     static constexpr std::size_t most_entries = 4096;
     std::unordered_map<ProcessHandle, Entry> entries_;
     ProcessHandle last_process_ = 0;
-    Entry* last_ = nullptr;  // samples of one process come in runs
+    Entry* last_ = nullptr;  // consecutive samples are often of one process
 };
 
 }  // namespace flamewire::agent

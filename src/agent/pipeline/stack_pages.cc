@@ -11,7 +11,7 @@
 namespace flamewire::agent {
 namespace {
 
-// Each takes some microseconds. Once read, pages stay present, so a thread needs one or two.
+// Each takes a few microseconds. Pages stay present once read, so a thread needs one or two.
 constexpr unsigned reads_a_second = 500;
 constexpr std::uint64_t second_ns = 1'000'000'000;
 // The largest copy has 64 KiB.

@@ -1,5 +1,5 @@
-// Stack pages that the kernel does not copy with a sample. A copy ends at the first page that is not present: one that
-// the thread skipped (an array of which it used little), or one that is swapped out.
+// Makes stack pages present that the kernel does not copy with a sample. A copy ends at the first page that is not
+// present: one that the thread skipped (in a mostly unused array), or one that is swapped out.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@ namespace flamewire::agent {
 
 class StackPages {
 public:
-    // The copy of a sample at `time_ns` ended at `address`, `bytes` before its size. Reads a word of each page there, which
-    // makes the pages present, so copies of later samples go on behind them. (A page that was never written reads as
-    // zeros and takes no memory.) False: there is no stack, it cannot be read, or enough was read this second.
+    // The copy of a sample at `time_ns` ended at `address`, `bytes` short of its size. Reads a word of each page there.
+    // This makes the pages present, so copies of later samples continue past them. (A page that was never written reads
+    // as zeros and takes no memory.) False: no stack is there, it is not readable, or the limit per second is reached.
     bool make_present(std::uint32_t pid, std::uint64_t address, std::uint64_t bytes, std::uint64_t time_ns);
 
 private:
-    std::uint64_t window_ns_ = 0;  // start of the second in which reads are counted
+    std::uint64_t window_ns_ = 0;  // start of the second for which reads are counted
     unsigned reads_ = 0;
 };
 

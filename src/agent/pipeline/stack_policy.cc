@@ -14,22 +14,23 @@ namespace {
 using unwind::StackNeed;
 using wire::StackMode;
 
-// Of a program's code; compilers drop the frame pointer from a few functions whatever they are told, …
+// Share of a program's code. Compilers omit the frame pointer in a few functions regardless of their options.
 constexpr double share_of_a_frame_pointer_program = 0.9;
-// … and where these are more than entry stubs, one of them can be where the time goes: a chain leaves out its caller.
+// Below this, functions without a frame pointer are more than entry stubs, and one of them can be hot. A chain then
+// leaves out its caller.
 constexpr double share_where_chains_are_enough = 0.985;
-// A mode is enough when it serves all but so many of 1,000 stacks.
+// A mode is enough if it fails for at most this many of 1,000 stacks.
 constexpr std::uint64_t tolerated_of_1000 = 5;
-// A mode is too small when that is seen in as many stacks at least …
+// A mode is too small only after at least this many stacks and misses.
 constexpr std::uint64_t stacks_to_raise = 32, misses_to_raise = 3;
-// … and larger than needed only after so many, and after this time.
+// A mode is larger than needed only after this many stacks and this time.
 constexpr std::uint64_t stacks_to_lower = 1000, ns_to_lower = 5'000'000'000;
-// The first stacks of a process count for the mode that it inherited, too. Only several processes can raise that.
+// The first stacks of a process also count for the inherited mode. Only several processes together can raise it.
 constexpr std::uint64_t stacks_for_others = 8;
-// A process that went up so often stays: its phases differ.
+// A process whose mode was raised this often has different phases, so its mode is not lowered any more.
 constexpr std::uint32_t most_raises = 2;
 
-// What is older than so many stacks counts half, so that a change shows.
+// After this many stacks, all counts are halved, so that a change becomes visible.
 constexpr std::uint64_t stacks_remembered = 4000;
 
 constexpr std::size_t most_processes = 8192;
@@ -49,7 +50,7 @@ using Needs = std::array<std::uint64_t, unwind::stack_needs>;
 
 std::uint64_t total(const Needs& needs) { return std::accumulate(needs.begin(), needs.end(), std::uint64_t{0}); }
 
-// How many of the stacks that were seen `mode` does not serve.
+// The number of stacks for which `mode` is not enough.
 std::uint64_t misses(const Needs& needs, StackMode mode) {
     const std::uint64_t copies = needs[static_cast<std::size_t>(StackNeed::short_copy)];
     const std::uint64_t long_copies = needs[static_cast<std::size_t>(StackNeed::long_copy)];
@@ -83,7 +84,7 @@ void StackPolicy::note_other_stack(std::uint64_t process) {
 }
 
 void StackPolicy::note(std::uint64_t process, StackMode mode, StackNeed need, std::uint64_t time_ns) {
-    // Most of so many have ended; what lives is measured again.
+    // Most of that many processes have exited. Live ones are measured again.
     if (processes_.size() >= most_processes && !processes_.contains(process)) processes_.clear();
     State& state = processes_[process];
     add(state, mode, need, time_ns);
@@ -103,11 +104,11 @@ void StackPolicy::add(State& state, StackMode mode, StackNeed need, std::uint64_
         for (std::uint64_t& count : state.needs) count /= 2;
 }
 
-// True with a choice when the mode should be another one.
+// Returns true and sets `choice` if the mode should change.
 bool StackPolicy::judge(const State& state, StackChoice& choice) {
     const std::uint64_t seen = total(state.needs);
     Needs needs = state.needs;
-    // Those that no copy serves are served best by a chain.
+    // A chain is best for stacks that no copy contains.
     if (state.other_stacks)
         needs[static_cast<std::size_t>(StackNeed::short_copy)] +=
             std::exchange(needs[static_cast<std::size_t>(StackNeed::long_copy)], 0);
@@ -121,7 +122,7 @@ bool StackPolicy::judge(const State& state, StackChoice& choice) {
     if (!served(state.mode)) {
         if (seen < stacks_to_raise || missed < misses_to_raise) return false;
     } else {
-        // All that a larger mode could find out was found out by it.
+        // The current, larger mode has measured all stacks. Lower it only after enough of them, and enough time.
         const bool long_enough = seen >= stacks_to_lower && state.newest_ns - state.since_ns >= ns_to_lower;
         if (!long_enough || state.raised >= most_raises) return false;
     }

@@ -12,10 +12,10 @@
 namespace flamewire::agent {
 namespace {
 
-// _start, __libc_start_main, __libc_start_call_main; clone3, start_thread.
+// For example _start, __libc_start_main, __libc_start_call_main; or clone3, start_thread.
 constexpr std::size_t most_frames = 4;
 constexpr std::size_t most_tails = 4096;
-// A look reads the maps and some stack, about 0.2 ms.
+// Each reads the mappings and a part of the stack, in about 0.2 ms.
 constexpr unsigned looks_a_second = 50;
 constexpr std::uint64_t second_ns = 1'000'000'000;
 // Above the outermost frame: environment and arguments of a program, thread-local storage of a thread.
@@ -43,7 +43,7 @@ std::size_t StackTails::KeyHash::operator()(const Key& key) const {
 void StackTails::learn(std::uint64_t space, const std::vector<unwind::Frame>& frames) {
     std::size_t last_safe = frames.size();
     while (last_safe > 0 && !frames[last_safe - 1].frame_pointer_safe) --last_safe;
-    // frames[last_safe] is where the last safe frame returns to; behind it begins the tail.
+    // The last safe frame returns to frames[last_safe]. The tail starts after that frame.
     if (last_safe == 0 || last_safe >= frames.size() || frames.size() - last_safe - 1 > most_frames) return;
     if (tails_.size() >= most_tails) tails_.clear();
     const auto [place, fresh] = tails_.try_emplace(Key{space, frames[last_safe].pc});
@@ -106,7 +106,7 @@ std::vector<std::uint64_t> StackTails::read(std::uint32_t pid, unwind::Arch arch
         if (word_at(bytes, offset, word) != return_address) continue;
         ++candidates;
         unwind::Registers registers(arch);
-        registers.set(names.pc, return_address - 1);  // inside the call, whose row is wanted
+        registers.set(names.pc, return_address - 1);  // within the call instruction, to find its unwind row
         registers.set(names.sp, start + offset + word);
         const unwind::StackCopy stack{start + offset + word, bytes.subspan(offset + word), false};
         const auto stop = unwinder_.walk(registers, stack, map, most_frames + 2, scratch_);

@@ -1,9 +1,9 @@
-// The frames between libc's start of a program or thread and the root, which frame pointers do not reach: completes a
-// chain that ends where the last function that keeps a frame pointer returns to.
+// The frames of libc's startup code up to the root, which frame pointers do not reach. Completes a chain that ends at
+// the return address of the last function that keeps a frame pointer.
 //
-// These frames are the same in every stack of a thread for as long as it lives, so they are found once for each such
-// return address: from a stack that was walked whole, or from the thread's stack in memory, where the return address
-// lies near the upper end. What is read there counts only when a walk from it reaches the root within a few frames.
+// These frames are the same in every stack of a thread while it lives, so they are found once for each such return
+// address: from a complete walk, or from the thread's stack in memory, near whose upper end the return address is. A
+// return address in memory counts only if a walk from it reaches the root within a few frames.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ public:
     StackTails(std::string proc_root, unwind::Unwinder& unwinder)
         : proc_root_(std::move(proc_root)), unwinder_(unwinder) {}
 
-    // A stack that reached its root, in an address space of this content (`space`).
+    // Adds a stack that reached its root. `space` is the generation of its address space.
     void learn(std::uint64_t space, const std::vector<unwind::Frame>& frames);
 
     enum class Answer { found, none, later };
-    // Appends what lies outside of `return_address`. `stack_pointer` of the thread tells which memory is its stack; 0:
-    // not known. `later`: too many were looked for just now.
+    // Appends the frames outside `return_address`. The thread's `stack_pointer` identifies its stack memory; 0:
+    // unknown. `later`: the limit of reads per second is reached.
     Answer find(std::uint64_t space, std::uint32_t pid, unwind::Arch arch, std::uint64_t return_address,
                 std::uint64_t stack_pointer, unwind::CodeMap& map, std::uint64_t now_ns,
                 std::vector<unwind::Frame>& frames);
@@ -38,7 +38,7 @@ private:
     struct KeyHash {
         std::size_t operator()(const Key& key) const;
     };
-    // Empty: none; a return address with two different continuations has none either.
+    // Empty: no tail. A return address with two different continuations does not have one either.
     struct Tail {
         std::vector<std::uint64_t> addresses;
         bool ambiguous = false;
@@ -50,7 +50,7 @@ private:
     std::string proc_root_;
     unwind::Unwinder& unwinder_;
     std::unordered_map<Key, Tail, KeyHash> tails_;
-    std::uint64_t window_ns_ = 0;  // start of the second in which looks are counted
+    std::uint64_t window_ns_ = 0;  // start of the second for which looks_ counts reads
     unsigned looks_ = 0;
     std::vector<unwind::Frame> scratch_;
 };

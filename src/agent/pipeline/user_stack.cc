@@ -27,7 +27,7 @@ unwind::UnwinderOptions unwinder_options(const UserStackOptions& options) {
     unwind::UnwinderOptions result;
     result.memory_bytes = options.memory_bytes;
     result.aarch64_address_bits = options.address_bits;
-    // libunwind only knows the architecture it runs on, which a replay may not share.
+    // libunwind supports only the architecture it runs on, which may differ in a replay.
     result.use_libunwind = !System::current().deterministic();
     result.big_endian = std::endian::native == std::endian::big;
     return result;
@@ -99,7 +99,7 @@ std::optional<StackNeed> UserStacks::judge(const SampleRecord& sample, ProcessHa
                    unwinder_.facts(in.arch, frame.pc, frame.return_address, in.map).skips_caller_of_jit;
         }))
         return StackNeed::long_copy;
-    // Nothing of the chain is certain behind the innermost frame: a short copy may do, and will tell.
+    // No frame after the innermost one is certain. A short copy may be enough, and its stacks will show it.
     if (by_chain_alone(sample) && stack.stop != StopReason::root && stack.check.right <= 1)
         return StackNeed::short_copy;
     if (by_chain_alone(sample))
@@ -119,8 +119,7 @@ void UserStacks::look_at_stacks() {
     deep_.look();
 }
 
-// Gives the frames of a chain that is right so far their end: the root, the tail that leads there, or the truth that
-// nobody knows.
+// Ends a chain that is right so far: at the root, with the tail that leads there, or as incomplete.
 void UserStacks::end_chain(Context& in, bool at_root, UserStack& out) {
     out.stop = StopReason::root;
     if (at_root || out.frames.empty()) return;
@@ -138,7 +137,7 @@ void UserStacks::by_chain(Context& in, UserStack& out) {
     if (!as_it_is) out.check = unwind::check_chain(unwinder_, in.arch, in.chain, in.map);
     const std::size_t count = as_it_is ? in.chain.size() : std::max<std::size_t>(out.check.right, 1);
     for (std::size_t i = 0; i < count; ++i) {
-        if (as_it_is && i > 0 && !in.map.find(in.chain[i] - 1)) {  // no call returns to where no code is
+        if (as_it_is && i > 0 && !in.map.find(in.chain[i] - 1)) {  // a return address must be in code
             out.stop = StopReason::no_map;
             break;
         }
@@ -147,16 +146,16 @@ void UserStacks::by_chain(Context& in, UserStack& out) {
     if (as_it_is) return;
     for (std::size_t i = 1; i + 1 < count; ++i)
         out.frames[i].caller_missing = unwind::skips_caller(unwinder_, in.arch, in.chain, i, in.map);
-    // Between a function's first instruction and its body a chain skips one, and so it does where a leaf function never
+    // A chain skips a caller between a function's first instruction and its body, and in a leaf function that never
     // sets the frame pointer.
     if (count > 1) out.frames[0].caller_missing = out.check.quality == unwind::ChainQuality::leaf_unsafe;
     if (count > 1 || out.check.at_root)
         end_chain(in, out.check.at_root, out);
     else
-        out.stop = StopReason::no_info;  // not one step is certain
+        out.stop = StopReason::no_info;  // not a single step is certain
 }
 
-// Walks the copied stack. Where an absent page ended the copy, the stack is as deep as one that was too large for it.
+// Walks the copied stack. A copy that ended at an absent page is handled like one that was too small for the stack.
 StopReason UserStacks::walk(Context& in, UserStack& out) {
     const SampleRecord& sample = in.sample;
     const unwind::StackCopy stack{in.registers->sp(), sample.stack, sample.stack_cut || sample.stack_missing != 0};
@@ -182,7 +181,7 @@ void UserStacks::by_walk(Context& in, UserStack& out) {
         deep_.note(in.thread, in.process, in.sample.pid, in.arch, out.joined, out.frames);
 }
 
-// A handler that runs on a stack of its own: the callers of what it interrupted are those that were there just before.
+// For a signal handler on an alternate stack: the interrupted function's callers are those of the thread's last sample.
 void UserStacks::over_signal(Context& in, UserStack& out) {
     const std::uint64_t pc_at = unwinder_.cut().pc_at;
     const std::uint64_t space = processes_.generation(in.process);
@@ -190,7 +189,7 @@ void UserStacks::over_signal(Context& in, UserStack& out) {
     if (out.walked != StopReason::truncated_copy && out.walked != StopReason::bad_read) return;
     const auto last = joiner_.last_called(in.thread, space, in.sample.time_ns, pc_at);
     if (!last) return;
-    // A row never reaches from one function into the next.
+    // An unwind row never extends from one function into the next.
     const auto now = unwinder_.facts(in.arch, interrupted.pc, false, in.map);
     const auto then = unwinder_.facts(in.arch, last->pc, last->return_address, in.map);
     if (now.row_start == 0 || now.row_start != then.row_start) return;
@@ -202,7 +201,7 @@ void UserStacks::by_short_walk(Context& in, UserStack& out) {
     if (out.walked != StopReason::root) splice_chain(in, out);
 }
 
-// Continues a walk by the kernel's frame-pointer chain, where both meet.
+// Continues a walk with the kernel's frame-pointer chain, where both meet.
 void UserStacks::splice_chain(Context& in, UserStack& out) {
     const unwind::StackCopy stack{in.registers->sp(), in.sample.stack, in.sample.stack_cut};
     bool at_root = false;

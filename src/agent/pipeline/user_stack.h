@@ -1,6 +1,6 @@
-// The user stack of one sample, by the way that its event was opened for: the kernel's frame-pointer chain as it is, the
-// chain checked and completed, a walk over the copied stack, both together, or the CPU's branch records. Owns what a
-// walk needs: rules, remembered stacks, the ends of chains.
+// Unwinds the user stack of one sample with the method for which its event was opened: the kernel's frame-pointer chain
+// unchanged, the chain checked and completed, a walk over the copied stack, both combined, or the CPU's branch records.
+// Owns what a walk needs: rules, remembered stacks, the ends of chains.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,16 @@
 namespace flamewire::agent {
 
 struct UserStackOptions {
-    // Whose registers samples carry: the kernel's architecture, which may be wider than this program's.
+    // Architecture of the registers in samples: the kernel's, which may be wider than this program's.
     unwind::Arch machine = unwind::Arch::x86_64;
-    bool check_chains = false;  // also by frame pointers alone: cut what is wrong, complete what is open
-    // Why a process of which nothing was measured is sampled as it is.
+    bool check_chains = false;  // in fp mode, too: remove wrong frames, complete unfinished chains
+    // The reason for the mode of a process that was not measured.
     std::string inherited_reason = "as asked for";
     std::size_t max_depth = unwind::default_max_depth;
     std::size_t memory_bytes = std::size_t{32} << 20;  // of unwind tables and rules
     std::uint64_t hybrid_bytes = 2048;                 // of a short copy
-    // Samples of a thread further apart than this do not follow each other. By the clock on the wall, though threads that
-    // wait for a CPU are not sampled: so it is long.
+    // Samples of a thread further apart than this are not consecutive. This is wall-clock time, and threads that wait
+    // for a CPU are not sampled, so it is long.
     std::uint64_t gap_ns = 1'000'000'000;
     std::uint8_t address_bits = 48;  // Machine::address_bits
     std::string proc_root = "/proc";
@@ -42,34 +42,34 @@ struct UserStackOptions {
 struct UserStack {
     std::vector<unwind::Frame> frames;  // innermost first
     unwind::StopReason stop = unwind::StopReason::chain_end;
-    // Why the tables led no further; chain_end when they were not asked.
+    // Why the walk by unwind tables ended. chain_end: there was no walk.
     unwind::StopReason walked = unwind::StopReason::chain_end;
     bool joined = false;
-    // The answer may be better next time: do not remember it.
+    // A later attempt may give a better result, so do not cache this one.
     bool provisional = false;
-    unwind::ChainCheck check;  // of a chain that was checked
+    unwind::ChainCheck check;  // only of a checked chain
 };
 
 class UserStacks {
 public:
     UserStacks(ProcessTable& processes, UserStackOptions options);
 
-    // True when the stack of this sample is a function of its call chain alone.
+    // True if the stack of this sample depends only on its call chain.
     [[nodiscard]] static bool by_chain_alone(const SampleRecord& sample);
 
-    // `chain`: user part of the sample's call chain.
+    // `chain`: the user part of the sample's call chain.
     void find(const SampleRecord& sample, std::span<const std::uint64_t> chain, ThreadHandle thread,
               ProcessHandle process, UserStack& out);
-    // What it took to find a stack that find() gave; nothing when that cannot be told.
+    // What find() needed to unwind this stack. Empty if that cannot be determined.
     std::optional<unwind::StackNeed> judge(const SampleRecord& sample, ProcessHandle process, const UserStack& stack);
 
-    // The next sample of every thread does not follow its last one.
+    // Samples were lost, so the next sample of a thread is not consecutive to its last one.
     void samples_lost() { joiner_.samples_lost(); }
-    // What deep stacks hold in memory, for the samples that come next; and whether to look again soon.
+    // Reads deep stacks in memory before the next samples arrive. wants_looks(): call it again soon.
     void look_at_stacks();
     [[nodiscard]] bool wants_looks() const { return deep_.wants_looks(); }
 
-    // The first process whose tables took more work than a stack may; 0: none has.
+    // The first process whose unwind tables exceeded the work limit of a stack; 0: none.
     [[nodiscard]] std::uint32_t process_of_costly_tables() const { return costly_pid_; }
 
     [[nodiscard]] const unwind::Unwinder::Counts& unwinder_counts() const { return unwinder_.counts(); }

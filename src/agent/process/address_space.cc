@@ -26,7 +26,7 @@ bool AddressSpace::erase(std::uint64_t start, std::uint64_t end) {
     std::size_t last = first;
     while (last < mappings_.size() && mappings_[last].start < end) ++last;
     if (first == last) return false;
-    // What stands out on either side of the hole stays: at most one piece each.
+    // The parts on either side of the hole stay: at most one piece each.
     Mapping left = mappings_[first];
     Mapping right = mappings_[last - 1];
     const bool keep_left = left.start < start;
@@ -43,7 +43,7 @@ bool AddressSpace::erase(std::uint64_t start, std::uint64_t end) {
 
 AddressSpace::Change AddressSpace::insert(const Mapping& mapping) {
     if (mapping.start >= mapping.end) return Change::none;
-    // Nothing is new when one known mapping covers it with the same content at the same place.
+    // Nothing changes if one known mapping covers the range with the same content at the same position.
     if (const Mapping* known = find(mapping.start);
         known != nullptr && known->end >= mapping.end && known->module == mapping.module &&
         (mapping.module == 0 || known->file_offset + (mapping.start - known->start) == mapping.file_offset))

@@ -1,4 +1,4 @@
-// The executable mappings of one process: address -> mapping. A new mapping replaces what it overlaps, as mmap does.
+// The executable mappings of one process: address -> mapping. A new mapping replaces overlapping ones, as mmap does.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,19 @@ struct Mapping {
 
 class AddressSpace {
 public:
-    // What a newcomer did to the map.
+    // How a new mapping changed the map.
     enum class Change {
-        none,      // it was there already
-        added,     // it lies where nothing was known: every earlier answer but "unknown" still holds
-        replaced,  // it took the place of something else
+        none,      // it was already present
+        added,     // it covers only unknown ranges: every earlier answer except "unknown" remains valid
+        replaced,  // it replaced other mappings
     };
 
-    // Older mappings are cut, split or removed where `mapping` lies. An empty range changes nothing, nor does one more
-    // range in a full map (65,536 mappings: the kernel's own usual limit).
+    // Cuts, splits or removes older mappings that overlap `mapping`. Ignores an empty range, and any new range once the
+    // map is full (65,536 mappings: the kernel's usual limit).
     Change insert(const Mapping& mapping);
-    // Only where nothing was known. True when something was added.
+    // Adds only what is not yet known. True if anything was added.
     bool fill(const Mapping& mapping);
-    // Nothing executable is there any more. True when something was.
+    // Removes executable mappings from the range. True if there were any.
     bool erase(std::uint64_t start, std::uint64_t end);
     [[nodiscard]] const Mapping* find(std::uint64_t address) const;
     [[nodiscard]] std::span<const Mapping> mappings() const { return mappings_; }

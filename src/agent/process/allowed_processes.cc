@@ -11,7 +11,7 @@
 namespace flamewire::agent {
 namespace {
 
-// `*` is any text, `?` any character. Ours: fnmatch brings 40 KB of wide characters into a static program.
+// `*` matches any text, `?` any character. Not fnmatch, which adds 40 KB of wide-character code to a static program.
 bool fits(std::string_view pattern, std::string_view text) {
     std::size_t star = std::string_view::npos, tried = 0, at = 0, from = 0;
     while (at < text.size()) {
@@ -22,7 +22,7 @@ bool fits(std::string_view pattern, std::string_view text) {
             ++from;
             ++at;
         } else if (star != std::string_view::npos) {
-            from = star + 1;  // the last star takes one more
+            from = star + 1;  // the last star matches one more character
             at = ++tried;
         } else {
             return false;

@@ -1,5 +1,5 @@
-// Which processes a server may have profiled: what somebody at the agent's own command line said, not what the server
-// asks for. That command line's own target needs no permission.
+// Which processes a server may profile, from the agent's own command line and not from the server's request. The target
+// on that command line needs no permission.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace flamewire::agent {
 
-// As the options have them; an empty list allows all. A process must fit each list that is not empty.
+// The values of the options. An empty list allows all; a process must match each list that is not empty.
 struct AllowedWords {
     std::vector<std::uint32_t> pids;
     std::vector<std::string> users;     // names or numbers
@@ -22,12 +22,12 @@ struct AllowedWords {
 class AllowedProcesses {
 public:
     AllowedProcesses() = default;  // all
-    // not_found when a user is not known on this machine.
+    // not_found if a user does not exist on this machine.
     static Result<AllowedProcesses> of(AllowedWords words, const std::string& passwd_path = "/etc/passwd");
 
-    // Nothing: it may be profiled. Else one sentence. A process that has gone is nobody's: whoever opens it says so. One
-    // that cannot be looked at is refused. The user is the effective one; a command is the file name of the executable,
-    // or the comm where that cannot be read.
+    // Returns nothing if the process may be profiled, else one sentence. A process that does not exist is not refused:
+    // opening it reports the error. A process that cannot be inspected is refused. The user is the effective one. The
+    // command is the file name of the executable, or the comm if that is not readable.
     [[nodiscard]] std::optional<Error> refusal(std::uint32_t pid, const std::string& proc_root = "/proc") const;
 
 private:

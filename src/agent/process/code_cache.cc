@@ -64,7 +64,7 @@ const CodeCache::Line* CodeCache::line_at(std::uint32_t process, std::uint32_t p
     } else if (!known) {
         return nullptr;
     }
-    // A known line stays if the read fails: the process has just ended, and the sample was taken before that.
+    // Keep a known line if the read fails: the process has just ended, and the sample was taken before that.
     line.read_ns = now_ns;
     return &line;
 }

@@ -1,5 +1,5 @@
-// A cache of code in anonymous memory, read from live processes in lines of 64 bytes: samples hit the same addresses again
-// and again. Not thread-safe.
+// A cache of code in anonymous memory, read from live processes in lines of 64 bytes: samples hit the same addresses
+// again and again. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@ namespace flamewire::agent {
 
 class CodeCache {
 public:
-    // Copies the bytes at `address` into `out`; false if some are unreadable or the rate limit is reached. `process` is a
-    // handle that is never reused. `pid` 0: the process has ended, so only cached lines are available.
+    // Copies the bytes at `address` into `out`; false if some are unreadable or the rate limit is reached. `process` is
+    // a handle that is never reused. `pid` 0: the process has ended, so only cached lines are available.
     bool read(std::uint32_t process, std::uint32_t pid, std::uint64_t address, std::uint64_t now_ns,
               std::span<std::byte> out);
 

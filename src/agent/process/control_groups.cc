@@ -14,10 +14,10 @@ namespace flamewire::agent {
 namespace {
 
 constexpr std::size_t max_mountinfo_bytes = std::size_t{1} << 20;
-constexpr std::size_t max_named = 8;  // containers in a sentence
-constexpr std::size_t short_id = 12;  // digits of one, as container runtimes print it
+constexpr std::size_t max_named = 8;  // containers listed in a message
+constexpr std::size_t short_id = 12;  // digits of an id, as container runtimes print it
 
-// mountinfo has blanks and the like as \040.
+// mountinfo escapes blanks and similar characters, as \040.
 std::string unescaped(std::string_view text) {
     std::string plain;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -92,10 +92,10 @@ Result<std::vector<std::string>> find_cgroups(const std::vector<std::string>& na
     for (const std::string& name : names) {
         std::string path = name;
         while (path.ends_with('/')) path.pop_back();
-        // What a person copies out of /proc/PID/cgroup begins with a slash, too.
+        // A path copied from /proc/PID/cgroup also begins with a slash.
         if (!is_below_a_mount(path))
             path = fmt::format("{}{}{}", mount, path.empty() || path.starts_with('/') ? "" : "/", path);
-        // A server has no business with other folders, not even to learn whether they exist.
+        // A server must not access other folders, not even to learn whether they exist.
         if (mount.empty() || fmt::format("{}/", path).find("/../") != std::string::npos || !is_folder(path))
             return fail(ErrorCode::not_found,
                         mount.empty()
@@ -116,11 +116,11 @@ Result<std::vector<std::string>> find_cgroups(const std::vector<std::string>& na
 }
 
 Result<Container> find_container(std::string_view name, const std::string& proc_root) {
-    std::map<std::string, std::string> groups;  // of each id
+    std::map<std::string, std::string> groups;  // by id
     for (const std::uint32_t pid : list_pids(proc_root)) {
         Cgroup cgroup = read_cgroup(proc_root, pid);
         if (cgroup.container_id.empty()) continue;
-        // Groups inside of the container's own are left to it.
+        // Groups inside the container's own group belong to it.
         if (const std::size_t at = cgroup.path.find(cgroup.container_id); at != std::string::npos)
             cgroup.path.resize(std::min(cgroup.path.find('/', at), cgroup.path.size()));
         std::string& known = groups[cgroup.container_id];

@@ -1,5 +1,5 @@
-// Targets that are no processes, as people name them: the whole system, some CPUs, control groups, a container. Where
-// their folders are is told by /proc.
+// Targets other than processes, as users specify them: the whole system, some CPUs, control groups, a container. Their
+// folders are found in /proc.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,31 @@
 
 namespace flamewire::agent {
 
-// As options and commands have it.
+// As in options and commands.
 struct WideTarget {
     bool all = false;
-    std::vector<std::uint32_t> cpus;   // ascending; with one of the others, or alone: all that runs there
-    std::vector<std::string> cgroups;  // absolute folders, or as /proc/PID/cgroup has them
-    std::string container;             // an id, its beginning, or a name, as a cgroup path tells it
+    std::vector<std::uint32_t> cpus;   // ascending; combined with another target, or alone: all that runs there
+    std::vector<std::string> cgroups;  // absolute folders, or paths as in /proc/PID/cgroup
+    std::string container;             // an id, its prefix, or a name, as in a cgroup path
     [[nodiscard]] bool given() const { return all || !cpus.empty() || !cgroups.empty() || !container.empty(); }
     bool operator==(const WideTarget&) const = default;
 };
 
-// Where the control groups are that perf events know: of version 2, else of the controller perf_event of version 1. The
-// text is /proc/self/mountinfo's; empty: nowhere.
+// The folder of the control groups that perf events support: version 2, or else the controller perf_event of version 1.
+// `mountinfo` is the text of /proc/self/mountinfo. Empty: not mounted.
 std::string cgroup_mount(std::string_view mountinfo);
 
-// The folders of these control groups, those inside of another of them left out: it has them. not_found with a sentence
-// for one that is none.
+// The folders of these control groups, without those inside another one in the list, which includes them. not_found
+// with a sentence if a name is not a control group.
 Result<std::vector<std::string>> find_cgroups(const std::vector<std::string>& names,
                                               const std::string& proc_root = "/proc");
 
 struct Container {
-    std::string id;      // whole
-    std::string cgroup;  // the path of its group
+    std::string id;      // the complete one
+    std::string cgroup;  // the path of its control group
 };
-// By the cgroup paths of the processes that run. not_found when there is none, invalid when several begin so; both say
-// which there are.
+// Searches the cgroup paths of the running processes. not_found if none matches, invalid if several have this prefix;
+// the message lists the candidates.
 Result<Container> find_container(std::string_view name, const std::string& proc_root = "/proc");
 
 }  // namespace flamewire::agent

@@ -18,26 +18,26 @@ namespace flamewire::agent {
 namespace {
 
 constexpr std::size_t max_wants = 16'384;
-// Between looks for a file that was not there; doubled each time.
+// Between searches for a missing file; doubled each time.
 constexpr std::uint64_t shortest_pause_ns = 200'000'000, longest_pause_ns = 1'000'000'000;
-// A map is searched for so long before its absence is worth a word.
+// Search time before a missing map causes a notice.
 constexpr std::uint64_t notice_after_ns = 1'000'000'000;
-// Between the clocks of files and of processes.
+// Allows for differences between the clocks of files and processes.
 constexpr std::uint64_t start_tolerance_ns = 2'000'000'000;
 constexpr std::size_t piece_bytes = 256 * 1024;
-// Samples are read within a second of being taken, so replaced code is kept for longer than that.
+// Samples are read within a second, so replaced code is kept for longer than that.
 constexpr std::uint64_t keep_replaced_ns = 3'000'000'000;
 constexpr std::size_t max_replaced = 4'096;
 constexpr std::size_t max_short_name_bytes = 256;
 
-// A file that was last written so long ago is not of a process that began at `start_ns`: some earlier one had its pid.
-// Ages of more than the time since boot come from a wall clock that was set, and say nothing.
+// A file last written that long ago does not belong to a process that began at `start_ns`: an earlier process had the
+// same pid. Ages above the time since boot come from a wall clock that was changed, and are ignored.
 bool is_older(std::int64_t age_ns, std::uint64_t boottime_ns, std::uint64_t start_ns) {
     if (age_ns < 0 || static_cast<std::uint64_t>(age_ns) > boottime_ns) return false;
     return boottime_ns - static_cast<std::uint64_t>(age_ns) + start_tolerance_ns < start_ns;
 }
 
-// Matched by prefix. Chromium's sandbox does not let renderers write the file.
+// Matched by prefix. Chromium's sandbox does not allow renderers to write the file.
 struct Remedy {
     std::string_view runtime, remedy;
 };
@@ -89,7 +89,7 @@ JitCode::JitCode(std::string proc_root, JitProcess process)
     : proc_root_(std::move(proc_root)), process_(std::move(process)) {}
 
 void JitCode::want(std::uint64_t address, std::uint64_t time_ns) {
-    if (wants_.size() >= max_wants) wants_.clear();  // whoever asks has forgotten them too
+    if (wants_.size() >= max_wants) wants_.clear();  // JitNames has dropped them too
     wants_.try_emplace(address, time_ns);
     up_to_date_ = false;
 }
@@ -120,7 +120,7 @@ void JitCode::look(const LookTimes& times, JitBudget& budget, std::vector<JitAns
     if (std::holds_alternative<std::monostate>(file_)) up_to_date_ = true;
 }
 
-// The file, or another one that took its name.
+// Finds the file, or another one that took its name.
 void JitCode::find_file(const LookTimes& times, std::vector<wire::Notice>& notices) {
     if (first_search_ns_ == 0) first_search_ns_ = times.now_ns;
     const std::string root = proc_path(proc_root_, process_.pid, "root");
@@ -151,7 +151,7 @@ void JitCode::find_file(const LookTimes& times, std::vector<wire::Notice>& notic
     notices.push_back(no_names());
 }
 
-// True when the file at `path` is the one that is read.
+// True if the file at `path` is the one being read.
 bool JitCode::take_file(const std::string& path, bool jitdump, std::int64_t realtime_ns) {
     remedy_.clear();
     System& system = System::current();
@@ -172,8 +172,8 @@ bool JitCode::take_file(const std::string& path, bool jitdump, std::int64_t real
         why_not_ = fmt::format("{} is no regular file", path);
         return false;
     }
-    // Any user can create this file. A user can also bind-mount a file there that only root can read, whose content must
-    // not reach the profile.
+    // Any user can create this file. A user can also bind-mount a file there that only root can read, and its content
+    // must not reach the profile.
     const bool is_own = user_known_ && facts.user == user_;
     const bool is_private = facts.user == 0 && !facts.others_may_read;
     if (!is_own && (facts.user != 0 || is_private)) {
@@ -200,10 +200,10 @@ bool JitCode::take_file(const std::string& path, bool jitdump, std::int64_t real
     return true;
 }
 
-// What was answered stays until the file, read from its beginning, says otherwise.
+// Earlier answers stay valid until the file, read again from its beginning, differs.
 void JitCode::begin_anew() {
     code_.clear();
-    replaced_.clear();  // refers to records of the file as it was
+    replaced_.clear();  // refers to records of the old content
     anew_ns_ = now_ns_;
 }
 
@@ -270,7 +270,7 @@ void JitCode::add(JitEntry entry, std::vector<JitAnswer>& answers) {
     }
     bool known = false;
     for (auto want = wants_.lower_bound(entry.start); want != wants_.end() && want->first < entry.end;) {
-        // What was sampled before it is of what lay there, or of code that nobody named.
+        // An earlier sample belongs to the code that was here before, or to code that has no name.
         const auto* old = want->second < entry.from_ns ? code_.find(want->first) : nullptr;
         const bool told =
             old != nullptr && answer(old->first, old->second.end, old->second.value, 0, entry.from_ns, answers);
@@ -281,7 +281,7 @@ void JitCode::add(JitEntry entry, std::vector<JitAnswer>& answers) {
     given_.for_each_in(entry.start, entry.end, [&](const auto& range) { known |= !range.second.value.same_as(place); });
     keep_replaced(entry);
     code_.lay(entry.start, entry.end, place);
-    // While a file is read anew, what it says is compared at its end.
+    // While a file is read again, its content is compared at the end.
     if (known && anew_ns_ == 0) answer(entry.start, entry.end, place, entry.from_ns, JitAnswer().until_ns, answers);
 }
 
@@ -303,7 +303,7 @@ const JitCode::Replaced* JitCode::replaced_at(std::uint64_t address, std::uint64
     return found == replaced_.end() ? nullptr : &*found;
 }
 
-// Samples of functions that were replaced before anybody asked for them.
+// Answers for samples of functions that were replaced before their addresses were asked for.
 void JitCode::answer_wants_of_replaced(std::vector<JitAnswer>& answers) {
     for (auto want = wants_.begin(); want != wants_.end();) {
         const auto* range = code_.find(want->first);
@@ -320,9 +320,10 @@ void JitCode::answer_wants_of_replaced(std::vector<JitAnswer>& answers) {
 }
 
 void JitCode::answer_wants(std::vector<JitAnswer>& answers) {
-    // First: an answer about the present names all earlier samples at its addresses that have no name yet.
+    // Must come first: an answer about the current code names all earlier samples at its addresses that have no name
+    // yet.
     answer_wants_of_replaced(answers);
-    // What there is no room for is wanted in the next look again.
+    // Addresses for which there is no space left stay in wants_ until the next look.
     for (auto want = wants_.begin(); want != wants_.end() && answer_bytes_ != 0;) {
         const auto* range = code_.find(want->first);
         if (range == nullptr) {
@@ -337,7 +338,7 @@ void JitCode::answer_wants(std::vector<JitAnswer>& answers) {
     }
 }
 
-// After the file was written anew.
+// Compares earlier answers with the file after it was rewritten.
 void JitCode::compare_given(std::uint64_t from_ns, std::vector<JitAnswer>& answers) {
     const RangeMap<Place> given = std::exchange(given_, {});
     for (const auto& [start, range] : given) {
@@ -353,7 +354,7 @@ void JitCode::compare_given(std::uint64_t from_ns, std::vector<JitAnswer>& answe
     }
 }
 
-// Without lines and unwinding information.
+// The same place without lines and unwinding information.
 JitCode::Place JitCode::name_of(Place place) {
     place.lines = place.unwinding = 0;
     return place;
@@ -368,7 +369,7 @@ std::optional<JitBody> JitCode::body_of(const Place& place) const {
 
 bool JitCode::answer(std::uint64_t start, std::uint64_t end, Place place, std::uint64_t from_ns, std::uint64_t until_ns,
                      std::vector<JitAnswer>& answers) {
-    // Code can be replaced any number of times in one look, and each answer hold a megabyte of lines.
+    // Code can be replaced any number of times in one look, and each answer may contain a megabyte of lines.
     const bool in_short = answer_bytes_ == 0;
     auto body = body_of(in_short ? name_of(place) : place);
     if (!body) return false;

@@ -1,5 +1,5 @@
-// The code that one process made while running, by what the process says of it: finds its jitdump or perf map, follows
-// it, and answers which function an address was of. Reads files; for a thread that may wait for a disk.
+// The code that one process generated at run time, as the process itself describes it. Finds its jitdump or perf map,
+// follows it, and resolves addresses to functions. Reads files, so use it on a thread that may block on a disk.
 #pragma once
 
 #include <cstddef>
@@ -22,21 +22,21 @@
 namespace flamewire::agent {
 
 struct JitProcess {
-    ModuleHandle module = 0;  // its code
+    ModuleHandle module = 0;  // the module for its code
     std::uint32_t pid = 0, ns_pid = 0;
     std::string program;              // comm, for people
-    std::string jitdump;              // as the process sees it; empty: none was mapped
+    std::string jitdump;              // path as the process sees it; empty: none was mapped
     std::uint64_t start_time_ns = 0;  // CLOCK_BOOTTIME
-    std::string exe;                  // path of its program file; empty: not known
+    std::string exe;                  // path of its executable; empty: unknown
 };
 
-// An address of such code that was sampled and has no name yet.
+// A sampled address in such code that has no name yet.
 struct JitWant {
     ModuleHandle module = 0;
-    std::uint64_t address = 0, time_ns = 0;  // of the first sample
+    std::uint64_t address = 0, time_ns = 0;  // time of the first sample
 };
 
-// From `from_ns` on (0: ever since) until `until_ns`, [start, end) was this function.
+// From `from_ns` (0: always) until `until_ns`, [start, end) was this function.
 struct JitAnswer {
     ModuleHandle module = 0;
     std::uint64_t start = 0, end = 0;
@@ -44,22 +44,23 @@ struct JitAnswer {
     std::shared_ptr<const JitBody> body;
 };
 
-// How long after code has run its name may be written: writers have buffers. What comes later names what runs then.
+// How long after code has run its name may still be written, because writers buffer. A later name belongs to code that
+// runs then.
 inline constexpr std::uint64_t jit_writer_delay_ns = 10'000'000'000;
-// Whether an entry that appeared at `from_ns` (0: ever since) names a sample of which nothing else was known.
+// Whether an entry that appeared at `from_ns` (0: always) names a sample for which no other entry is known.
 bool may_name(std::uint64_t sampled_ns, std::uint64_t from_ns);
 
-// How far one look may go.
+// Limits for one look().
 struct JitBudget {
     std::size_t bytes = 0;          // of files
-    std::size_t answer_bytes = 0;   // of bodies in this process's answers; behind it, bodies are names alone
-    std::uint64_t deadline_ns = 0;  // of the thread's CPU time
-    std::size_t ranges = 0;         // that all processes may hold
-    bool last = false;              // nobody looks after this
+    std::size_t answer_bytes = 0;   // of bodies in this process's answers; once used up, bodies contain only names
+    std::uint64_t deadline_ns = 0;  // in CPU time of the thread
+    std::size_t ranges = 0;         // that all processes together may hold
+    bool last = false;              // there is no further look() after this
     [[nodiscard]] bool spent() const;
 };
 
-// What a body takes in memory.
+// Memory size of a body.
 std::size_t bytes_of(const JitBody& body);
 
 class JitCode {
@@ -67,29 +68,29 @@ public:
     JitCode(std::string proc_root, JitProcess process);
 
     void want(std::uint64_t address, std::uint64_t time_ns);
-    // So many samples of it have no name that the absence of a file is worth a notice.
+    // Samples of this process often have no name, so a missing file justifies a notice.
     void often_unnamed() { often_unnamed_ = true; }
-    // A jitdump that the process mapped since; it knows more than a perf map.
+    // Sets a jitdump that the process has mapped since. It contains more than a perf map.
     void found_jitdump(std::string path);
-    // Has the inotify instance told of the next write to the file, once.
+    // Requests one inotify event for the next write to the file.
     void watch(int inotify) const;
-    // Reads on, and appends what there is to say.
+    // Continues reading, and appends new answers and notices.
     void look(const LookTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
               std::vector<wire::Notice>& notices);
 
-    // Everything is read and answered that can be.
+    // Everything available has been read and answered.
     [[nodiscard]] bool up_to_date() const { return up_to_date_; }
-    // Its process has been gone for so long that no sample of it is still to come.
+    // The process has been gone for so long that no more samples of it can follow.
     [[nodiscard]] bool over() const { return gone_since_ns_ != 0 && now_ns_ - gone_since_ns_ > 5'000'000'000; }
     [[nodiscard]] std::size_t ranges() const { return code_.size(); }
 
 private:
-    // What lies in a range, by its place in the file.
+    // The description of a code range, by its positions in the file.
     struct Place {
         std::uint64_t record = 0, lines = 0, unwinding = 0;
-        std::uint64_t moved_by = 0;   // from where the file has it, modulo 2^64
-        std::uint64_t name_hash = 0;  // once it was answered
-        std::uint64_t from_ns = 0;    // when the code was loaded; 0: before the file was first read
+        std::uint64_t moved_by = 0;   // offset from the address in the file, modulo 2^64
+        std::uint64_t name_hash = 0;  // set once it was answered
+        std::uint64_t from_ns = 0;    // load time of the code; 0: before the file was first read
         [[nodiscard]] bool same_as(const Place& other) const {
             return record == other.record && moved_by == other.moved_by;
         }
@@ -126,25 +127,25 @@ private:
     std::uint64_t device_ = 0, inode_ = 0;
     std::uint64_t now_ns_ = 0, gone_since_ns_ = 0;
     std::uint64_t next_search_ns_ = 0, search_pause_ns_ = 0, first_search_ns_ = 0;
-    bool host_root_ = false;  // its root is ours, so a path of it is one here, also once it is gone
-    std::uint32_t user_ = 0;  // whose files are believed, besides root's
+    bool host_root_ = false;  // its root directory is ours, so its paths work here too, even after it exits
+    std::uint32_t user_ = 0;  // owner whose files are trusted, besides root
     bool user_known_ = false;
-    std::string why_not_;  // why there is no file, the newest reason
-    std::string remedy_;   // … if it is another one than to write a map
+    std::string why_not_;  // most recent reason for the lack of a file
+    std::string remedy_;   // … if the remedy is not to write a map
     bool notice_given_ = false, full_notice_given_ = false;
-    std::size_t answer_bytes_ = 0;    // JitBudget::answer_bytes that are left of this look
-    bool answered_in_short_ = false;  // names alone
+    std::size_t answer_bytes_ = 0;    // remaining JitBudget::answer_bytes of this look()
+    bool answered_in_short_ = false;  // some bodies contain only names
 
     RangeMap<Place> code_;
-    std::deque<Replaced> replaced_;                 // of the last seconds, the oldest first
-    RangeMap<Place> given_;                         // what was answered: only changes of these are told
+    std::deque<Replaced> replaced_;                 // of the last seconds, oldest first
+    RangeMap<Place> given_;                         // what was answered: only changes of these are reported
     std::map<std::uint64_t, std::uint64_t> wants_;  // address -> time of the first sample
     bool often_unnamed_ = false;
-    std::uint64_t anew_ns_ = 0;  // it was rewritten at this time, and is read from its beginning again
+    std::uint64_t anew_ns_ = 0;  // the time at which the file was rewritten and reading restarted
     bool up_to_date_ = false;
 };
 
-// The remedy of a notice: how to make this process's runtime write the names of its code.
+// The remedy for a notice: how to make this process's runtime write the names of its code.
 std::string jit_remedy(const JitProcess& process);
 
 }  // namespace flamewire::agent

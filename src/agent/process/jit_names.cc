@@ -8,15 +8,15 @@ namespace {
 
 constexpr std::size_t max_functions = 16'384, max_bare = 16'384;
 constexpr std::size_t max_name_bytes = std::size_t{4} << 20;
-// All codes together; when they have more, each may have max_crowded_bytes.
+// All modules together; above it, each may have max_crowded_bytes.
 constexpr std::size_t max_all_name_bytes = std::size_t{64} << 20, max_crowded_bytes = std::size_t{512} << 10;
-// How long the sampler waits for the reader, which most often has nothing to do but to look at the size of a file.
+// How long the sampler waits for the reader, which mostly only needs to check the size of a file.
 constexpr std::uint64_t look_patience_ns = 10'000'000;
-// How long samples wait in the rings for a reader that is late; rings have room for twice that.
+// How long samples stay in the rings for a reader that is late; rings have room for twice that.
 constexpr std::uint64_t most_wait_ns = 50'000'000;
-// So many samples without a name are worth a notice.
+// Number of samples without a name that justifies a notice.
 constexpr std::size_t many_unnamed = 8;
-// So many answers wait for samples of their time at most, or of so many bytes, but for the last ones that were taken.
+// Limits for answers that wait for samples of their time, in number and bytes; the last batch taken may exceed them.
 constexpr std::size_t max_waiting = 16'384, max_waiting_bytes = std::size_t{8} << 20;
 
 }  // namespace
@@ -63,7 +63,7 @@ std::optional<JitFunction> JitNames::find(ModuleHandle module, std::uint64_t add
     }
     const JitBody& body = *range->second.value;
     JitFunction function{body.name, {}, 0};
-    // Rows hold up to the next one.
+    // A row is valid up to the next one.
     const auto after =
         std::upper_bound(body.rows.begin(), body.rows.end(), address - body.start,
                          [](std::uint64_t offset, const JitBody::Row& row) { return offset < row.offset; });
@@ -104,7 +104,7 @@ void JitNames::look_ahead() {
         applied_ < answers_.size() ? answers_[applied_].from_ns : std::numeric_limits<std::uint64_t>::max();
 }
 
-// True when somebody may have been told otherwise.
+// True if earlier results may have differed.
 bool JitNames::apply_one(const JitAnswer& answer, Code& code) {
     bool changed = false;
     code.functions.for_each_in(answer.start, answer.end, [&](const auto& range) {
@@ -112,14 +112,14 @@ bool JitNames::apply_one(const JitAnswer& answer, Code& code) {
     });
     auto bare = code.bare.lower_bound(answer.start);
     while (bare != code.bare.end() && bare->first < answer.end) {
-        // The function that replaced this one is still to come.
+        // The function that replaced this one is not yet known.
         if (bare->second >= answer.until_ns) {
             ++bare;
             continue;
         }
         const bool named = may_name(bare->second, answer.from_ns);
         if (named) symbols_.push_back({answer.module, bare->first, 1, answer.body->name});
-        // What was sent as an address gets a name, but no line: that comes with what is located from now on, anew.
+        // Addresses that were already sent get a name, but no line. Lines require that addresses are resolved again.
         changed |= !named || !answer.body->rows.empty();
         bare = code.bare.erase(bare);
     }
@@ -153,7 +153,7 @@ void JitNames::settle(std::uint64_t patience_ns) {
     if (codes_.empty()) return;
     constexpr std::uint64_t ever = std::numeric_limits<std::uint64_t>::max();
     (void)apply(ever);
-    // Once more, as the first time the reader may have been busy with the questions before.
+    // Twice, because the reader may first be busy with the previous questions.
     for (int i = 0; i < 2; ++i) {
         reader_.ask(questions_);
         reader_.settle(patience_ns / 2);

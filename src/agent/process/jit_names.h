@@ -1,6 +1,6 @@
-// Which function an address of JIT code was of, at the time of its sample: the sampler's side. It holds the functions
-// that were sampled, asks the reader for the others, and changes its mind at the time at which the code changed, not at
-// the time at which that was read.
+// Resolves addresses in JIT code to functions, as of the time of a sample: the sampler's side. Holds the functions that
+// were sampled, and asks the reader for the others. A change of the code takes effect at the time of the change, not
+// when it was read.
 #pragma once
 
 #include <cstdint>
@@ -24,28 +24,28 @@ public:
 
     void add(const JitProcess& process, ProcessHandle owner);
     void found_jitdump(const JitProcess& process);
-    // False: so much of it was sampled that it should begin as another module; then forget() it.
+    // False: so many of its addresses were sampled that it should restart as another module; then call forget().
     [[nodiscard]] bool has_room(ModuleHandle module) const;
     void forget(ModuleHandle module);
     [[nodiscard]] std::vector<std::pair<ModuleHandle, ProcessHandle>> owners() const;
 
-    // Nothing: not known (yet), so the sample is one of a bare address; take_symbols() names that later. Valid until
+    // Nothing: unknown (so far), so the sample has a bare address, and take_symbols() may name it later. Valid until
     // the next apply().
     std::optional<JitFunction> find(ModuleHandle module, std::uint64_t address, std::uint64_t time_ns);
 
     void saw_unnamed(ModuleHandle module);  // see ProcessTable::saw_unnamed_jit
-    // The rule for the frame whose code is at `address`, if its program wrote one.
+    // The unwind rule for the frame whose code is at `address`, if its program wrote one.
     [[nodiscard]] std::optional<unwind::Rule> rule_at(ModuleHandle module, unwind::Arch arch,
                                                       std::uint64_t address) const;
 
-    // Something is to be applied before a sample of this time.
+    // True if an answer must be applied before a sample of this time.
     [[nodiscard]] bool is_due(std::uint64_t time_ns) const { return time_ns >= next_change_ns_; }
-    // Owners of modules whose earlier answers hold no more.
+    // Applies answers up to `time_ns`. Returns the owners of modules whose earlier answers are no longer valid.
     std::vector<ProcessHandle> apply(std::uint64_t time_ns);
 
-    // Before samples are taken from the rings: questions out, answers in; waits a moment at most. What was sampled until
-    // the returned time is of code that is known now, newer samples had better wait for the next round. settle(): waits
-    // for all that can be had.
+    // Call it before reading samples from the rings: sends questions and receives answers, with a brief wait at most.
+    // Code that ran until the returned time is known now; leave newer samples for the next round. settle() waits for
+    // all available answers.
     [[nodiscard]] std::uint64_t exchange(std::uint64_t now_ns);
     void settle(std::uint64_t patience_ns);
     // Names of bare addresses.
@@ -67,9 +67,9 @@ private:
     JitReader reader_;
     std::map<ModuleHandle, Code> codes_;
     JitQuestions questions_;
-    std::vector<JitAnswer> answers_;  // to be applied when samples have come so far, …
-    std::size_t applied_ = 0;         // … those before this one were
-    std::size_t waiting_bytes_ = 0;   // of the bodies in the others
+    std::vector<JitAnswer> answers_;  // to be applied once samples reach their time, …
+    std::size_t applied_ = 0;         // … except those before this index, which were applied
+    std::size_t waiting_bytes_ = 0;   // of the bodies in the remaining answers
     std::size_t name_bytes_ = 0;      // of all codes
     std::uint64_t known_until_ns_ = 0;
     std::uint64_t next_change_ns_ = std::numeric_limits<std::uint64_t>::max();

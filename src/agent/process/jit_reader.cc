@@ -20,22 +20,23 @@
 namespace flamewire::agent {
 namespace {
 
-// Files are looked at when they are written, as lines of a perf map have no times: but with pauses, as a compiler that
-// warms up writes all the time. And this often where nobody tells of writes; the sampler asks for a look before each of
-// its rounds too.
+// A write to a file triggers a look, because lines of a perf map have no times. Pauses limit this: a compiler that
+// warms up writes all the time. Without write events, look_pause_ns applies. The sampler also requests a look before
+// each of its rounds.
 constexpr std::uint64_t look_pause_ns = 100'000'000, least_pause_ns = 5'000'000;
-// The share of a CPU that reading takes at most, and the limits of one look: a map of 100s of MB is read in half a minute.
+// The maximum share of a CPU for reading, and the limits of one look: a map of hundreds of MB is read in half a minute.
 constexpr std::uint64_t cpu_share = 20;
 constexpr std::uint64_t least_look_cpu_ns = 200'000, most_look_cpu_ns = 5'000'000;
 constexpr std::size_t look_bytes = std::size_t{4} << 20;
-// The last look of a recording, whose end waits for it.
+// For the last look of a recording, whose end waits for it.
 constexpr std::uint64_t last_cpu_ns = 1'500'000'000;
 constexpr std::size_t last_bytes = std::size_t{512} << 20;
 
-// Ranges of code that are kept of all processes, some 90 bytes each.
+// Code ranges kept for all processes together, about 90 bytes each.
 constexpr std::size_t max_ranges = 131'072;
 constexpr std::size_t max_processes = 64;
-// Nothing is read while so many answers wait to be taken, or of so many bytes; about as many more come of one look.
+// Nothing is read while this many answers, or answers of this many bytes, are queued. One look can add about as much
+// again.
 constexpr std::size_t max_answers = 16'384, max_answer_bytes = std::size_t{8} << 20;
 
 bool has_room(const JitAnswers& answers) {
@@ -57,17 +58,16 @@ struct JitReader::Shared {
     bool look(bool last, JitAnswers& found);
 
     const UniqueFd wake_fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    const UniqueFd writes_fd{::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};  // none: looks by time alone
+    const UniqueFd writes_fd{::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};  // invalid: looks by time only
     std::mutex mutex;
     std::condition_variable answered;
     JitQuestions questions;
     JitAnswers answers;
     bool started = false, stop = false, hurry = false, settled = false, look_wanted = false;
     std::uint64_t looks_begun = 0, looks_ended = 0;
-    std::uint64_t given_up_at =
-        std::numeric_limits<std::uint64_t>::max();  // looks_ended when one was waited for in vain
+    std::uint64_t given_up_at = std::numeric_limits<std::uint64_t>::max();  // looks_ended when a wait timed out
 
-    // Of the thread.
+    // Used only by the thread.
     const std::string proc_root;
     std::map<ModuleHandle, JitCode> codes;
     std::uint64_t previous_look_ns = 0;
@@ -101,7 +101,7 @@ void JitReader::look_now(std::uint64_t patience_ns) {
     const std::uint64_t wanted = shared_->looks_begun + 1;
     shared_->look_wanted = true;
     shared_->wake();
-    // One that hangs in a file system is not waited for again.
+    // Do not wait again for a look that hangs in a file system.
     if (shared_->given_up_at == shared_->looks_ended) return;
     if (!shared_->answered.wait_for(lock, std::chrono::nanoseconds(patience_ns),
                                     [&] { return shared_->looks_ended >= wanted; }))
@@ -151,7 +151,7 @@ void JitReader::Shared::look_once() {
     for (const JitAnswer& answer : found.answers) found.bytes += bytes_of(*answer.body);
     const std::lock_guard lock(mutex);
     answers.bytes += found.bytes;
-    // With those that nobody took yet: who waited for this look hears of it.
+    // Append to answers that were not yet taken, so that the caller waiting for this look receives them.
     std::ranges::move(found.answers, std::back_inserter(answers.answers));
     std::ranges::move(found.notices, std::back_inserter(answers.notices));
     if (done) answers.known_until_ns = previous_look_ns;
@@ -177,7 +177,7 @@ void JitReader::Shared::run() {
     }
 }
 
-// Until somebody asks, a file is written, or nobody has looked for long.
+// Waits until there is a request, a file is written, or the last look was long ago.
 void JitReader::Shared::wait_for_work() {
     const std::uint64_t begin_ns = monotonic_ns();
     bool written = false;
@@ -220,7 +220,7 @@ void JitReader::Shared::take_questions(const JitQuestions& asked_now, JitAnswers
         if (const auto code = codes.find(module); code != codes.end()) code->second.often_unnamed();
 }
 
-// True when there is nothing left to read.
+// True if nothing is left to read.
 bool JitReader::Shared::look(bool last, JitAnswers& found) {
     LookTimes times{previous_look_ns, monotonic_ns(), realtime_ns()};
     const std::uint64_t cpu_ns =
@@ -235,7 +235,7 @@ bool JitReader::Shared::look(bool last, JitAnswers& found) {
     for (auto entry = codes.begin(); entry != codes.end();) {
         JitCode& code = entry->second;
         const std::size_t own = code.ranges();
-        // One process that makes answers without end must not keep those of the others.
+        // A process that produces answers without end must not block those of the others.
         budget.answer_bytes = max_answer_bytes / codes.size();
         budget.ranges = max_ranges - std::min(held - own, max_ranges);
         code.look(times, budget, found.answers, found.notices);

@@ -8,17 +8,17 @@
 namespace flamewire::agent {
 namespace {
 
-constexpr std::uint32_t magic = 0x4A69'5444;  // "JiTD" in the order of the machine that wrote it
+constexpr std::uint32_t magic = 0x4A69'5444;  // "JiTD" in the byte order of the writing machine
 constexpr std::size_t header_bytes = 40, prefix_bytes = 16;
-constexpr std::uint64_t processor_clock = 1;  // flag of the header: times are the processor's counter
+constexpr std::uint64_t processor_clock = 1;  // flag in the header: times are from the processor's counter
 constexpr std::size_t window_bytes = 64 * 1024;
 constexpr std::size_t max_lines_bytes = 1024 * 1024, max_rows = 4096;
-// Where V8 counts the addresses of its line tables from: it adds the size of an ELF header to each.
+// V8 adds the size of an ELF header to each address in its line tables.
 constexpr std::uint64_t elf_header_bytes = 64;
 
-// Of an .eh_frame. Compilers write a few dozen bytes.
+// Limit for an .eh_frame. Compilers write a few dozen bytes.
 constexpr std::uint64_t max_frame_bytes = std::uint64_t{64} * 1024;
-// An .eh_frame is relative to an address behind the code, at this alignment from its start (perf's genelf.c).
+// An .eh_frame is relative to an address after the code, at this alignment from its start (perf's genelf.c).
 constexpr std::uint64_t frame_alignment = 8;
 
 enum RecordKind : std::uint32_t { code_load = 0, code_move = 1, code_debug_info = 2, code_unwinding_info = 4 };
@@ -81,7 +81,7 @@ JitProgress JitdumpFile::advance(std::size_t limit, const LookTimes& times, std:
     if (System::current().status_of(file_.get(), file) != 0) return JitProgress::damaged;
     const std::uint64_t size = file.size_bytes;
     if (size < position_) return JitProgress::rewritten;
-    window_.clear();  // its end may have been torn
+    window_.clear();  // its end may have been incomplete
     if (position_ == 0 && size < header_bytes) return JitProgress::at_end;
     if (position_ == 0 && !read_header()) return JitProgress::damaged;
     const std::uint64_t written_ns = times.monotonic_of(file.modified_ns);
@@ -96,7 +96,7 @@ JitProgress JitdumpFile::advance(std::size_t limit, const LookTimes& times, std:
         if (record_bytes < prefix_bytes) return JitProgress::damaged;
         if (record_bytes > size - position_) break;  // still being written
         const Bytes fields = at(position_ + prefix_bytes, std::min<std::size_t>(record_bytes - prefix_bytes, 64));
-        // A time that is still to come is no time.
+        // A time in the future is invalid.
         take_record(kind, own_clock_ && time_ns <= times.now_ns ? time_ns : written_ns, fields, entries);
         position_ += record_bytes;
     }
@@ -140,8 +140,8 @@ std::optional<JitBody> JitdumpFile::body_of(std::uint64_t record, std::uint64_t 
     return body;
 }
 
-// Fields: size of the data, of its .eh_frame_hdr, and of the mapped part (0: no .eh_frame). The data is the .eh_frame, then
-// the .eh_frame_hdr; the specification states the opposite order, perf and all writers use this one.
+// Fields: size of the data, of its .eh_frame_hdr, and of the mapped part (0: no .eh_frame). The data is the .eh_frame
+// followed by the .eh_frame_hdr. The specification states the opposite order, but perf and all writers use this one.
 void JitdumpFile::add_rules(std::uint64_t unwinding, std::uint64_t size, JitBody& body) const {
     constexpr std::size_t head_bytes = prefix_bytes + 24;
     std::string head, frames;
@@ -185,7 +185,7 @@ void JitdumpFile::add_lines(std::uint64_t lines, JitBody& body) const {
         const std::string_view file = in.c_string();
         if (!in.ok()) break;
         if (i == 0 && address == code + elf_header_bytes) base += elf_header_bytes;
-        // V8 18 to 20 writes a torn table now and then: what does not ascend, or is no text, ends it.
+        // V8 18 to 20 occasionally writes a corrupt table: a row out of order, or a name that is not text, ends it.
         const std::uint64_t offset = address - base;
         if (offset > UINT32_MAX || (!body.rows.empty() && offset < body.rows.back().offset)) break;
         const bool same_file = file == "\xff" || (!body.files.empty() && body.files.back() == file);

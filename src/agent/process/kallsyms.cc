@@ -7,28 +7,28 @@
 namespace flamewire::agent {
 namespace {
 
-// No kernel function is larger; beyond it an address has no name (memory of a module that is gone, a trampoline).
+// No kernel function is larger. Farther addresses have no name (memory of an unloaded module, a trampoline).
 constexpr std::uint64_t max_function_bytes = 1 << 20;
 
-// Aliases at one address: a global name before a local one, then the one with fewer underscores in front.
+// For aliases at one address: prefers a global name, then the one with fewer leading underscores.
 bool better_alias(char type, std::string_view name, char old_type, std::string_view old_name) {
     const bool global = type == 'T';
     if (global != (old_type == 'T')) return global;
     return name.find_first_not_of('_') < old_name.find_first_not_of('_');
 }
 
-// One digit, as far as it matters here.
+// Reads the first character of a sysctl, which is sufficient here.
 char read_level(const std::string& proc_root, std::string_view name, char if_unknown) {
     const auto text = read_head(proc_root + "/sys/kernel/" + std::string(name), 16);
     return text && !text->empty() ? text->front() : if_unknown;
 }
 
-// kernel/kallsyms.c, kallsyms_show_value(): at kptr_restrict 0 who has CAP_SYSLOG, and at perf_event_paranoid 1 and
-// below anybody; at 1 who has CAP_SYSLOG; at 2 nobody.
+// kernel/kallsyms.c, kallsyms_show_value(). kptr_restrict 0: processes with CAP_SYSLOG can read addresses, and at
+// perf_event_paranoid 1 and below all can. 1: processes with CAP_SYSLOG. 2: none.
 wire::Notice hidden_names(const std::string& proc_root) {
     const char restricted = read_level(proc_root, "kptr_restrict", '1');
     const char paranoid = read_level(proc_root, "perf_event_paranoid", '2');
-    const bool by_paranoid = paranoid > '1';  // "-1" begins with less
+    const bool by_paranoid = paranoid > '1';  // the '-' of "-1" is less than '1'
     std::string reason = "kernel.kptr_restrict is ", remedy = "sysctl -w kernel.kptr_restrict=0, or ";
     if (restricted == '0' && by_paranoid) {
         reason = "kernel.perf_event_paranoid is ";
@@ -61,7 +61,7 @@ std::optional<KallsymsEntry> parse_kallsyms_line(std::string_view line) {
 }
 
 std::optional<KernelBase> read_kernel_base(const std::string& proc_root) {
-    // Small reads: the kernel formats as many lines as fit.
+    // Use small reads: the kernel formats as many lines as fit.
     auto lines = LineReader::open(proc_root + "/kallsyms", 4096);
     if (!lines) return std::nullopt;
     std::optional<std::uint64_t> stext;
@@ -69,7 +69,7 @@ std::optional<KernelBase> read_kernel_base(const std::string& proc_root) {
         const auto entry = parse_kallsyms_line(line);
         if (!entry || !entry->module.empty()) continue;
         if (entry->name == "_text") return KernelBase{entry->address, true};
-        // Both stand at one address on other machines than arm64, and lines are in the order of addresses.
+        // On machines other than arm64, both have the same address. Lines are in address order.
         if (stext && entry->address > *stext) break;
         if (entry->name == "_stext") stext = entry->address;
         if (stext && *stext == 0) break;
@@ -101,7 +101,7 @@ void FunctionSearch::offer(const KallsymsEntry& entry) {
     Gap& gap = gaps_[static_cast<std::size_t>(above - wanted_.begin())];
     const bool empty = gap.type == 0;
     if (empty || entry.address < gap.first) gap.first = entry.address;
-    if (above == wanted_.end()) {  // only an end for the last function
+    if (above == wanted_.end()) {  // only the end of the last function
         gap.type = 'T';
         return;
     }
@@ -114,12 +114,12 @@ void FunctionSearch::offer(const KallsymsEntry& entry) {
 }
 
 std::vector<KernelFunction> FunctionSearch::functions() const {
-    // Where the first symbol above each gap's own stands.
+    // Address of the first symbol above the own symbol of each gap.
     std::vector<std::uint64_t> end_of(gaps_.size(), ~std::uint64_t{0});
     for (std::size_t i = gaps_.size() - 1; i-- > 0;)
         end_of[i] = gaps_[i + 1].type != 0 ? gaps_[i + 1].first : end_of[i + 1];
     std::vector<KernelFunction> found;
-    std::size_t holder = gaps_.size();  // the gap whose last symbol is the nearest below
+    std::size_t holder = gaps_.size();  // the gap whose last symbol is the nearest one below
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
         if (gaps_[i].type != 0) holder = i;
         if (holder == gaps_.size()) continue;
@@ -139,7 +139,7 @@ std::vector<KernelFunction> find_kernel_functions(const std::string& proc_root,
     std::vector<KernelFunction> found;
     auto lines = LineReader::open(proc_root + "/kallsyms", 8 * 1024);
     if (!lines) return found;
-    std::uint64_t* open_end = nullptr;  // size of the function found last; the table is sorted by address
+    std::uint64_t* open_end = nullptr;  // size of the last function found; the table is sorted by address
     for (std::string_view line; lines->next(line);) {
         const auto entry = parse_kallsyms_line(line);
         if (!entry || !entry->is_code() || !entry->module.empty() || entry->address == 0) continue;
@@ -155,14 +155,14 @@ std::vector<KernelFunction> find_kernel_functions(const std::string& proc_root,
 }
 
 Result<FunctionPass> FunctionPass::begin(const std::string& proc_root, std::vector<std::uint64_t> addresses) {
-    // What one read gives is formatted by the kernel in one go, so it bounds a piece.
+    // The kernel formats the data of one read in a single step, so the buffer size bounds a piece.
     std::string path = proc_root + "/kallsyms";
     LineReader lines = TRY(LineReader::open(path, 8 * 1024));
     return FunctionPass(std::move(lines), FunctionSearch(std::move(addresses)), std::move(path));
 }
 
 Result<bool> FunctionPass::advance(std::uint64_t deadline_ns) {
-    constexpr unsigned lines_a_look = 64;  // at the clock
+    constexpr unsigned lines_a_look = 64;  // between clock checks
     unsigned count = 0;
     for (std::string_view line; lines_.next(line);) {
         if (const auto entry = parse_kallsyms_line(line)) search_.offer(*entry);

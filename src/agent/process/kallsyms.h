@@ -1,5 +1,5 @@
-// /proc/kallsyms without keeping it: the table has 100,000 to 300,000 lines (10 MB and more as values), an agent asks
-// for a few hundred addresses. Source of the format: the kernel's kernel/kallsyms.c, s_show.
+// Reads /proc/kallsyms without storing it: the table has 100,000 to 300,000 lines (10 MB or more in memory), and an
+// agent needs a few hundred addresses. Source of the format: the kernel's kernel/kallsyms.c, s_show.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ namespace flamewire::agent {
 
 struct KallsymsEntry {
     std::uint64_t address = 0;
-    char type = '?';  // as nm: t and T are code
+    char type = '?';  // as in nm: t and T are code
     std::string_view name;
     std::string_view module;  // without brackets; empty: the kernel image
     [[nodiscard]] bool is_code() const { return type == 't' || type == 'T' || type == 'w' || type == 'W'; }
 };
-// Nothing when the line is none of kallsyms. Views into `line`.
+// Nothing if the line is not from kallsyms. Views into `line`.
 std::optional<KallsymsEntry> parse_kallsyms_line(std::string_view line);
 
-// What kernel addresses are counted from: _text, or _stext where the table has no _text (arm64, unless it has all
-// symbols). They stand near the start, so only as much as needed is read. nothing: no such file or symbol. address 0:
+// The base of kernel addresses: _text, or _stext if the table has no _text (arm64, unless it contains all symbols).
+// Both are near the start, so only the beginning is read. Nothing: the file or symbol does not exist. address 0:
 // kptr_restrict hides addresses from us.
 struct KernelBase {
     std::uint64_t address = 0;
@@ -35,7 +35,7 @@ struct KernelBase {
 };
 std::optional<KernelBase> read_kernel_base(const std::string& proc_root);
 
-// Why kernel functions have no names, and what helps; nothing when they have.
+// Why kernel functions have no names, with a remedy; nothing if they have names.
 std::optional<wire::Notice> kernel_names_problem(const std::optional<KernelBase>& base, const std::string& proc_root);
 
 struct KernelFunction {
@@ -44,17 +44,17 @@ struct KernelFunction {
     bool operator==(const KernelFunction&) const = default;
 };
 
-// Finds the functions that hold given absolute addresses, one kallsyms line after the other in any order. Memory is
-// proportional to the addresses asked for.
+// Finds the functions that contain given absolute addresses. Accepts kallsyms lines one by one in any order. Memory is
+// proportional to the number of addresses.
 class FunctionSearch {
 public:
     explicit FunctionSearch(std::vector<std::uint64_t> addresses);
     void offer(const KallsymsEntry& entry);
-    // By address, each function once. A function ends where the next symbol begins.
+    // Sorted by address, each function once. A function ends where the next symbol begins.
     [[nodiscard]] std::vector<KernelFunction> functions() const;
 
 private:
-    // What was seen in the gap (previous wanted address, this wanted address].
+    // Symbols seen in the gap (previous wanted address, this wanted address].
     struct Gap {
         std::uint64_t last = 0;    // highest symbol
         std::uint64_t first = 0;   // lowest symbol
@@ -62,19 +62,20 @@ private:
         std::string name, module;  // of `last`
     };
     std::vector<std::uint64_t> wanted_;  // sorted, distinct
-    std::vector<Gap> gaps_;              // one more than wanted_: what lies above all
+    std::vector<Gap> gaps_;              // one more than wanted_: the last one is above all
 };
 
-// The kernel's own functions (not those of modules) of these names, by one pass over proc_root/kallsyms: 40 to 60 ms.
-// Sizes are at most those of the file's next symbol. Empty where addresses are hidden.
+// Finds the kernel's own functions (not those of modules) with these names, in one pass over proc_root/kallsyms: 40 to
+// 60 ms. A size extends at most to the file's next symbol. Empty if addresses are hidden.
 std::vector<KernelFunction> find_kernel_functions(const std::string& proc_root,
                                                   std::span<const std::string_view> names);
 
-// One pass over proc_root/kallsyms, in pieces: on a board it takes a second or two, and samples go on meanwhile.
+// One pass over proc_root/kallsyms, in pieces: on a board it takes one or two seconds, and sampling continues
+// meanwhile.
 class FunctionPass {
 public:
     static Result<FunctionPass> begin(const std::string& proc_root, std::vector<std::uint64_t> addresses);
-    // Reads on, until after `deadline_ns` (CLOCK_MONOTONIC). True: that was the end.
+    // Continues reading until after `deadline_ns` (CLOCK_MONOTONIC). True: the end was reached.
     Result<bool> advance(std::uint64_t deadline_ns);
     [[nodiscard]] std::vector<KernelFunction> functions() const { return search_.functions(); }
 

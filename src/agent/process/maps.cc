@@ -7,7 +7,7 @@
 namespace flamewire::agent {
 namespace {
 
-// The kernel escapes the newline of a path, and nothing else, not even the backslash.
+// The kernel escapes only the newline in a path, not even the backslash.
 std::string unescape(std::string_view text) {
     constexpr std::string_view newline = "\\012";
     std::string path;

@@ -17,18 +17,18 @@ struct MapsEntry {
     bool deleted = false;
 };
 
-// Nothing when the line is none of /proc/PID/maps, or its range is empty.
+// Nothing if the line is not from /proc/PID/maps, or its range is empty.
 std::optional<MapsEntry> parse_maps_line(std::string_view line);
 
-// What stands behind the name that the kernel gives a mapping, in maps and in MMAP2 records.
+// The kind of a mapping, from the name that the kernel gives it in maps and in MMAP2 records.
 enum class MappingName {
-    file,       // an absolute path; memfds too
+    file,       // an absolute path, including memfds
     vdso,       // [vdso]
     anonymous,  // no name, //anon, [heap], SysV shared memory, /dev/zero, …
 };
 MappingName classify_mapping(std::string_view path);
 
-// Takes the kernel's " (deleted)" off the end of a path; true when it was there.
+// Removes the kernel's " (deleted)" from the end of a path; true if it was present.
 bool strip_deleted(std::string& path);
 
 }  // namespace flamewire::agent

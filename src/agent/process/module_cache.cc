@@ -37,9 +37,9 @@ std::vector<elf::Segment> load_segments(const elf::Header& header, bool executab
     return segments;
 }
 
-// A program can have any file at a path that it has mapped: by a folder that becomes a link, or a mount of its own. What
-// only root may read must not reach the server, unless it is what was mapped: the same file, or one whose build-id says
-// so. Files of /proc, which have no size, are not opened for that: reading /proc/kmsg takes lines from others.
+// A program can replace the file at a path that it has mapped (with a link, or a mount of its own). Files that only
+// root can read must not reach the server, unless inode or build-id match the mapping. Files of /proc, which have no
+// size, are not opened to compare build-ids: reading /proc/kmsg takes lines away from other readers.
 bool may_open(const MappedFile& mapped, const FileStatus& facts) {
     const bool same_file = mapped.inode != 0 && mapped.inode == facts.inode && mapped.device == facts.device;
     const bool can_compare = !mapped.build_id.empty() && facts.size_bytes != 0;
@@ -52,7 +52,7 @@ bool may_open(const MappedFile& mapped, const FileStatus& facts) {
 struct ModuleCache::Candidate {
     FileKey key;
     UniqueFd file;
-    ModuleHandle known = 0;  // we read this very file before; the fields below are empty then
+    ModuleHandle known = 0;  // this very file was read before; then the fields below are empty
     bool is_elf = false;
     std::string build_id;
     std::vector<elf::Segment> executable, others;
@@ -78,7 +78,7 @@ ModuleHandle ModuleCache::add(State state) {
 
 Result<ModuleCache::Candidate> ModuleCache::look_at(const std::string& path, bool by_kernel,
                                                     const MappedFile& mapped) const {
-    // Only regular files: to open a device acts on it, to open a FIFO waits for its other end.
+    // Only regular files: opening a device can trigger actions, opening a FIFO waits for its other end.
     FileStatus facts;
     if (const int looked = System::current().status(path, by_kernel, facts); looked != 0)
         return fail_errno("open " + path, -looked);
@@ -109,22 +109,23 @@ Result<ModuleCache::Candidate> ModuleCache::find_candidate(const MappedFile& map
         const std::string& build_id = found.known != 0 ? info(found.known).build_id : found.build_id;
         if (!mapped.build_id.empty()) return build_id == mapped.build_id;
         const bool same_inode = mapped.inode == found.key.inode;
-        // btrfs and overlayfs show other device numbers in maps than in stat; there the inode may differ as well.
+        // btrfs and overlayfs show other device numbers in maps than in stat, and the inode may differ as well.
         const bool replaced = mapped.inode != 0 && !same_inode && mapped.device == found.key.device;
         return !replaced && (own_view || same_inode);
     };
-    // The kernel's own link to the mapped file: right whatever happened to names, but of what is mapped there now. The
-    // library of a record may have made room for another one since. Needs CAP_CHECKPOINT_RESTORE.
+    // The kernel's own link to the mapped file is correct regardless of names, but refers to the current mapping.
+    // Another library may have replaced the one in the record. Needs CAP_CHECKPOINT_RESTORE.
     auto direct = look_at(
         proc_path(proc_root_, mapped.pid, fmt::format("map_files/{:x}-{:x}", mapped.start, mapped.end)), true, mapped);
     if (direct && !is_mapped(*direct, true))
         direct = fail(ErrorCode::not_found, mapped.path + " is not mapped any more");
     if (direct || mapped.deleted) return direct;
 
-    // By name, as the process sees it, or its parent (it may be gone), or we. A name may have got another file since.
+    // By name, as seen by the process, by its parent (the process may be gone), or by the agent. The name may now refer
+    // to another file.
     struct Way {
         std::string path;
-        bool own_view;  // of a process that surely sees this name as the target did
+        bool own_view;  // from a process that certainly resolves this name as the target did
     };
     const Way ways[] = {{proc_path(proc_root_, mapped.pid, "root") + mapped.path, true},
                         {proc_path(proc_root_, mapped.parent_pid, "root") + mapped.path, true},
@@ -151,7 +152,7 @@ ModuleHandle ModuleCache::of_file(const MappedFile& mapped) {
             if (state.readable || state.offsets_given) return known->second;
         }
     }
-    // An inode that is held open is nobody else's.
+    // An inode that is held open cannot be reused.
     if (mapped.build_id.empty() && mapped.inode != 0)
         if (const auto held = by_file_.find({mapped.device, mapped.inode}); held != by_file_.end()) {
             State& state = modules_[held->second - 1];
@@ -230,7 +231,7 @@ ModuleHandle ModuleCache::of_vdso(std::uint32_t pid, std::uint64_t start, std::u
         own_vdso_read_ = true;
         own_vdso_ = System::current().input(inputs::own_vdso, own_vdso_image().value_or(std::string()));
     }
-    // One image for each word size and kernel; addresses tell the word size.
+    // There is one image per word size and kernel; the address reveals the word size.
     const bool same_word_size = (start >> 32 != 0) == (System::current().constant(Constant::word_bytes) == 8);
     std::string image;
     if (same_word_size && own_vdso_.size() == end - start)
@@ -260,7 +261,7 @@ ModuleHandle ModuleCache::jit_code(const ProcessInfo& process) {
     State state;
     state.info.kind = wire::ModuleKind::jit;
     state.info.path = fmt::format("[jit] {} {}", process.comm, process.pid);
-    // It is no other process's, and has begun anew so many times.
+    // The fields distinguish it from other processes and count the restarts.
     state.info.device = process.start_time_ns;
     state.info.inode = ++jit_modules_;
     return add(std::move(state));
@@ -294,14 +295,15 @@ unwind::CodePiece ModuleCache::piece_at(const Mapping& mapping, std::uint64_t ad
     if (mapping.module == 0 || mapping.module > modules_.size()) return piece;
     const std::uint64_t offset = mapping.file_offset + (address - mapping.start);
     piece.bias = address - address_of(mapping.module, offset);
-    // Usually one segment is the whole mapping.
+    // Usually one segment covers the whole mapping.
     const std::vector<elf::Segment>& code = modules_[mapping.module - 1].executable;
     const std::uint64_t mask = ~(page_size_ - 1);
     const std::uint64_t end_offset = mapping.file_offset + (mapping.end - mapping.start);
     if (code.size() == 1 && mapping.file_offset >= (code[0].offset & mask) &&
         end_offset <= ((code[0].offset + code[0].file_size + page_size_ - 1) & mask))
         return piece;
-    // Linkers also lay several into one mapping, even into one page: then only the segment's own bytes are certain.
+    // Linkers also place several segments into one mapping, even into one page. Then only the segment's own bytes are
+    // certain.
     piece.start = address;
     piece.end = address + 1;
     for (const elf::Segment& segment : code) {
@@ -343,8 +345,8 @@ Result<UniqueFd> ModuleCache::duplicate_file(const FileIdentity& identity) {
     return copy;
 }
 
-// A copy over a mapped file changes the bytes under our feet: what was read before and what would be read now do not
-// belong together. Written anew with the same content (the same build-id), it is still the same module.
+// Overwriting a mapped file in place changes its bytes: data from before and after do not match. If the new content has
+// the same build-id, the module is still the same.
 bool ModuleCache::unchanged(State& state) {
     FileStatus facts;
     if (System::current().status_of(state.file.get(), facts) != 0) return false;

@@ -1,6 +1,6 @@
-// Module files by identity: build-id, else (device, inode, size, mtime); never by path alone. Knows each one's
-// executable segments, so that an address is the ELF file's own. Files of others are read with pread through /proc, a
-// few KiB each, and only once.
+// Module files by identity: build-id, or else (device, inode, size, mtime); never by path alone. Stores each file's
+// executable segments, to convert file offsets to ELF addresses. Reads foreign files with pread through /proc, a few
+// KiB of each, and only once.
 #pragma once
 
 #include <cstdint>
@@ -19,47 +19,47 @@
 
 namespace flamewire::agent {
 
-// One mapping of a file as a record or /proc/PID/maps describes it.
+// One mapping of a file, from a record or /proc/PID/maps.
 struct MappedFile {
     std::uint32_t pid = 0;
-    std::uint32_t parent_pid = 0;  // its /proc entry may still lead to the file when pid is gone
+    std::uint32_t parent_pid = 0;  // its /proc entry may still lead to the file after pid has exited
     std::uint64_t start = 0, end = 0;
     std::string path;  // without " (deleted)"
     bool deleted = false;
-    std::string build_id;                 // of the record; empty: unknown
+    std::string build_id;                 // from the record; empty: unknown
     std::uint64_t device = 0, inode = 0;  // makedev form; 0: unknown
 };
 
 class ModuleCache {
 public:
-    // `keep_files`: files stay open, so that their unwind tables can be read later whatever happens to their names.
+    // `keep_files`: keeps files open, so that unwind tables can be read later, even after a rename or deletion.
     ModuleCache(std::string proc_root, std::uint64_t page_size, bool keep_files = false);
 
-    // The module behind the mapping; 0 when it is anonymous memory after all (a memfd or a deleted file that is no ELF
+    // The module for the mapping; 0 if it is anonymous memory after all (a memfd or a deleted file that is not an ELF
     // file).
     ModuleHandle of_file(const MappedFile& mapped);
     ModuleHandle of_vdso(std::uint32_t pid, std::uint64_t start, std::uint64_t end);
-    // The code that a process made itself; another one with each call.
+    // A new module for code that a process generated; each call returns another one.
     ModuleHandle jit_code(const ProcessInfo& process);
-    // The one kernel; made on the first call.
+    // The only kernel module; created by the first call.
     ModuleHandle kernel(const std::string& build_id);
 
-    // ELF virtual address of a file offset. A module whose file could not be read has the offset as its address, for
-    // ever.
+    // ELF virtual address of a file offset. If a module's file could not be read, the file offset permanently serves as
+    // the address.
     std::uint64_t address_of(ModuleHandle module, std::uint64_t file_offset);
 
-    // The part of `mapping` around `address` in which runtime and ELF addresses differ by the same number.
+    // The part of `mapping` around `address` in which the runtime and ELF addresses have a constant difference.
     unwind::CodePiece piece_at(const Mapping& mapping, std::uint64_t address);
-    // Bytes of the module's file or of the vDSO; each read fails once the file was changed in place. Valid as long as
-    // the cache. not_found: no file, or not kept.
+    // Reads the module's file or the vDSO; each read fails once the file was changed in place. The source must not
+    // outlive the cache. not_found: there is no file, or it was not kept open.
     Result<elf::ByteSource> open_file(ModuleHandle module);
 
-    // Another descriptor of a kept file; see ProcessTable.
+    // Another descriptor of a kept file; see ProcessTable::duplicate_file.
     Result<UniqueFd> duplicate_file(const FileIdentity& identity);
 
-    // An empty one for a handle that we never gave.
+    // Empty for an unknown handle.
     [[nodiscard]] const ModuleInfo& info(ModuleHandle module) const;
-    // The image of a vDSO module; empty for every other.
+    // The image of a vDSO module; empty for other modules.
     [[nodiscard]] Bytes vdso_image(ModuleHandle module) const;
 
     std::vector<wire::Notice> take_notices();
@@ -74,11 +74,11 @@ private:
         ModuleInfo info;
         std::vector<elf::Segment> executable, others;  // its PT_LOADs
         bool readable = false;                         // the segments are known
-        bool offsets_given = false;                    // an address was given out as a file offset: it stays so
+        bool offsets_given = false;                    // an address was returned as a file offset, so this must stay
         std::string image;                             // of a vDSO
         UniqueFd file;                                 // with keep_files
-        FileKey file_key;                              // what `file` was when its headers were read
-        bool changed = false;                          // it has become another one since
+        FileKey file_key;                              // identity of `file` when its headers were read
+        bool changed = false;                          // the file was changed in place since
     };
     struct FileKeyHash {
         std::size_t operator()(const FileKey& key) const;
@@ -87,9 +87,9 @@ private:
     static FileKey key_of(const FileStatus& facts);
 
     ModuleHandle add(State state);
-    // The file behind the mapping, by the ways that still lead to it, best first.
+    // Finds the file of the mapping through the paths that may still lead to it, best first.
     Result<Candidate> find_candidate(const MappedFile& mapped) const;
-    // `by_kernel`: the path is the kernel's own link to what is mapped.
+    // `by_kernel`: the path is the kernel's own link to the mapped file.
     Result<Candidate> look_at(const std::string& path, bool by_kernel, const MappedFile& mapped) const;
     ModuleHandle of_candidate(const MappedFile& mapped, Candidate candidate);
     ModuleHandle of_unreadable(const MappedFile& mapped, const Error& error);

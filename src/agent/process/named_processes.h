@@ -1,4 +1,4 @@
-// Finds the processes of a name again and again.
+// Repeatedly finds the processes with a given name.
 #pragma once
 
 #include <cstdint>

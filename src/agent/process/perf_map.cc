@@ -9,13 +9,13 @@ namespace flamewire::agent {
 namespace {
 
 constexpr std::size_t piece_bytes = 64 * 1024;
-// Of a line: two numbers and the longest name that is taken.
+// Of a line: two numbers and the longest accepted name.
 constexpr std::size_t longest_line = max_jit_name_bytes + 40;
 constexpr std::size_t kept_bytes = 64;
 
 }  // namespace
 
-// Written anew from the beginning: shorter, or other bytes where the last line ended.
+// False if the file was rewritten from the beginning: it is shorter, or has other bytes where the last line ended.
 bool PerfMapFile::still_the_same() {
     if (!read_piece(file_.get(), position_ - before_.size(), before_.size(), buffer_)) return false;
     return buffer_ == before_;
@@ -52,7 +52,7 @@ void PerfMapFile::take_lines(std::uint64_t from_ns, std::vector<JitEntry>& entri
         if (std::exchange(inside_long_line_, false) || !line) continue;
         entries.push_back({line->start, line->start + line->size, at < *size_at_first_ ? 0 : from_ns, at, 0, 0});
     }
-    // A line that fills the buffer has no name that anybody could read.
+    // A line that fills the buffer has no usable name.
     if (begin == 0 && text.size() == piece_bytes) {
         inside_long_line_ = true;
         begin = text.size();

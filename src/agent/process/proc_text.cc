@@ -16,7 +16,7 @@ Result<LineReader> LineReader::open(const std::string& path, std::size_t buffer_
     return LineReader(TRY(open_read(path)), buffer_bytes);
 }
 
-// Moves what is left to the front and reads behind it. False when nothing came.
+// Moves the unread bytes to the front and reads after them. False if nothing was read.
 bool LineReader::fill() {
     if (at_end_) return false;
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
@@ -135,7 +135,7 @@ Result<std::string> read_link(const std::string& path) {
 }
 
 std::vector<std::uint32_t> list_numbers(const std::string& path, std::size_t most) {
-    // Of /proc, some names are words.
+    // Some names in /proc are words.
     constexpr std::size_t most_words = 256;
     std::vector<std::string> names;
     std::vector<std::uint32_t> numbers;

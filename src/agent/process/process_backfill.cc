@@ -1,5 +1,5 @@
-// What records do not tell is read from /proc: processes that were there before us, and address spaces after lost
-// records.
+// Reads from /proc what the records do not contain: processes that started before the recording, and address spaces
+// after lost records.
 #include <fmt/format.h>
 #include <sys/sysmacros.h>
 
@@ -16,17 +16,17 @@ namespace flamewire::agent {
 namespace {
 
 constexpr std::uint32_t idle_pid = 0;
-// A sample may follow the EXIT record of its own thread by the length of do_exit, never by this much.
+// A sample may follow the EXIT record of its own thread by the duration of do_exit, never by this much.
 constexpr std::uint64_t exit_tail_ns = 1'000'000'000;
-// Of the start times that a record and /proc give one process (ticks, and clocks read one after the other).
+// Tolerance between the start times from a record and from /proc (ticks, and clocks read one after the other).
 constexpr std::uint64_t start_tolerance_ns = 100'000'000;
-// A path has up to 4,096 bytes, an escaped newline takes four.
+// A path has up to 4,096 bytes, and an escaped newline takes four.
 constexpr std::size_t maps_buffer_bytes = 20 * 1024;
 constexpr std::size_t max_listed_threads = 65'536;
-// So many that it is worth reading the maps again.
+// Number of unexplained addresses that justifies reading the maps again.
 constexpr unsigned unexplained_before_look = 16;
 constexpr std::uint64_t first_steps_ns = 1'000'000'000;
-// A pid has no other owner so soon: all the others come first.
+// A pid is not reused this soon: all other pids come first.
 constexpr std::uint64_t same_owner_ns = 5'000'000;
 
 bool same_start(std::uint64_t a, std::uint64_t b) { return (a > b ? a - b : b - a) <= start_tolerance_ns; }
@@ -48,14 +48,14 @@ ProcessState& ProcessTable::State::ensure_process(std::uint32_t pid, std::uint64
     const bool alive = stat && stat->state != 'Z' && stat->state != 'X';
     if (stat) {
         if (alive && known != nullptr && same_start(known->info.start_time_ns, ticks_to_ns(stat->start_ticks))) {
-            known->ended = false;  // its leader had ended, others live
+            known->ended = false;  // its leader had exited, but other threads live
             if (known->noted) complete(*known);
             return *known;
         }
         info = read_process_info(options.proc_root, pid, *stat);
     } else {
         info.comm = pid == idle_pid ? "swapper" : pid == exited_task ? "[exited]" : "[unknown]";
-        // Began before this; it has to differ from the pid's other owners.
+        // It began before this time; the value must differ from other owners of the pid.
         if (has_entry) info.start_time_ns = start_time_of(time_ns);
     }
     ProcessState& process = registry.add_process(std::move(info));
@@ -81,7 +81,7 @@ void ProcessTable::State::note_living() {
     }
 }
 
-// One that is gone keeps its name.
+// A process that is gone keeps its name.
 void ProcessTable::State::complete(ProcessState& process) {
     process.noted = false;
     const std::uint64_t now = options.monotonic_clock();
@@ -96,7 +96,7 @@ void ProcessTable::State::complete(ProcessState& process) {
 ThreadHandle ProcessTable::State::ensure_thread(ProcessState& process, std::uint32_t tid) {
     const ThreadHandle known = registry.thread_by_tid(tid);
     if (known != 0 && registry.thread(known)->info.process == process.handle) return known;
-    registry.end_thread(known);  // another process's: we missed its end
+    registry.end_thread(known);  // it belongs to another process: its end was missed
     std::string comm;
     std::uint64_t read_ns = process.info_read_ns;
     if (tid != process.info.pid && read_ns != 0) {
@@ -120,7 +120,7 @@ std::uint64_t ProcessTable::State::start_time_of(std::uint64_t record_ns) const 
     return (record_ns + (options.boot_clock() - options.monotonic_clock())) / tick_ns * tick_ns;
 }
 
-// False when that could not be read whole.
+// False if the maps could not be read completely.
 bool ProcessTable::State::parse_maps(ProcessState& process, AddressSpace& map) {
     auto lines = LineReader::open(proc_path(options.proc_root, process.info.pid, "maps"), maps_buffer_bytes);
     std::size_t count = 0;
@@ -132,7 +132,7 @@ bool ProcessTable::State::parse_maps(ProcessState& process, AddressSpace& map) {
         if (!entry->executable) continue;
         if (is_jitdump_name(entry->path)) note_jitdump(process, entry->path);
         Mapping mapping{entry->start, entry->end, entry->file_offset, 0};
-        // Most of it is what we know: spares looking at the file again.
+        // Most mappings are known already: this avoids inspecting the file again.
         const Mapping* known = process.suspect ? nullptr : process.space.find(entry->start);
         if (known != nullptr && known->start == entry->start && known->end == entry->end && known->module != 0 &&
             modules.info(known->module).path == entry->path &&
@@ -162,11 +162,11 @@ bool ProcessTable::State::parse_maps(ProcessState& process, AddressSpace& map) {
                  "run flamewire-agent as the same user or as root, or setcap cap_perfmon,cap_sys_ptrace+ep "
                  "flamewire-agent"});
     }
-    // An exiting process shows no mapping; a failed read shows some.
+    // An exiting process shows no mapping; a failed read shows only some.
     return count != 0 && error == 0;
 }
 
-// Servers that fork their workers, and have done so before we came: what is known of one's stacks is known of all.
+// For servers that forked their workers before the recording: cached data about one worker's stacks applies to all.
 bool ProcessTable::State::take_map(ProcessState& process, AddressSpace map) {
     if (map == process.space.map()) return false;
     for (const SharedSpace::Known& known : read_spaces)
@@ -194,11 +194,12 @@ bool ProcessTable::State::add_maps(ProcessState& process) {
 }
 
 bool ProcessTable::State::backfill(ProcessState& process, std::uint64_t address) {
-    // No mapping reaches the first page or the kernel's half.
+    // No mapping includes the first page or the kernel's half.
     if (address < 4096 || address >> 63 != 0) return false;
     if (process.ended || process.barren || process.maps_forbidden) return false;
-    // Records tell of all that is mapped since the maps are known: what they do not explain is garbage of code without
-    // frame pointers, or was moved (mremap), of which nothing tells. A program that has just begun has moved nothing.
+    // Once the maps are known, records report all new mappings. Unexplained addresses are garbage from code without
+    // frame pointers, or were moved (mremap), which no record reports. A program that has just started has moved
+    // nothing.
     if (process.maps_known && ++process.unexplained < unexplained_before_look) return false;
     const std::uint64_t now = options.monotonic_clock();
     if (process.maps_known && now < process.exec_ns + first_steps_ns) return false;
@@ -226,9 +227,9 @@ void ProcessTable::State::refresh(ProcessState& process) {
     process.barren = false;
     const std::uint64_t now = options.monotonic_clock();
     const auto stat = read_stat(options.proc_root, process.info.pid);
-    if (!stat) return;  // gone: what we know is all that there will be
+    if (!stat) return;  // gone: there is nothing more to learn
     if (!same_start(ticks_to_ns(stat->start_ticks), process.info.start_time_ns)) {
-        process.ended_ns = 0;  // long ago: ensure_process looks anew
+        process.ended_ns = 0;  // long ago: ensure_process reads it again
         registry.end_process(process);
         return;
     }
@@ -238,7 +239,7 @@ void ProcessTable::State::refresh(ProcessState& process) {
         next.info.exe = exe;
         next.exe_pending = false;
         next.info_read_ns = now;
-        next.suspect = true;  // no shortcut by the old map
+        next.suspect = true;  // disables the shortcut through the old map
         read_maps(next);
         next.suspect = false;
         return;

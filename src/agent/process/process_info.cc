@@ -17,7 +17,7 @@ constexpr std::size_t max_command_line_bytes = 1024;
 
 std::uint32_t to_u32(std::optional<std::uint64_t> value) { return static_cast<std::uint32_t>(value.value_or(0)); }
 
-// The next line of `text`, taken off it.
+// Removes the next line from `text`.
 std::string_view take_line(std::string_view& text) {
     const std::size_t newline = text.find('\n');
     const std::string_view line = text.substr(0, newline);
@@ -32,7 +32,7 @@ void strip_newline(std::string& text) {
 }  // namespace
 
 std::optional<ProcStat> parse_stat(std::string_view text) {
-    // A comm may hold anything, ") R 1" too: it ends at the last parenthesis.
+    // A comm may contain anything, even ") R 1", so it ends at the last parenthesis.
     const std::size_t open = text.find('(');
     const std::size_t close = text.rfind(')');
     if (open == std::string_view::npos || close == std::string_view::npos || close < open) return std::nullopt;
@@ -42,11 +42,11 @@ std::optional<ProcStat> parse_stat(std::string_view text) {
     const std::string_view state = take_field(text);
     if (state.size() != 1) return std::nullopt;
     stat.state = state.front();
-    // Fields as proc(5) numbers them; 3 was the state.
+    // Fields as proc(5) numbers them; 3 is the state.
     for (int number = 4; number <= 22; ++number) {
         std::string_view field = take_field(text);
         if (field.empty()) return std::nullopt;
-        const auto value = take_number(field, 10);  // some are negative; none of ours
+        const auto value = take_number(field, 10);  // some are negative, but none of those used here
         if (number == 4) stat.parent_pid = to_u32(value);
         if (number == 9) stat.flags = value.value_or(0);
         if (number == 10) stat.minor_faults = value.value_or(0);
@@ -69,10 +69,10 @@ ProcStatus parse_status(std::string_view text) {
             std::string_view effective = take_field(line);
             status.effective_uid = to_u32(take_number(effective, 10));
         } else if (key == "NStgid:") {
-            take_field(line);  // in our namespace
+            take_field(line);  // in the agent's namespace
             for (std::string_view inner = take_field(line); !inner.empty(); inner = take_field(line))
                 status.namespace_pid = to_u32(take_number(inner, 10));
-            break;  // behind Uid
+            break;  // comes after Uid
         }
     }
     return status;
@@ -88,7 +88,7 @@ Cgroup parse_cgroup(std::string_view text) {
         const bool unified = line.starts_with("0::");
         const std::string_view path = line.substr(second + 1);
         std::string id = parse_cgroup_path(path).container_id;
-        // Where both versions are mounted, the runtime may use either.
+        // If both versions are mounted, the runtime may use either.
         const bool tells_more =
             id.empty() ? cgroup.container_id.empty() && unified && path != "/" : cgroup.container_id.empty() || unified;
         if (cgroup.path.size() <= 1 || tells_more) {

@@ -1,4 +1,4 @@
-// What /proc tells of one process besides its maps: stat, status, cmdline, exe, cgroup. The parsers are pure.
+// Data of one process in /proc besides its maps: stat, status, cmdline, exe, cgroup. The parsers are pure.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ struct ProcStat {
 };
 std::optional<ProcStat> parse_stat(std::string_view text);
 
-// /proc/PID/status, the two lines that stat lacks.
+// The two lines of /proc/PID/status that stat lacks.
 struct ProcStatus {
     std::uint32_t effective_uid = 0;
-    std::uint32_t namespace_pid = 0;  // in the innermost pid namespace; 0 when there is only ours
+    std::uint32_t namespace_pid = 0;  // in the innermost pid namespace; 0 if it is in ours
 };
 ProcStatus parse_status(std::string_view text);
 
-// /proc/PID/cgroup: the path that tells a container, else that of the unified hierarchy if it says anything; and the
-// container that it tells (base/cgroup_path.h).
+// From /proc/PID/cgroup: the path that identifies a container, else that of the unified hierarchy unless it is "/",
+// else another one; and the container that the path identifies (base/cgroup_path.h).
 struct Cgroup {
     std::string path, container_id;
 };
@@ -46,12 +46,12 @@ Result<ProcStat> read_stat(const std::string& proc_root, std::uint32_t pid);
 ProcStatus read_status(const std::string& proc_root, std::uint32_t pid);
 Cgroup read_cgroup(const std::string& proc_root, std::uint32_t pid);
 std::string read_command_line(const std::string& proc_root, std::uint32_t pid);
-// Where /proc/PID/exe points, without " (deleted)"; empty when it may not be read.
+// The target of /proc/PID/exe, without " (deleted)"; empty if it is not readable.
 std::string read_exe(const std::string& proc_root, std::uint32_t pid);
-// Name of a thread; empty when it is gone.
+// Name of a thread; empty if it is gone.
 std::string read_thread_comm(const std::string& proc_root, std::uint32_t pid, std::uint32_t tid);
 
-// All of the above; what cannot be read is empty. exec_generation is 0.
+// All of the above; unreadable parts are empty. exec_generation is 0.
 ProcessInfo read_process_info(const std::string& proc_root, std::uint32_t pid, const ProcStat& stat);
 
 }  // namespace flamewire::agent

@@ -17,7 +17,7 @@ constexpr std::size_t max_processes = 65'536;
 
 std::uint32_t own_pid() { return static_cast<std::uint32_t>(System::current().constant(Constant::own_pid)); }
 
-// A process that can be profiled: no kernel thread, no zombie, not we.
+// A process that can be profiled: not a kernel thread, not a zombie, not the agent.
 bool is_candidate(std::uint32_t pid, const ProcStat& stat) {
     return pid != own_pid() && !stat.kernel_thread() && stat.state != 'Z' && stat.state != 'X';
 }
@@ -107,7 +107,7 @@ bool has_name(std::uint32_t pid, const std::string& name, const std::string& pro
     const auto stat = read_stat(proc_root, pid);
     if (!stat || !is_candidate(pid, *stat)) return false;
     if (stat->comm == name) return true;
-    // The kernel cuts a comm at 15 bytes and the program may change it; the file's name is neither.
+    // The kernel cuts a comm at 15 bytes and the program may change it; neither applies to the file's name.
     const std::string exe = read_exe(proc_root, pid);
     return !exe.empty() && std::string_view(exe).substr(exe.rfind('/') + 1) == name;
 }

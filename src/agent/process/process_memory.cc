@@ -20,7 +20,7 @@ Result<std::size_t> read_words(std::uint32_t pid, std::size_t word_size, std::sp
     const auto ours = [&](std::uint64_t address) { return !ours_are_short || address <= UINT32_MAX; };
     if (!std::ranges::all_of(addresses.first(count), ours))
         return read_words_of_file(pid, word_size, addresses.first(count), values);
-    // Words of 4 bytes arrive side by side at the front, and are spread from the last one on.
+    // Words of 4 bytes arrive packed at the front, and are expanded from the last one on.
     const std::ptrdiff_t bytes = System::current().read_memory(pid, word_size, addresses.first(count),
                                                                std::as_writable_bytes(values).first(count * word_size));
     if (bytes == -ENOSYS) return read_words_of_file(pid, word_size, addresses.first(count), values);

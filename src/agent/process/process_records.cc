@@ -1,5 +1,5 @@
-// Records in time order -> processes, threads, address spaces. /proc may be ahead of the records: what it showed at
-// time T is not undone by a record older than T.
+// Applies records in time order to processes, threads and address spaces. /proc may be ahead of the records: data read
+// from it at time T is not undone by a record older than T.
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
@@ -17,13 +17,13 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_fork(const T
         return LifecycleEvent{wire::LifecycleKind::fork, record.time_ns, thread};
     };
     if (ProcessState* known = registry.by_pid(record.pid); known != nullptr && record.pid != record.parent_pid) {
-        if (known->info_read_ns > record.time_ns) {  // found in /proc after its birth, before we came to this record
+        if (known->info_read_ns > record.time_ns) {  // found in /proc after its birth, before this record was read
             if (known->noted) complete(*known);
             known->info.parent_pid = record.parent_pid;
             return born(ensure_thread(*known, record.tid));
         }
         known->ended_ns = record.time_ns;
-        registry.end_process(*known);  // we missed its end: the pid has a new owner
+        registry.end_process(*known);  // its end was missed: the pid has a new owner
     }
     ProcessState& parent = ensure_process(record.parent_pid, record.time_ns);
     const ThreadHandle parent_thread = ensure_thread(parent, record.parent_tid);
@@ -33,7 +33,7 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_fork(const T
         if (known != 0 && registry.thread(known)->info.process == parent.handle &&
             registry.thread(known)->read_ns > record.time_ns)
             return born(known);
-        registry.end_thread(known);  // we missed its end: the tid has a new owner
+        registry.end_thread(known);  // its end was missed: the tid has a new owner
         return born(registry.add_thread(parent, record.tid, comm));
     }
     if (!parent.maps_known && !parent.maps_forbidden && !parent.barren) read_maps(parent);
@@ -44,7 +44,7 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_fork(const T
     info.start_time_ns = start_time_of(record.time_ns);
     info.exec_generation = 0;
     info.comm = comm;
-    // Only a process in a pid namespace has another number there; /proc alone knows it.
+    // Only a process in a pid namespace has another number there, and only /proc contains it.
     if (parent.info.ns_pid != 0) info.ns_pid = read_status(options.proc_root, record.pid).namespace_pid;
     ProcessState& child = registry.add_process(std::move(info));
     child.space = parent.space;
@@ -60,7 +60,7 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_fork(const T
 std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_exit(const TaskRecord& record) {
     ProcessState* process = registry.by_pid(record.pid);
     if (process == nullptr || process->ended) return std::nullopt;
-    if (process->noted) {  // never sampled: nobody is told of it
+    if (process->noted) {  // never sampled: no event is reported
         if (record.tid != record.pid || process->info_read_ns > record.time_ns) return std::nullopt;
         process->ended_ns = record.time_ns;
         registry.end_process(*process);
@@ -69,12 +69,12 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_exit(const T
     const ThreadHandle known = registry.thread_by_tid(record.tid);
     const ThreadState* state = registry.thread(known);
     const bool ours = state != nullptr && state->info.process == process->handle;
-    // The end of a former owner of the number, or of a thread that had ended before we looked.
+    // The end of a former owner of the number, or of a thread that had ended before /proc was read.
     if ((ours ? state->read_ns : process->info_read_ns) > record.time_ns) return std::nullopt;
     const ThreadHandle thread = ours ? known : ensure_thread(*process, record.tid);
     registry.end_thread(thread);
-    // Threads that we never saw may live on, but hardly once the leader has ended; should they, ensure_process finds
-    // them again.
+    // Threads that were never seen may live on, but seldom after the leader has exited. If they do, ensure_process
+    // finds them again.
     const ThreadState* leader = registry.thread(registry.thread_by_tid(record.pid));
     if (process->threads.empty() && leader != nullptr && leader->ended && leader->info.process == process->handle) {
         process->ended_ns = record.time_ns;
@@ -90,8 +90,8 @@ ProcessState& ProcessTable::State::begin_exec(ProcessState& old, std::string_vie
     info.exe.clear();
     info.command_line = read_command_line(options.proc_root, info.pid);
     if (info.command_line.empty()) info.command_line = info.comm;
-    // Between fork and exec, a container runtime moves its child to another namespace and cgroup, a service manager to
-    // another cgroup.
+    // Between fork and exec, a container runtime moves its child to another namespace and cgroup, and a service manager
+    // moves it to another cgroup.
     if (const ProcStatus status = read_status(options.proc_root, info.pid); status.namespace_pid != 0)
         info.ns_pid = status.namespace_pid;
     if (Cgroup cgroup = read_cgroup(options.proc_root, info.pid); !cgroup.path.empty()) {
@@ -102,7 +102,7 @@ ProcessState& ProcessTable::State::begin_exec(ProcessState& old, std::string_vie
     ProcessState& process = registry.add_process(std::move(info));
     process.before_exec = old.space;
     process.exec_ns = old.ended_ns;
-    process.maps_known = true;  // empty now; every mapping from here on is a record
+    process.maps_known = true;  // empty now; a record reports every mapping from here on
     if (maps_read) {
         process.space = old.space;
         process.maps_read_ns = old.maps_read_ns;
@@ -117,8 +117,9 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_exec(const C
         return LifecycleEvent{wire::LifecycleKind::exec, record.time_ns, thread};
     };
     ProcessState& old = ensure_process(record.pid, record.time_ns);
-    // /proc told of the new program already, but not necessarily what it had mapped: that begins here, and every mapping
-    // from here on is a record, as of a program that the agent starts. What /proc shows now may be there since later.
+    // /proc already showed the new program, but not necessarily its maps. They start empty here, and a record reports
+    // every mapping from now on, as for a program that the agent starts. Mappings in /proc now may be newer than this
+    // record.
     if (old.info_read_ns > record.time_ns) {
         if (old.maps_read_ns <= record.time_ns) {
             (void)old.space.replace({});

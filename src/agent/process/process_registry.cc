@@ -5,7 +5,7 @@
 namespace flamewire::agent {
 namespace {
 
-// Long enough for a batch to name what ended while it was filled: some 8,000 threads can begin and end in 250 ms.
+// Long enough for a batch to name what ended while it was filled: about 8,000 threads can begin and end in 250 ms.
 constexpr std::size_t max_ended_processes = 1024;
 constexpr std::size_t max_ended_threads = 8192;
 
@@ -96,7 +96,7 @@ void ProcessRegistry::end_process(ProcessState& process) {
 
 void ProcessRegistry::forget_process(ProcessHandle handle) {
     const auto found = processes_.find(handle);
-    if (found == processes_.end() || !found->second->ended) return;  // it may have turned out to live
+    if (found == processes_.end() || !found->second->ended) return;  // it may have turned out to be alive
     const auto named = by_pid_.find(found->second->info.pid);
     if (named != by_pid_.end() && named->second == found->second.get()) by_pid_.erase(named);
     found_ = nullptr;

@@ -1,5 +1,4 @@
-// The processes and threads that the table knows, and how long it remembers them. Bookkeeping only: no /proc, no
-// records.
+// The processes and threads that the table tracks, and how long it keeps them. Bookkeeping only: no /proc, no records.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,8 @@
 
 namespace flamewire::agent {
 
-// How often /proc/PID/maps of one process may be read: a burst of 8, then ten times a second, and ever more rarely
-// (down to once in ten seconds) while it brings nothing new.
+// How often /proc/PID/maps of one process may be read: a burst of 8, then ten times per second. While reads find
+// nothing new, the rate falls to once per ten seconds.
 class ReadBudget {
 public:
     bool take(std::uint64_t now_ns);
@@ -41,56 +40,54 @@ struct ProcessState {
     SharedSpace space;
     std::vector<ThreadHandle> threads;  // not exited, as far as known
 
-    // Until the kernel's part of an exec is over, the user registers are still the old program's.
+    // Until the kernel's part of an exec is over, the user registers still belong to the old program.
     std::optional<SharedSpace> before_exec;
     std::uint64_t exec_ns = 0;
 
-    ModuleHandle jit_module = 0;  // of the code that it made itself; 0: none was sampled
-    std::string jitdump;          // the file that it mapped to say so; empty: none
+    ModuleHandle jit_module = 0;  // module for its JIT code; 0: none was sampled
+    std::string jitdump;          // the jitdump file that it mapped; empty: none
 
     bool noted = false;  // only its name, parent and start time were read
     bool maps_known = false;
     bool exe_pending = false;  // the next file mapping is the main image of an exec
     bool ended = false;
-    bool suspect = false;  // records were lost: read anew before the next sample
-    bool barren =
-        false;  // the last look into /proc did not explain an address: do not look again until something changes
-    bool maps_forbidden = false;  // we lack the right to read its maps
+    bool suspect = false;         // records were lost: read it again before the next sample
+    bool barren = false;          // the last read of /proc did not explain an address: wait for a change
+    bool maps_forbidden = false;  // no permission to read its maps
     std::uint64_t ended_ns = 0;
-    std::uint64_t info_read_ns =
-        0;  // /proc showed it at this time: older records of its birth, exec and names are in `info` already
-    std::uint64_t maps_read_ns = 0;  // start of the last read of its maps: older MMAP2 records are in it already
-    unsigned unexplained = 0;        // addresses in no mapping that were asked for since its maps are known
-    std::uint64_t retry_ns = std::numeric_limits<std::uint64_t>::max();  // when unknown addresses deserve another look
+    std::uint64_t info_read_ns = 0;  // when /proc was read: `info` includes older records of its birth, exec and names
+    std::uint64_t maps_read_ns = 0;  // start of the last read of its maps, which include older MMAP2 records
+    unsigned unexplained = 0;        // lookups of unmapped addresses since the maps are known
+    std::uint64_t retry_ns = std::numeric_limits<std::uint64_t>::max();  // when unknown addresses are looked up again
     ReadBudget budget;
 };
 
 struct ThreadState {
     ThreadInfo info;
     bool ended = false;
-    std::uint64_t read_ns = 0;  // /proc showed it at this time; 0: known from records alone
+    std::uint64_t read_ns = 0;  // when /proc was read; 0: known only from records
 };
 
 class ProcessRegistry {
 public:
     ProcessState& add_process(ProcessInfo info);
-    // `comm` empty: the process's.
+    // If `comm` is empty, the thread gets the name of its process.
     ThreadHandle add_thread(ProcessState& process, std::uint32_t tid, std::string_view comm);
 
-    // Newest process of this pid, ended ones too while remembered.
+    // The newest process with this pid, including ended ones that are still kept.
     ProcessState* by_pid(std::uint32_t pid);
     [[nodiscard]] ProcessState* by_handle(ProcessHandle handle) const;
-    // Newest thread of this tid; 0: none.
+    // The newest thread with this tid; 0: none.
     [[nodiscard]] ThreadHandle thread_by_tid(std::uint32_t tid) const;
     ThreadState* thread(ThreadHandle handle);
     [[nodiscard]] const ThreadState* thread(ThreadHandle handle) const;
 
     void end_thread(ThreadHandle handle);
-    // Ends its threads too. Forgets the process that ended longest ago when there are too many of them.
+    // Also ends its threads. If there are too many ended processes, removes the one that ended first.
     void end_process(ProcessState& process);
     void mark_all_suspect();
 
-    // All processes that have not ended, for a sweep of those whose end we missed.
+    // All processes that have not ended, to sweep those whose end was missed.
     [[nodiscard]] std::vector<ProcessHandle> live() const;
     [[nodiscard]] std::size_t thread_count() const { return threads_.size(); }
     [[nodiscard]] std::size_t process_count() const { return processes_.size(); }
@@ -100,7 +97,7 @@ private:
     void forget_thread(ThreadHandle handle);
 
     std::uint64_t generations_ = 0;
-    mutable ProcessState* found_ = nullptr;  // by its handle, last: a sample asks for its own again and again
+    mutable ProcessState* found_ = nullptr;  // last process found by handle: samples repeat the same one
     ProcessHandle last_process_ = 0;
     ThreadHandle last_thread_ = 0;
     std::unordered_map<ProcessHandle, std::unique_ptr<ProcessState>> processes_;

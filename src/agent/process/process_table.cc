@@ -16,14 +16,14 @@
 namespace flamewire::agent {
 namespace {
 
-// Beyond these counts the table looks for processes and threads whose end it missed.
+// Above these counts the table searches for processes and threads whose end it missed.
 constexpr std::size_t usual_processes = 8192, usual_threads = 32'768;
 constexpr std::size_t max_kernel_notes_bytes = 64 * 1024;
-// The kernel's part of an exec takes less.
+// The kernel's part of an exec takes less time.
 constexpr std::uint64_t exec_tail_ns = 100'000'000;
-// What ended is asked about for so long; then its code is forgotten.
+// How long the JIT code of an ended process is still queried; then it is dropped.
 constexpr std::uint64_t jit_patience_ns = 10'000'000'000, jit_sweep_pause_ns = 1'000'000'000;
-// Samples are read from the rings long before they are so old.
+// Samples are read from the rings long before they reach this age.
 constexpr std::uint64_t sample_tail_ns = 1'000'000'000;
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
@@ -125,7 +125,7 @@ const Mapping* ProcessTable::State::find_mapping(ProcessState& process, std::uin
     const Mapping* mapping = process.space.find(address);
     if (mapping == nullptr && process.before_exec) {
         mapping = process.before_exec->find(address);
-        process.space.note_unknown_answer();  // a mapping that appears there is right for later samples
+        process.space.note_unknown_answer();  // a mapping that appears there is correct for later samples
         if (last_sample_ns > process.exec_ns + exec_tail_ns) {
             mapping = nullptr;
             process.before_exec.reset();
@@ -187,7 +187,7 @@ ModuleHandle ProcessTable::State::jit_module_of(ProcessState& process) {
     process.jit_module = modules.jit_code(process.info);
     if (process.jit_module == 0) return old;
     if (old != 0) jit.forget(old);
-    // Answers that it shares with a parent or a child would be of that one's code.
+    // Cached results shared with a parent or child would refer to the code of that process.
     process.space.forget_answers();
     jit.add(describe_jit(process), process.handle);
     return process.jit_module;
@@ -215,7 +215,7 @@ void ProcessTable::saw_unnamed_jit(ProcessHandle handle) {
 std::uint64_t ProcessTable::exchange_jit_names() {
     const std::uint64_t now = state_->options.monotonic_clock();
     const std::uint64_t known_until_ns = state_->jit.exchange(now);
-    // A target that sleeps sends no samples that would show how far the time has come.
+    // A sleeping target sends no samples that would show the progress of time.
     if (const std::uint64_t read_ns = now - std::min(now, sample_tail_ns); state_->jit.is_due(read_ns))
         state_->apply_jit_names(read_ns);
     if (now < state_->next_jit_sweep_ns) return known_until_ns;
@@ -239,11 +239,12 @@ void ProcessTable::State::read_kernel_base() {
     kernel_text = base.address;
     kernel_hidden = kernel_text == 0;
     std::string build_id;
-    // Without a base our addresses are this boot's own: no build-id, so that nobody looks them up in a vmlinux.
+    // Without a base the addresses are valid only for this boot: set no build-id, so that they are not resolved with a
+    // vmlinux.
     if (auto problem = kernel_names_problem(table, options.proc_root)) {
         notices.push_back(*std::move(problem));
     } else if (!base.is_text) {
-        // A vmlinux has _text, from which these addresses are not counted.
+        // A vmlinux is relative to _text, but these addresses are not.
     } else if (const auto notes = read_head(options.sys_root + "/kernel/notes", max_kernel_notes_bytes)) {
         build_id = elf::build_id_of_notes(as_bytes_view(*notes), std::endian::native == std::endian::big);
     }

@@ -1,5 +1,5 @@
-// An address space as processes share it: fork copies nothing until one side changes. Each distinct content has a
-// generation number that no other content has, so (generation, address) is all that a cache needs for a key.
+// An address space with sharing between processes: fork copies nothing until one side changes. Each distinct content
+// has a unique generation number, so a cache key needs only (generation, address).
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ public:
     [[nodiscard]] const AddressSpace& map() const { return body_->map; }
     [[nodiscard]] const Mapping* find(std::uint64_t address) const { return body_->map.find(address); }
 
-    // Somebody was told that an address is in no mapping: a mapping that appears makes that answer wrong.
+    // Records that an address was reported as unmapped: a new mapping can make that answer wrong.
     void note_unknown_answer() { body_->answered_unknown = true; }
 
-    // True when something changed.
+    // True if anything changed.
     bool insert(const Mapping& mapping) {
         unshare();
         const AddressSpace::Change change = body_->map.insert(mapping);
@@ -33,7 +33,7 @@ public:
             renew();
         return change != AddressSpace::Change::none;
     }
-    // Adds what `map` has where nothing was known. True when that is something.
+    // Adds the mappings of `map` where nothing was known. True if anything was added.
     bool fill(const AddressSpace& map) {
         AddressSpace filled = body_->map;
         bool added = false;
@@ -50,21 +50,22 @@ public:
         if (changed) renew();
         return changed;
     }
-    // True when `map` differs from what was known.
+    // True if `map` differs from the known content.
     bool replace(AddressSpace map) {
         if (map == body_->map) return false;
         body_ = std::make_shared<Body>(*counter_);
         body_->map = std::move(map);
         return true;
     }
-    // Makes every cached answer ask again. They may be of this process alone.
+    // Invalidates all cached answers. Later answers may apply to this process only.
     void forget_answers() {
         unshare();
         renew();
         body_->private_answers = true;
     }
     [[nodiscard]] Known known() const { return body_; }
-    // Takes part in another's content when that is the same: its answers hold here, too. False when it is not, or gone.
+    // Shares another process's content if it is the same, so that its cached answers apply here too. False if it
+    // differs or is gone.
     bool share(const Known& other, const AddressSpace& map) {
         auto body = other.lock();
         if (!body || body->private_answers || body->map != map) return false;

@@ -24,7 +24,7 @@ struct RawSymbol {
     std::uint64_t value = 0, size = 0;
 };
 
-// Elf64_Sym and Elf32_Sym hold the same fields in different order.
+// Elf64_Sym and Elf32_Sym contain the same fields in different order.
 RawSymbol read_symbol(ByteReader& in, bool is_64) {
     RawSymbol symbol;
     symbol.name = in.u32();
@@ -69,7 +69,7 @@ Result<std::vector<VdsoSymbol>> vdso_functions(Bytes image) {
         ByteReader name(names.subspan(symbol.name));
         functions.push_back({symbol.value, symbol.size, std::string(name.c_string())});
     }
-    // gettimeofday and __vdso_gettimeofday stand at one address: the longer name says where we are.
+    // gettimeofday and __vdso_gettimeofday have the same address: the longer name is more specific.
     std::sort(functions.begin(), functions.end(), [](const VdsoSymbol& a, const VdsoSymbol& b) {
         if (a.address != b.address) return a.address < b.address;
         return a.name.size() != b.name.size() ? a.name.size() > b.name.size() : a.name < b.name;
@@ -86,7 +86,7 @@ Result<std::string> own_vdso_image() {
     for (std::string_view line; maps.next(line);) {
         const auto entry = parse_maps_line(line);
         if (!entry || entry->start != base || entry->end - entry->start > max_image_bytes) continue;
-        // The kernel gives the address as an integer: this is the one place where it becomes a pointer.
+        // The kernel provides the address as an integer. It becomes a pointer only here.
         const auto* image = reinterpret_cast<const char*>(static_cast<std::uintptr_t>(base));  // NOLINT
         return std::string(image, static_cast<std::size_t>(entry->end - entry->start));
     }

@@ -1,5 +1,5 @@
-// The vDSO: a small ELF image that the kernel maps into every process and that is no file. Ours is in our own memory;
-// that of a process of the other word size is read from it.
+// The vDSO: a small ELF image that the kernel maps into every process, without a file. Ours is in our own memory; that
+// of a process with the other word size is read from the process.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace flamewire::agent {
 
-// A function of the dynamic symbol table; addresses are the image's own.
+// A function of the dynamic symbol table. Addresses are relative to the image.
 struct VdsoSymbol {
     std::uint64_t address = 0, size = 0;
     std::string name;
     bool operator==(const VdsoSymbol&) const = default;
 };
 
-// Functions of an ELF image, by address; one name an address. invalid: no ELF image.
+// Functions of an ELF image, sorted by address; one name per address. invalid: not an ELF image.
 Result<std::vector<VdsoSymbol>> vdso_functions(Bytes image);
 
 // Our own vDSO as it is mapped. unsupported: there is none.
 Result<std::string> own_vdso_image();
-// The bytes [start, end) of another process's memory; permission without ptrace rights, too_large over 64 KiB.
+// The bytes [start, end) of another process's memory; permission without ptrace rights, too_large above 64 KiB.
 Result<std::string> read_vdso_image(const std::string& proc_root, std::uint32_t pid, std::uint64_t start,
                                     std::uint64_t end);
 

@@ -1,4 +1,4 @@
-// The events of a recording as the wire's table wants them. Pure.
+// Builds the wire's event table of a recording. Pure.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace flamewire::agent {
 
-// Three lists of one length, in the order of the choice's events. The kinds of absence, which are one event of the
-// kernel, have an entry each at the end.
+// Three lists of the same length, in the order of the choice's events. At the end, each kind of absence has its own
+// entry, although all kinds are one kernel event.
 struct EventTable {
     std::vector<wire::Event> events;
     std::vector<std::string> names, units;
     AbsenceEvents absences;
 };
 
-// The period of an event that is sampled by frequency is known only where the kernel sets it once and for all (the
-// clocks); else it is 0.
+// The period of an event that is sampled by frequency is 0, except for the clocks, for which the kernel sets a constant
+// period.
 EventTable make_event_table(const EventChoice& choice);
 
 }  // namespace flamewire::agent

@@ -1,5 +1,5 @@
-// How often the kernel's names may be looked for: a pass over them costs 40 ms of CPU on a desk and a second on a board,
-// and new kernel addresses keep coming. Pure.
+// Limits how often the kernel's symbol names are scanned. A pass costs 40 ms of CPU time on a desktop and a second on a
+// board, and new kernel addresses keep arriving. Pure.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,16 @@ namespace flamewire::agent {
 
 class NamesPace {
 public:
-    // At most one pass in this time, whatever is asked, …
+    // At most one pass in this time.
     static constexpr std::uint64_t least_pause_ns = 10'000'000'000;
-    // … and never more than this part of a CPU.
+    // Use at most 1/share of a CPU.
     static constexpr std::uint64_t share = 100;
 
     void begin(std::uint64_t now_ns) {
         spent_ns_ = 0;
         next_ns_ = now_ns + least_pause_ns;
     }
-    // A piece of the pass took so much CPU time.
+    // A part of the pass took `cpu_ns` of CPU time.
     void spend(std::uint64_t now_ns, std::uint64_t cpu_ns) {
         spent_ns_ += cpu_ns;
         next_ns_ = std::max(next_ns_, now_ns + spent_ns_ * share);

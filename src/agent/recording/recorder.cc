@@ -1,5 +1,5 @@
-// Opening, the sampler thread's loop and its end. recorder_round.cc has what a round does with records and batches,
-// recorder_adapt.cc what changes by what was measured.
+// Opening, the sampler thread's loop, and its end. recorder_round.cc handles the records and batches of a round,
+// recorder_adapt.cc adapts the recording to measurements.
 #include "agent/recording/recorder.h"
 
 #include <fmt/format.h>
@@ -21,23 +21,23 @@ namespace flamewire::agent {
 
 namespace {
 
-// Rings are drained at least this often, so that new processes are looked at while they live (DESIGN: a tick of 50-100
-// ms).
+// Rings are drained at least this often, so that new processes are inspected while they are alive (design: a tick of
+// 50-100 ms).
 constexpr std::uint64_t tick_ns = 100'000'000;
-// While stacks that are deeper than their copies wait to be believed.
+// The same while stacks deeper than their copies are not confirmed yet, or kernel names are read.
 constexpr std::uint64_t look_tick_ns = 10'000'000;
-// Kernel names are looked for in pieces between two drains.
+// Kernel names are scanned in steps of this length, between two drains.
 constexpr std::uint64_t names_piece_ns = 5'000'000;
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 // How long the last batch waits for room on its way to the link thread.
 constexpr std::uint64_t last_batch_patience_ns = 2'000'000'000;
 
-// … and how long it waits for names of JIT code that are still being read.
+// How long the last batch waits for names of JIT code that are still being read.
 constexpr std::uint64_t last_names_patience_ns = 2'000'000'000;
 
 constexpr std::uint64_t ns_per_ms = 1'000'000;
 
-// Files stay open, as their unwind tables are read while samples come.
+// Files stay open, because their unwind tables are read while samples arrive.
 ProcessTableOptions process_options() {
     ProcessTableOptions options;
     options.keep_files = true;
@@ -65,7 +65,7 @@ Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capab
     if (!recorder->wake_) {
         OpenFailure failure;
         failure.error = errno;
-        // As for the events themselves: which of all files is the one too many is chance.
+        // Any descriptor can be the one that hits the limit, so report the same error as for events.
         if (out_of_files(failure.error)) return std::unexpected(open_error(failure));
         return fail_errno("make an eventfd", failure.error);
     }
@@ -80,11 +80,11 @@ Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capab
 
 Recorder::~Recorder() { stop("agent ends", 0); }
 
-// How each target is sampled at first. `auto` looks at the program; what was asked for by name needs no reason.
+// Sets the first stack mode of each process. `auto` depends on the program. A mode named by the user needs no reason.
 void Recorder::choose_first_modes() {
     const Settings& settings = plan_.settings;
     modes_.clear();
-    // Events of whole CPUs have one mode for all processes. In `auto` mode the copy budget limits its cost.
+    // Events of whole CPUs have the same mode for all processes. In `auto` mode, the copy budget limits the cost.
     const wire::StackMode automatic = capabilities_.user_stacks ? wire::StackMode::dwarf : wire::StackMode::fp;
     plan_.scope.mode = stack_mode(settings.unwind).value_or(automatic);
     for (const std::uint32_t pid : plan_.pids) modes_[pid] = first_mode(pid);
@@ -138,7 +138,7 @@ EventSetOptions Recorder::event_options(const EventChoice& choice, const std::ve
 
 std::optional<UserStackOptions> Recorder::stack_options() const {
     const Settings& settings = plan_.settings;
-    // Without registers nobody knows what kind of process a chain is of.
+    // Without registers, the architecture of a chain's process is unknown.
     if (settings.unwind == "fp" || capabilities_.register_mask == 0) return std::nullopt;
     UserStackOptions options;
     options.check_chains = settings.unwind == "auto" || settings.unwind == "hybrid";
@@ -165,13 +165,14 @@ Result<bool> Recorder::open_events(const Capabilities& capabilities) {
     options.start_disabled = plan_.launched && plan_.delay_ms != 0;
     events_ = TRY(EventSet::open(options, capabilities, *environment_.kernel));
     if (events_->samples_whole_cpus() && !plan_.scope.wide) {
-        // The threads would need too many files. Copies may shrink now; they were opened with the configured size.
+        // Events of single threads would need too many descriptors. Copies were opened with the configured size and may
+        // shrink from now on.
         prefer_whole_cpus_ = true;
         choose_first_modes();
         reset_copy_budget(choice_);
         copy_budget_.apply({}, 0);
     }
-    // A launched child is still us before its exec: what it will be comes in records.
+    // Before its exec, a launched child is a copy of the agent. Records will describe it from exec on.
     if (!plan_.launched)
         for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
     if (plan_.scope.wide) processes_.note_living();
@@ -190,7 +191,7 @@ CountingPlan Recorder::counting_plan(const Settings& settings, const Wanted& wan
     return plan;
 }
 
-// Where samples are taken, a failure to count is no reason not to.
+// If events are sampled, a failure to open counters does not prevent the recording.
 Result<bool> Recorder::open_counters(const Capabilities& capabilities) {
     CountingPlan plan = counting_plan(plan_.settings, plan_.wanted, plan_.pids);
     plan.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
@@ -254,7 +255,7 @@ Running Recorder::describe_running() const {
 
 void Recorder::start_folding(std::uint32_t max_stack) {
     start_ns_ = last_flush_ns_ = faults_from_ns_ = monotonic_ns();
-    // The first batch goes out at the first tick, so that the recording shows up at once.
+    // Send the first batch at the first tick, so that the recording appears immediately.
     next_flush_ns_ = start_ns_ + std::min(plan_.settings.interval_ms * ns_per_ms, tick_ns);
     FolderOptions options;
     options.recording_id = id_;
@@ -320,7 +321,7 @@ void Recorder::loop() {
         if (now >= next_flush_ns_ || pending_samples_ >= max_pending_samples) flush();
         {
             const std::lock_guard lock(mutex_);
-            // A launched command's end is told by its parent, who has the exit code.
+            // The session handles the exit of a launched command, because its parent gets the exit code.
             if (!stop_wanted_ && !plan_.launched && !plan_.follows_name && events_->targets_gone()) {
                 stop_wanted_ = true;
                 end_reason_ = "target exited";
@@ -339,7 +340,7 @@ std::chrono::milliseconds Recorder::next_timeout() const {
     const bool soon = folder_->wants_looks() || processes_.kernel_symbols_begun();
     std::uint64_t until = std::min(next_flush_ns_, now + (soon ? look_tick_ns : tick_ns));
     if (enable_at_ns_) until = std::min(until, *enable_at_ns_);
-    // Rounded up: waking a moment early would mean another round for nothing.
+    // Round up, because waking too early would cause a useless round.
     return std::chrono::milliseconds(until <= now ? 0 : (until - now + ns_per_ms - 1) / ns_per_ms);
 }
 
@@ -405,7 +406,7 @@ Result<bool> Recorder::execute(RecorderCommand command) {
 void Recorder::finish() {
     (void)events_->disable();
     const std::uint64_t disabled_ns = monotonic_ns();
-    while (processes_.exchange_jit_names() < disabled_ns) {  // not for long, see there
+    while (processes_.exchange_jit_names() < disabled_ns) {  // the wait is short, see exchange_jit_names()
     }
     events_->drain_rest(*this);
     (void)add_unsampled(disabled_ns);
@@ -434,7 +435,7 @@ void Recorder::finish() {
     if (!held_.empty() && !sink_error_) log("the link took no more batches; the end of the recording is missing");
     list_processes_at_ns_ = 0;
     publish();
-    // Rings and tables go now, on the thread that owns them: an idle agent is small.
+    // Free rings and tables now, on the thread that owns them, so that an idle agent is small.
     events_.reset();
     counting_.reset();
     folder_.reset();
@@ -463,7 +464,7 @@ Result<bool> Recorder::resume() {
 }
 
 Result<UniqueFd> Recorder::open_module(const FileIdentity& identity) {
-    // Once it has finished, the sampler thread touches nothing any more.
+    // After the end, the sampler thread no longer uses processes_.
     if (ended()) return processes_.duplicate_file(identity);
     Result<UniqueFd> file = fail(ErrorCode::closed, "the recording is ending");
     (void)execute(OpenModule{&identity, &file});

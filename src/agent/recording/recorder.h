@@ -1,10 +1,10 @@
-// One recording: opens the events, and on a thread of its own (the sampler) drains the rings, folds, and hands a batch
-// to the sink every interval, until it is stopped or its target is gone. Every sample that the kernel wrote ends as a
-// row or as a stated loss.
+// One recording. Opens the events. Its own thread (the sampler) drains the rings, folds samples, and passes a batch to
+// the sink every interval, until it is stopped or its target has exited. Every sample from the kernel becomes a row or
+// a reported loss.
 //
 // Calls come from one other thread (the session's). Commands run on the sampler thread between two rounds, so only the
-// snapshot is shared. All input of the sampler passes through a System, a Kernel and the sink, so that a recording can be
-// captured and replayed.
+// snapshot is shared. All input of the sampler passes through a System, a Kernel and the sink, so that a recording can
+// be captured and replayed.
 #pragma once
 
 #include <atomic>
@@ -40,18 +40,18 @@
 namespace flamewire::agent {
 
 struct RecordingPlan {
-    std::string target;  // in words: "pid 4242 (demo)"
+    std::string target;  // description: "pid 4242 (demo)"
     std::vector<std::uint32_t> pids;
-    Scope scope;  // wide: instead of pids; its mode is chosen by the recorder
+    Scope scope;  // wide: instead of pids; the recorder chooses its mode
     Settings settings;
     Wanted wanted;  // settings.events and settings.stat, parsed
-    // The one pid is a child that waits to exec: its events start there, or delay_ms after begin_delay(). Its owner
-    // says when it ended.
+    // The only pid is a child that waits to exec. Its events start at exec, or delay_ms after BeginDelay. Its owner
+    // reports its exit.
     bool launched = false;
-    std::string program;  // with `launched`: the file that it will be
+    std::string program;  // with `launched`: the file that it will execute
     std::uint32_t delay_ms = 0;
     std::uint32_t ring_pages = 0;
-    bool follows_name = false;  // processes may be added: it does not end with those that it has
+    bool follows_name = false;  // processes may be added, so it does not end when the current ones exit
 };
 
 // The sources of the sampler's input. Both must outlive the recording.
@@ -60,7 +60,7 @@ struct Environment {
     const Kernel* kernel = &real_kernel();
 };
 
-// What is recorded from now on, in words and as processes.
+// What is recorded from now on: a description, and processes or a scope.
 struct RecordingTarget {
     std::string name;
     std::vector<std::uint32_t> pids;
@@ -70,30 +70,30 @@ struct RecordingTarget {
 // How a recording ended.
 struct Ended {
     std::string reason;
-    std::optional<Error> error;  // the sink refused for good
+    std::optional<Error> error;  // permanent error of the sink
 };
 
 // Commands for a running recording.
 struct Pause {};
 struct Resume {};
-// New events, counters, frequency, interval or processes inside the same recording. On an error the old ones go on.
+// New events, counters, frequency, interval or processes within the same recording. On an error, the old ones continue.
 struct Change {
     Settings settings;
     Wanted wanted;
     Capabilities capabilities;
     std::optional<RecordingTarget> target;
 };
-// Processes beside those that the recording has. The result is false if it has all of them already.
+// More processes. The result is false if the recording already has all of them.
 struct AddProcesses {
     std::vector<std::uint32_t> pids;
 };
-// Counts by thread or by CPU beside the totals, or no more.
+// Counts per thread or per CPU in addition to the totals, or stops doing so.
 struct SetCountBy {
     CountBy by = CountBy::total;
 };
-// The next batch carries names of the kernel addresses seen so far.
+// The next batch contains names of the kernel addresses seen so far.
 struct ResolveKernel {};
-// The launched command was told to exec: --delay counts from now.
+// The launched command executes now, so --delay starts.
 struct BeginDelay {};
 // Duplicates the descriptor of a module that this recording has seen.
 struct OpenModule {
@@ -107,7 +107,7 @@ inline constexpr const char* one_mode_reason = "events of whole CPUs have one mo
 
 class Recorder final : private RecordSink {
 public:
-    // `on_end` is called on the sampler thread when the recording ended by itself. Errors: those of choose_events,
+    // `on_end` is called on the sampler thread if the recording ends by itself. Errors: those of choose_events,
     // EventSet::open, sink.begin.
     static Result<std::unique_ptr<Recorder>> open(RecordingPlan plan, const Capabilities& capabilities,
                                                   const Machine& machine, BatchSink& sink, std::function<void()> on_end,
@@ -120,35 +120,34 @@ public:
     Result<bool> execute(RecorderCommand command);
     // Runs the command in the next round without waiting. At most one per round.
     void post(RecorderCommand command);
-    // The file of a module that this recording has seen. Works after the end of the recording, too.
+    // Opens the file of a module that this recording has seen. Also works after the end of the recording.
     Result<UniqueFd> open_module(const FileIdentity& identity);
-    // The next batch begins with empty tables. From any thread; returns at once.
+    // The next batch starts with empty tables. Call it from any thread. Does not block.
     void begin_epoch() { epoch_wanted_ = true; }
-    // Takes what is left, sends the last batch with its reason and waits for the sampler thread. Does nothing when it
-    // has ended.
+    // Drains the rings, sends the last batch with the reason, and waits for the sampler thread. Does nothing if the
+    // recording has ended.
     void stop(std::string reason, std::int32_t exit_code);
     // The same, without waiting for the sampler thread.
     void request_stop(std::string reason, std::int32_t exit_code);
 
-    // From any thread.
+    // Any thread may call the functions below.
     [[nodiscard]] std::optional<Ended> ended() const;
     [[nodiscard]] bool paused() const { return paused_; }
     [[nodiscard]] Running running() const;
     [[nodiscard]] Accounting accounting() const;
-    // What was counted in all; complete when the recording has ended.
+    // Totals of all counters. Complete when the recording has ended.
     [[nodiscard]] CounterTotals counter_totals() const;
-    // The newest effective kernel numbers and what became of them, in one line.
+    // The sample accounting in one line: samples from the kernel, and what they became.
     [[nodiscard]] std::string account_line() const;
 
 private:
-    // A batch that the sink had no room for, with the periods that it is encoded against.
+    // A batch that the sink had no room for, with the periods for encoding it.
     struct Held {
         wire::Batch batch;
         wire::EventPeriods periods;
     };
 
-    // Rows of one batch are at most as many as samples went into it; a batch is closed early, or its rows are given up,
-    // at this.
+    // A batch has at most as many rows as samples. At this limit the batch is closed early, or its rows are dropped.
     static constexpr std::uint64_t max_pending_samples = wire::max_batch_rows / 2;
 
     Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, std::function<void()> on_end,
@@ -187,10 +186,10 @@ private:
     [[nodiscard]] CountingPlan counting_plan(const Settings& settings, const Wanted& wanted,
                                              std::vector<std::uint32_t> pids) const;
     Result<bool> switch_events(EventChoice choice);
-    // A set for all that lives of the target; it samples nothing yet.
+    // Opens an event set for all live processes of the target. It does not sample yet.
     Result<std::unique_ptr<EventSet>> open_replacement(const EventChoice& choice);
     Result<bool> put_in_place(std::unique_ptr<EventSet> replacement, EventChoice choice);
-    // What is recorded, to be put back when its events cannot be opened.
+    // The state to restore if the events of a new target cannot be opened.
     struct Targets {
         RecordingTarget target;
         bool follows_name = false;
@@ -213,7 +212,7 @@ private:
     void follow_task(const TaskRecord& task);
     void note_member(std::uint32_t pid);
     [[nodiscard]] bool shows(std::uint32_t pid) const;
-    // recorder_absences.cc: what becomes of switches.
+    // recorder_absences.cc: context switches.
     void find_io_functions(const EventChoice& choice);
     void follow_absences(AbsenceEvents events);
     void look_at_threads(std::uint64_t begin_ns);
@@ -221,7 +220,7 @@ private:
     void cut_absences(std::uint64_t drained_ns);
 
     void flush();
-    // Hands over what waits, oldest first; true when nothing is left.
+    // Pushes waiting batches, oldest first. True if none are left.
     bool push_held();
     void gather(std::uint64_t now_ns);
     [[nodiscard]] wire::AgentStats own_cost() const;
@@ -240,43 +239,42 @@ private:
     wire::RecordingId id_{};
     UniqueFd wake_;
 
-    // Of the sampler thread from here on, once it runs.
+    // Once the sampler thread runs, only it uses the members from here on.
     std::unique_ptr<EventSet> events_;
     ProcessTable processes_;
     std::unique_ptr<Folder> folder_;
     std::unique_ptr<Counting> counting_;
     EventChoice choice_;
     Capabilities capabilities_;
-    // How stacks are found, by pid; children that have none are sampled as the first process.
+    // Stack modes by pid. Children without an entry are sampled like the first process.
     std::map<std::uint32_t, StackChoice> modes_;
     CopyBudget copy_budget_;
-    // Threads that exit too early for a sample: events of whole CPUs take the place of those of threads.
+    // If too many threads exit before their first sample, events of whole CPUs replace those of threads.
     UnsampledPolicy unsampled_policy_;
     bool prefer_whole_cpus_ = false, whole_cpus_refused_ = false;
     std::uint64_t next_unsampled_ns_ = 0;
     std::uint64_t next_adapt_ns_ = 0;
-    std::uint64_t faults_taken_ = 0, faults_from_ns_ = 0;  // samples of events with a period of their own, since then
+    std::uint64_t faults_taken_ = 0, faults_from_ns_ = 0;  // samples of events with a period, since faults_from_ns_
     std::uint64_t list_processes_at_ns_ = 0;
-    // The target's processes: those named and their children; of the whole system and of control groups, those that
-    // were sampled and live.
+    // The target's processes: the named ones and their children. For wide targets: live processes that were sampled.
     std::set<std::uint32_t> members_;
     std::uint32_t last_member_ = 0;
     bool processes_limit_told_ = false;
     bool costly_tables_told_ = false;
     EventSetCounts closed_counts_;        // of event sets that were replaced
-    EventSetCounts counts_;               // of all, at the last round
-    std::uint64_t lost_told_ = 0;         // of counts_.samples_lost, already in a batch as a loss
-    std::uint64_t sideband_from_ns_ = 0;  // older records of processes and maps were seen in the event set before
+    EventSetCounts counts_;               // of all event sets, at the last round
+    std::uint64_t lost_told_ = 0;         // part of counts_.samples_lost that is already in a batch
+    std::uint64_t sideband_from_ns_ = 0;  // the previous event set had older records of processes and mappings
     std::uint64_t switched_ns_ = 0, switch_gap_ns_ = 0;  // of the last event set that was replaced
-    std::uint64_t changed_ns_ = 0, gap_ns_ = 0;  // when a person changed what is recorded, and for how long nothing was
-    std::optional<std::vector<KernelFunction>> io_functions_;  // that wait for devices; looked up when first needed
+    std::uint64_t changed_ns_ = 0, gap_ns_ = 0;  // when a user changed the recording, and how long nothing was recorded
+    std::optional<std::vector<KernelFunction>> io_functions_;  // functions of I/O waits; looked up when needed
     std::uint64_t paused_ns_ = 0;                              // when sampling was paused last
-    std::uint64_t absences_cut_ns_ = 0;                        // all that are away were told until then
-    bool threads_unknown_ = false;                             // records were lost: who is away is to be looked up
+    std::uint64_t absences_cut_ns_ = 0;                        // absences are emitted until then
+    bool threads_unknown_ = false;                             // records were lost, so thread states must be scanned
     std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0;
     NamesPace names_pace_;
     std::optional<std::uint64_t> enable_at_ns_;
-    bool something_new_ = false;         // since the last batch
+    bool something_new_ = false;         // anything to send since the last batch
     std::uint64_t pending_samples_ = 0;  // in the folder
     bool names_wanted_ = false;
     std::deque<Held> held_;

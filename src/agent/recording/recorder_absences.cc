@@ -1,5 +1,5 @@
-// What the recorder does for the times between context switches: which kernel functions wait for devices, who is away
-// when nobody saw it leave, and when the pieces are told.
+// The recorder's part in times between context switches: finds the kernel functions that wait for I/O, scans the states
+// of threads whose switches were not recorded, and emits pieces in time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,11 +19,11 @@ constexpr std::uint8_t io_wait_bit = 1U << static_cast<unsigned>(Away::io_wait);
 constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t times_step_ns = 100'000'000;
 
-// Inside these the kernel counts a sleeping thread as waiting for a device (in_iowait, kernel/sched/core.c).
+// In these functions, the kernel counts a sleeping thread as waiting for I/O (in_iowait, kernel/sched/core.c).
 constexpr std::array<std::string_view, 4> io_wait_functions{"io_schedule", "io_schedule_timeout", "mutex_lock_io",
                                                             "mutex_lock_io_nested"};
 
-// A thread's state as /proc has it; nothing when it has gone.
+// Converts a thread state from /proc. Empty if the thread has exited.
 std::optional<Away> away_kind(char state) {
     if (state == 'R') return Away::run_queue;
     if (state == 'Z' || state == 'X') return std::nullopt;
@@ -32,7 +32,7 @@ std::optional<Away> away_kind(char state) {
 
 }  // namespace
 
-// A pass over all names of the kernel: before the events are opened, as meanwhile nobody reads rings.
+// Scans all kernel symbols. Call it before the events are opened, because rings are not read during the scan.
 void Recorder::find_io_functions(const EventChoice& choice) {
     if (io_functions_ || !choice.kernel) return;
     for (const EventSpec& spec : choice.events)
@@ -56,8 +56,8 @@ void Recorder::follow_absences(AbsenceEvents events) {
     absences_cut_ns_ = monotonic_ns();
 }
 
-// Those who sleep now have done so since `begin_ns`, unless records say otherwise. Events are open already: who wakes
-// or falls asleep from now on is in them.
+// Threads that sleep now count as asleep since `begin_ns`, unless records contradict. Events must be open already, so
+// that every later switch is recorded.
 void Recorder::look_at_threads(std::uint64_t begin_ns) {
     if (!folder_->follows_absences()) return;
     for (const std::uint32_t pid : living_members())
@@ -69,7 +69,7 @@ void Recorder::look_at_threads(std::uint64_t begin_ns) {
             if (thread == 0) thread = processes_.thread_of(pid, tid, begin_ns);
             folder_->absences().found(tid, thread, *kind, begin_ns);
         }
-    // In a recording of processes, threads that are still unknown have exited.
+    // In a recording of processes, threads in an unknown state have exited.
     for (const std::uint32_t tid : folder_->absences().unknown_threads()) {
         const auto state = plan_.scope.wide ? read_task_stat(tid) : std::nullopt;
         if (const auto kind = state ? away_kind(state->state) : std::nullopt)
@@ -100,7 +100,7 @@ void Recorder::follow_absence(const Record& record) {
     }
 }
 
-// All records until `drained_ns` have been seen, but for those that the merge holds back.
+// Call it when all records until `drained_ns` are processed, except those that the merge holds back.
 void Recorder::cut_absences(std::uint64_t drained_ns) {
     if (!folder_->follows_absences() || paused_ || enable_at_ns_) return;
     if (std::exchange(threads_unknown_, false)) look_at_threads(monotonic_ns());

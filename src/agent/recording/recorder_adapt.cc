@@ -1,5 +1,5 @@
-// What the sampler changes by what it has measured: the mode of stacks, the size of their copies, the period of faults,
-// and events of whole CPUs for threads that exit early.
+// What the sampler adapts to measurements: stack modes, the size of stack copies, the period of faults, and events of
+// whole CPUs if threads exit early.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,20 +10,20 @@
 namespace flamewire::agent {
 namespace {
 
-// Events are not opened anew more often than this, …
+// Events are not reopened more often than this.
 constexpr std::uint64_t adapt_pause_ns = 500'000'000;
-// … and after a failure less often.
+// The same after a failure.
 constexpr std::uint64_t failed_adapt_pause_ns = 5'000'000'000;
-// More samples of faults than this within this time would slow the target and fill the rings: …
+// More fault samples than this within this time would slow down the target and fill the rings.
 constexpr std::uint64_t most_faults = 2'000, faults_look_ns = 100'000'000;
-// … from then on one stands for so many times more. Odd, as programs touch their memory in powers of two.
+// Then the period is multiplied by this. It is odd, because programs often access memory in powers of two.
 constexpr std::uint64_t fault_step = 17;
 // How often the count of events is compared with their samples.
 constexpr std::uint64_t look_interval_ns = 250'000'000;
 
 }  // namespace
 
-// Processes inherit the mode of the target that started them, so it is raised for those to come. True if it was lower.
+// Child processes inherit the mode of the target that started them, so raise it for later ones. True if it was lower.
 bool Recorder::raise_inherited_mode(const StackChoice& choice) {
     bool raised = false;
     for (const std::uint32_t pid : plan_.pids) {
@@ -34,7 +34,7 @@ bool Recorder::raise_inherited_mode(const StackChoice& choice) {
     return raised;
 }
 
-// `auto`: samples processes as their stacks turned out to need.
+// `auto`: changes the mode of processes to what their stacks need.
 void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
     if (events_->samples_whole_cpus() || plan_.settings.unwind != "auto" || !capabilities_.user_stacks ||
         now_ns < next_adapt_ns_)
@@ -52,10 +52,10 @@ void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
             changed = true;
         }
     }
-    // Nothing is left to raise: the old processes keep their mode.
+    // The mode is not lower for any target. Existing processes keep their mode.
     if (!raised && !changed) return folder_->chose_stack_mode(0, {});
     if (const auto switched = switch_events(choice_); !switched) {
-        // Most often a process that has just ended; it is not asked for again.
+        // Usually a process has just exited. The next attempt leaves it out.
         modes_ = old_modes;
         next_adapt_ns_ = now_ns + failed_adapt_pause_ns;
         return;
@@ -77,7 +77,7 @@ void Recorder::adapt_stack_copies(std::uint64_t now_ns) {
     (void)describe_events();
 }
 
-// Faults are taken one by one until there are too many for that.
+// Samples every fault until there are too many.
 void Recorder::thin_faults(std::uint64_t now_ns) {
     const std::uint64_t elapsed_ns = now_ns - faults_from_ns_;
     if (faults_taken_ < most_faults && elapsed_ns < faults_look_ns) return;
@@ -86,13 +86,13 @@ void Recorder::thin_faults(std::uint64_t now_ns) {
         std::uint64_t period = 0;
         for (EventSpec& spec : choice.events)
             if (spec.period != 0) period = spec.period *= fault_step;
-        // It fails where the target has just ended.
+        // This fails if the target has just exited.
         if (switch_events(std::move(choice)))
             say({{"faults-thinned",
                   fmt::format("Faults come so fast that a sample stands for {} of them from now on.", period),
                   "--count N says for how many"}});
     }
-    // What the old events had left is not of the new ones.
+    // Samples left in the old events do not count for the new ones.
     faults_taken_ = 0;
     faults_from_ns_ = monotonic_ns();
 }
@@ -114,7 +114,7 @@ std::vector<Unsampled> Recorder::add_unsampled(std::uint64_t now_ns) {
     return reports;
 }
 
-// Events of whole CPUs have one mode for all processes.
+// Events of whole CPUs have the same mode for all processes.
 void Recorder::use_one_mode() {
     if (plan_.settings.unwind != "auto") return;
     folder_->change_stacks(stack_options());

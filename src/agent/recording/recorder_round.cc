@@ -1,5 +1,4 @@
-// What one round of the sampler does: records into the folder, the folder into batches, batches to the sink, with the
-// books kept.
+// One round of the sampler: passes records to the folder and batches to the sink, and keeps the sample accounting.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,12 +18,12 @@ namespace flamewire::agent {
 
 namespace {
 
-// When nothing happens on the target, the server still hears this often that we live.
+// Interval of batches while nothing happens on the target, as a sign of life for the server.
 constexpr std::uint64_t heartbeat_ns = 1'000'000'000;
 constexpr std::uint64_t ns_per_ms = 1'000'000;
-// A lost sample of a fault counts for so many, as samples with stacks fill the rings sooner (thin_faults).
+// A lost fault sample counts as this many, because samples with stacks fill the rings sooner (thin_faults).
 constexpr std::uint64_t lost_weight = 16;
-// How many processes `status` lists, and how old the list may be.
+// How old the list of processes in `status` may be, and its maximum length.
 constexpr std::uint64_t list_processes_every_ns = 1'000'000'000;
 constexpr std::size_t most_listed_processes = 64;
 constexpr int open_attempts = 3;
@@ -71,10 +70,10 @@ void Recorder::on_record(const Record& record) {
     }
     if (std::holds_alternative<SwitchRecord>(record)) return follow_absence(record);
     if (const auto* symbol = std::get_if<KsymbolRecord>(&record)) return folder_->follow_program(*symbol);
-    // How much was lost is in the event set's counts; the process table needs the record to distrust its maps.
+    // The event set counts the lost samples. The process table needs the record to distrust its mappings.
     const auto* lost_some = std::get_if<LostRecord>(&record);
     const bool lost = lost_some != nullptr;
-    // The event that wrote it is as a rule the one whose samples were lost.
+    // The event that wrote the record is usually the one whose samples were lost.
     if (lost && !lost_some->sideband && !choice_.events.empty() &&
         choice_.events[events_->event_of(lost_some->id)].period != 0)
         faults_taken_ += lost_weight * lost_some->count;
@@ -82,13 +81,13 @@ void Recorder::on_record(const Record& record) {
     std::uint32_t pid = 0;
     if (const auto* comm = std::get_if<CommRecord>(&record)) pid = comm->pid;
     if (const auto* task = std::get_if<TaskRecord>(&record)) pid = task->pid;
-    const bool shown = shows(pid);  // before its end is known
+    const bool shown = shows(pid);  // before follow_task() handles its exit
     if (const auto* task = std::get_if<TaskRecord>(&record)) {
         follow_task(*task);
         counting_->on_task(*task);
     }
     if (const auto event = processes_.on_record(record); event && shown) folder_->add_lifecycle(*event);
-    // Of its own threads the agent takes no samples, so nothing would say that they leave.
+    // The agent does not sample its own threads, so their switches out would be missing.
     const bool own = pid == System::current().constant(Constant::own_pid);
     if (folder_->follows_absences() && (lost || shown) && !own) follow_absence(record);
 }
@@ -99,7 +98,7 @@ void Recorder::note_member(std::uint32_t pid) {
     members_.insert(pid);
 }
 
-// Around a control group others live and die, too.
+// A recording of control groups also receives records of processes outside them.
 bool Recorder::shows(std::uint32_t pid) const { return plan_.scope.cgroups.empty() || members_.contains(pid); }
 
 void Recorder::follow_task(const TaskRecord& task) {
@@ -115,7 +114,7 @@ void Recorder::follow_task(const TaskRecord& task) {
 std::vector<std::uint32_t> Recorder::living_members() const {
     std::vector<std::uint32_t> living;
     if (plan_.scope.wide) return living;
-    // A leader that has exited before its other threads is out of members_ but may be among the pids that were named.
+    // A leader that exited before its other threads is no longer in members_, but may be one of the named pids.
     std::set<std::uint32_t> candidates = members_;
     candidates.insert(plan_.pids.begin(), plan_.pids.end());
     for (const std::uint32_t pid : candidates)
@@ -128,7 +127,7 @@ Result<std::unique_ptr<EventSet>> Recorder::open_replacement(const EventChoice& 
         EventSetOptions options = event_options(choice, living_members());
         options.start_disabled = true;
         auto set = EventSet::open(options, capabilities_, *environment_.kernel);
-        // A process may exit between the two lines above.
+        // A process can exit between living_members() and EventSet::open().
         const bool exited = !set && set.error().code == ErrorCode::not_found && !plan_.scope.wide;
         if (!exited || attempt == open_attempts || living_members().empty()) return set;
     }
@@ -140,7 +139,7 @@ Result<bool> Recorder::switch_events(EventChoice choice) {
 }
 
 Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, EventChoice choice) {
-    // The new set is open and silent: the old one stops, the new one starts, so no sample is in both.
+    // The new set is open but disabled. Stop the old one before starting the new one, so that no sample is in both.
     const std::uint64_t stopping_ns = monotonic_ns();
     (void)events_->disable();
     const std::uint64_t switched_ns = monotonic_ns();
@@ -155,7 +154,7 @@ Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, Event
     events_->drain_rest(*this);
     (void)add_unsampled(switched_ns);
     replacement->follow(members_);
-    // Not until now: the new set has been heard while the rest of the old one was read.
+    // Report the gap only now, after the rest of the old set. The new set has been recording since it was enabled.
     if (counting)
         folder_->absences().gap(stopping_ns, stopping_ns + switch_gap_ns_, Absences::Gap::exchange);
     else
@@ -169,7 +168,7 @@ Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, Event
     return true;
 }
 
-// The totals go on; what is counted by thread or by CPU begins anew.
+// The totals continue. Counts per thread or per CPU restart.
 Result<bool> Recorder::replace_counters(const Settings& settings, const Wanted& wanted,
                                         const Capabilities& capabilities) {
     CountingPlan plan = counting_plan(settings, wanted, living_members());
@@ -197,7 +196,7 @@ void Recorder::restore(Targets before) {
     prefer_whole_cpus_ = before.prefer_whole_cpus;
 }
 
-// Samples of what stays the target are in one of the two sets; the moment between them is stated.
+// Samples of processes that stay in the target are in one of the two event sets. The gap between them is reported.
 Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
                                  bool same_stacks) {
     const Settings old_settings = std::exchange(plan_.settings, std::move(settings));
@@ -221,7 +220,7 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
         restore(std::move(before));
         return switched;
     }
-    // Of those that were not the target nobody told what became of them.
+    // Events of processes outside the previous target were not recorded, so cached data of them may be outdated.
     if (target && plan_.scope.wide && !was_wide) processes_.distrust_all();
     if (target)
         for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
@@ -254,7 +253,7 @@ Result<bool> Recorder::change(const Change& change) {
     if (settings.stat != old.stat || settings.kernel != old.kernel || target)
         counted = replace_counters(settings, change.wanted, change.capabilities);
     if (!counted && target) {
-        // The samples are of the new target already: to count is no reason to refuse it.
+        // The new target is already sampled, so a failure to open counters does not undo the change.
         say({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
         counted = true;
     }
@@ -279,7 +278,7 @@ AbsenceEvents Recorder::announce_change() {
     return describe_events();
 }
 
-// Describes what is recorded from now on in the next batch.
+// Adds a description of what is recorded from now on to the next batch.
 AbsenceEvents Recorder::describe_events() {
     EventTable table = make_event_table(choice_);
     folder_->change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
@@ -343,7 +342,8 @@ void Recorder::flush() {
         something_new_ = false;
         next.batch.agent = own_cost();
         if (!room) {
-            // The link has not moved for half a million samples: tables must arrive, these rows need not.
+            // The link has not accepted anything for half a million samples. Drop the rows, but keep the tables, which
+            // later batches need.
             const std::uint64_t given_up = samples_in(next.batch);
             next.batch.rows.clear();
             next.batch.losses.push_back({wire::LossReason::queue_full, given_up, last_flush_ns_, now, 0, 0});
@@ -464,7 +464,7 @@ void Recorder::publish() {
     }
 }
 
-// What `status` says of the stacks of each; under the lock.
+// Updates the processes and their stacks in `status`. Call it with the mutex locked.
 void Recorder::list_processes() {
     running_.unwind_processes.clear();
     for (ProcessStacks& process : folder_->stacks_of_processes(most_listed_processes)) {

@@ -17,7 +17,7 @@ struct Writer {
     }
 };
 
-// Fields takes references that it may write to; a Writer only reads them.
+// Fields takes non-const references, but a Writer only reads them.
 template <class... T>
 std::string encode(const T&... values) {
     Writer writer;

@@ -1,5 +1,5 @@
-// Encodes the inputs of a recording for a capture. recording_fields.h lists the fields, replay/recording_decode.h decodes
-// them.
+// Encodes the inputs of a recording for a capture. recording_fields.h lists the fields. replay/recording_decode.h
+// decodes them.
 #pragma once
 
 #include <string>

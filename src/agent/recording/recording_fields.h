@@ -1,6 +1,6 @@
 // The fields of a recording's inputs in the order in which a capture stores them. One list per struct serves both
-// encoding and decoding. Integers are varints (base/varint.h); strings and lists are prefixed with their length. Changing
-// a list needs a new version in capture_magic (capture/format.h).
+// encoding and decoding. Integers are varints (base/varint.h); strings and lists are prefixed with their length.
+// Changing a list needs a new version in capture_magic (capture/format.h).
 #pragma once
 
 #include <concepts>
@@ -15,8 +15,8 @@
 
 namespace flamewire::agent {
 
-// `Archive` has number(std::uint64_t&) and text(std::string&). If Archive::reads, they assign to their argument, and count()
-// returns the length of the next list, which it has checked against the remaining bytes.
+// `Archive` has number(std::uint64_t&) and text(std::string&). If Archive::reads, they assign to their argument, and
+// count() returns the length of the next list, checked against the remaining bytes.
 template <class Archive>
 class Fields {
 public:
@@ -70,7 +70,7 @@ private:
     void field(WantedCounter& c) { (*this)(c.spec, c.optional); }
     void field(Wanted& w) { (*this)(w.events, w.counters); }
     void field(RecordingTarget& t) { (*this)(t.name, t.pids, t.scope); }
-    // Without `follows_name`, which is an input of its own.
+    // Without `follows_name`, which is a separate input.
     void field(RecordingPlan& p) {
         (*this)(p.target, p.pids, p.scope, p.settings, p.wanted, p.launched, p.program, p.delay_ms, p.ring_pages);
     }

@@ -1,4 +1,4 @@
-// What is to be recorded, as people say it, and found on this machine.
+// Describes targets for users, and finds wide targets on this machine.
 #pragma once
 
 #include <cstdint>

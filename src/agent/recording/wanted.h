@@ -1,4 +1,4 @@
-// What a recording is to sample and to count, out of the words for it.
+// Parses the events to sample and the counters of a recording.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ struct Wanted {
     std::vector<WantedCounter> counters;
 };
 
-// The sentence begins with the setting that is wrong, "events: " or "stat: ".
+// The error message starts with the wrong setting, "events: " or "stat: ".
 Result<Wanted> parse_wanted(const Settings& settings, const Sysfs& sysfs);
 
 }  // namespace flamewire::agent

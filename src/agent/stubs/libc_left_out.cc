@@ -1,9 +1,9 @@
-// Leaves out of the static agent what it has no use for in glibc: wide characters, other character sets and languages
-// (130 KB), loading shared libraries (65 KB), printing fractions (45 KB), comparing and copying text in six ways for six
-// kinds of x86 (100 KB), and all name services but files and DNS for hosts (35 KB). The agent never calls setlocale(), its
-// streams are never wide, and it names no other character set; it is one file, so what glibc would load is refused; its
-// numbers are formatted by fmt, never by printf("%f"); and it asks for addresses of hosts, nothing else (main.cc). The
-// stand-ins are weak: a libc that does it differently keeps its own.
+// Removes unused parts of glibc from the static agent: wide characters, other character sets and languages (130 KB),
+// loading shared libraries (65 KB), printing fractions (45 KB), six variants of text comparison and copying for six
+// kinds of x86 (100 KB), and all name services except files and DNS for hosts (35 KB). The agent never calls
+// setlocale(), has no wide streams and uses no other character set. It is one file, so loading shared libraries fails.
+// fmt formats its numbers, never printf("%f"). It looks up only addresses of hosts (main.cc). The stubs are weak, so a
+// libc with a different implementation keeps its own.
 #include <link.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 
-// glibc's own names, which nobody else may have.
+// glibc's own names, which are reserved.
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace {
@@ -35,26 +35,26 @@ namespace {
         va_end(arguments);                                                                               \
         return written;                                                                                  \
     }
-// Failed assertions and getopt's messages, to streams of either width.
+// Used for failed assertions and getopt's messages, with narrow or wide streams.
 FLAMEWIRE_PRINTS(__fxprintf)
 FLAMEWIRE_PRINTS(__fxprintf_nocancel)
 
-// Without a locale each message is its own translation, …
+// Without a locale, each message is its own translation.
 extern "C" {
 [[gnu::weak]] char* __dcgettext(const char*, const char* message, int) { return const_cast<char*>(message); }
 [[gnu::weak]] char* gettext(const char* message) { return const_cast<char*>(message); }
-// … a stream is one of bytes, …
+// All streams are byte-oriented.
 [[gnu::weak]] int _IO_fwide(FILE*, int) { return -1; }
-// … and a host name is sent as it stands.
+// Host names are sent unchanged.
 [[gnu::weak]] int __idna_name_classify(const char*) { return 0; }
-// What closing a stream would release of a conversion, its lock, and the conversions of the locale "C".
+// Releasing a conversion when a stream is closed, its lock, and the conversions of the locale "C".
 struct __gconv_step;
 [[gnu::weak]] void __gconv_release_step(__gconv_step*) {}
 [[gnu::weak]] int __gconv_lock;
 [[gnu::weak]] void* __wcsmbs_gconv_fcts_c[8];
 }
 
-// %ls, and fopen() with another character set. One that is called is a bug of ours and ends the program.
+// %ls, and fopen() with another character set. Calling one is a bug in the agent and aborts the program.
 #define FLAMEWIRE_NEVER_CALLED(name)      \
     extern "C" [[gnu::weak]] void name(); \
     void name() { std::abort(); }
@@ -71,7 +71,7 @@ FLAMEWIRE_NEVER_CALLED(__wcsmbs_named_conv)
 FLAMEWIRE_NEVER_CALLED(__printf_fp)
 FLAMEWIRE_NEVER_CALLED(__printf_fphex)
 
-// Host names, and the words of /etc/nsswitch.conf.
+// Used for host names and the words of /etc/nsswitch.conf.
 namespace {
 
 int in_lower_case(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : static_cast<unsigned char>(c); }
@@ -101,8 +101,8 @@ extern "C" {
 }
 }
 
-// glibc has up to six variants of these for as many kinds of x86 (50 KB). Here, only options, host names, addresses and
-// messages need them.
+// glibc has up to six variants of these for different kinds of x86 (50 KB). The agent uses them only for options, host
+// names, addresses and messages.
 extern "C" {
 [[gnu::weak]] int strncmp(const char* left, const char* right, std::size_t size) {
     for (std::size_t i = 0; i < size; ++i) {
@@ -133,20 +133,20 @@ extern "C" {
 }
 }
 
-// Shared libraries. A name service that is not built in is not found, …
+// Shared libraries. A name service that is not built in is not found.
 extern "C" {
 [[gnu::weak]] void* __libc_dlopen_mode(const char*, int) { return nullptr; }
 [[gnu::weak]] void* __libc_dlsym(void*, const char*) { return nullptr; }
 [[gnu::weak]] void* __libc_dlvsym(void*, const char*, const char*) { return nullptr; }
 [[gnu::weak]] int __libc_dlclose(void*) { return 0; }
-// … all code, as far as the destructors of thread-local objects ask, is this program's, …
+// For the destructors of thread-local objects, all code belongs to this program.
 [[gnu::weak]] link_map* _dl_find_dso_for_object(std::uintptr_t) { return nullptr; }
-// … there are no paths to search, no stack becomes executable for the sake of a library, and no calls are counted.
+// There are no paths to search, no library makes a stack executable, and no calls are counted.
 [[gnu::weak]] void _dl_init_paths(const char*, const char*, const char*, const char*) {}
 [[gnu::weak]] int __nptl_change_stack_perm(void*) { return 0; }
 [[gnu::weak]] int _dl_make_stack_executable(void**) { return 0; }
 [[gnu::weak]] void _dl_mcount_wrapper_check(void*) {}
-// What is constant once the program is linked becomes read-only before main(); glibc's own does that for libraries too.
+// Makes data that is constant after relocation read-only before main(). glibc's own version also handles libraries.
 [[gnu::weak]] void _dl_protect_relro(link_map*) {
     const std::uintptr_t page = ::getauxval(AT_PAGESZ);
     // NOLINTNEXTLINE(performance-no-int-to-ptr)
@@ -161,8 +161,8 @@ extern "C" {
 }
 }
 
-// Name services. These functions of "files" are what a table refers to, and only gethostbyname's are ever called (in
-// enum nss_status, -1 is "unavailable").
+// Name services. A table refers to these functions of "files", but only those of gethostbyname are ever called. In enum
+// nss_status, -1 is "unavailable".
 #define FLAMEWIRE_NO_FILES_SERVICE(name) \
     extern "C" [[gnu::weak]] int _nss_files_##name() { return -1; }
 #define FLAMEWIRE_NO_FILES_DATABASE(entry) \
@@ -199,7 +199,7 @@ FLAMEWIRE_NO_FILES_SERVICE(getsgnam_r)
 FLAMEWIRE_NO_FILES_DATABASE(spent)
 FLAMEWIRE_NO_FILES_SERVICE(getspnam_r)
 
-// The cache daemon, which is not asked once __nss_configure_lookup() has said where to look. -1: it does not run.
+// The cache daemon, which is not queried after a call of __nss_configure_lookup(). -1: it is not running.
 extern "C" {
 [[gnu::weak]] int __nss_not_use_nscd_hosts = 1;
 [[gnu::weak]] int __nss_not_use_nscd_services = 1;

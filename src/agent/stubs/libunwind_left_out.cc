@@ -1,6 +1,6 @@
-// Leaves out of the static agent what libunwind refers to and src/unwind/walk/libunwind_step.cc never reaches: resuming a
-// frame of our own process, and the names of functions, for which it would read ELF files by itself and bring liblzma
-// (80 KB). The stand-ins are weak; one that is called is a bug of ours and ends the program.
+// Removes code from the static agent that libunwind refers to but src/unwind/walk/libunwind_step.cc never reaches:
+// resuming a frame of the agent's own process, and function names, for which libunwind reads ELF files and needs
+// liblzma (80 KB). The stubs are weak. Calling one is a bug in the agent and aborts the program.
 #ifdef FLAMEWIRE_LIBUNWIND
 
 #include <cstdlib>

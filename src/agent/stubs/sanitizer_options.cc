@@ -1,5 +1,5 @@
-// Of builds with sanitizers alone: what their run times ask for at the start. The agent has given up the system calls by which they would
-// look for leaks at its end, and stops threads of its own on purpose.
+// Only in builds with sanitizers: options that their runtimes request at startup. Leak detection is disabled: at exit
+// the agent can no longer make the system calls that it needs, and the agent stops its own threads on purpose.
 extern "C" {
 const char* __asan_default_options();
 const char* __asan_default_options() { return "detect_leaks=0"; }

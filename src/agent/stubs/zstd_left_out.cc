@@ -1,7 +1,8 @@
-// Leaves zstd's search strategies of levels 3 and up, and what only its advanced parameters ask for, out of the static
-// agent: 280 KB of code that level 1 (wire/frame.cc) never reaches, but that zstd's table of strategies refers to. The stand-ins are weak: the linker
-// finds the names defined and does not fetch those members of libzstd.a; where another version of zstd needs the
-// members for a name that is not here, theirs win. A stand-in that is called is a bug of ours and ends the program.
+// Removes zstd's search strategies of levels 3 and up, and code for its advanced parameters, from the static agent.
+// This is 280 KB of code that level 1 (wire/frame.cc) never reaches but zstd's table of strategies refers to. The stubs
+// are weak: the linker finds the names defined and does not fetch those members of libzstd.a. If another version of
+// zstd needs a member for a name that is missing here, the member's definitions win. Calling a stub is a bug in the
+// agent and aborts the program.
 #include <cstddef>
 #include <cstdlib>
 
@@ -38,7 +39,7 @@ FLAMEWIRE_NEVER_CALLED_WITH_DICTIONARIES(ZSTD_compressBlock_btopt)
 FLAMEWIRE_NEVER_CALLED_WITH_DICTIONARIES(ZSTD_compressBlock_btultra)
 FLAMEWIRE_NEVER_CALLED(ZSTD_compressBlock_btultra2)
 FLAMEWIRE_NEVER_CALLED(ZSTD_updateTree)
-// zstd_ldm.o, zstd_compress_superblock.o. How much memory long-distance matching needs is always asked: none.
+// zstd_ldm.o, zstd_compress_superblock.o. zstd always queries the memory size of long-distance matching: 0 here.
 #define FLAMEWIRE_NONE_NEEDED(name)              \
     extern "C" [[gnu::weak]] std::size_t name(); \
     std::size_t name() { return 0; }
@@ -50,12 +51,12 @@ FLAMEWIRE_NEVER_CALLED(ZSTD_ldm_fillHashTable)
 FLAMEWIRE_NEVER_CALLED(ZSTD_ldm_generateSequences)
 FLAMEWIRE_NEVER_CALLED(ZSTD_ldm_skipRawSeqStoreBytes)
 FLAMEWIRE_NEVER_CALLED(ZSTD_compressSuperBlock)
-// zstd calls this at every level for a block of less than 7 bytes. Without long-distance matching there is nothing to skip.
+// zstd calls this at every level for blocks below 7 bytes. Without long-distance matching there is nothing to skip.
 extern "C" [[gnu::weak]] void ZSTD_ldm_skipSequences(void*, std::size_t, unsigned);
 void ZSTD_ldm_skipSequences(void*, std::size_t, unsigned) {}
 
-// zstd_v05.o, zstd_v06.o, zstd_v07.o. The size of an old frame is asked for first (ZSTD_getFrameContentSize): "not
-// enough bytes" makes that unknown, which wire::decompress refuses, so nothing below is reached whatever the bytes are.
+// zstd_v05.o, zstd_v06.o, zstd_v07.o. The size of an old frame is queried first (ZSTD_getFrameContentSize). The result
+// "not enough bytes" makes it unknown, which wire::decompress rejects, so no input reaches the functions below.
 #define FLAMEWIRE_OLD_FORMAT(version)                                                                     \
     extern "C" [[gnu::weak]] std::size_t ZSTD##version##_getFrameParams(void*, const void*, std::size_t); \
     std::size_t ZSTD##version##_getFrameParams(void*, const void*, std::size_t) { return 1; }             \
