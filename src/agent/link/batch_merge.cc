@@ -130,6 +130,7 @@ std::uint64_t lost_in(const Batch& batch) {
             case wire::LossReason::maps_lost:
             case wire::LossReason::unknown_process:
             case wire::LossReason::time_coarsened:
+            case wire::LossReason::thread_state_unknown:  // nanoseconds
                 break;
             default:
                 lost += loss.count;

@@ -11,8 +11,8 @@ namespace flamewire::agent {
 // Sum of the rows' counts.
 std::uint64_t samples_in(const wire::Batch& batch);
 
-// Samples that the batch reports as missing. Excludes losses of samples that are shown (truncated stacks, coarse times)
-// and throttling, which counts pauses.
+// Samples that the batch reports as missing. Excludes losses of samples that are shown (truncated stacks, coarse
+// times), throttling, which counts pauses, and unknown thread states, which are times.
 std::uint64_t lost_in(const wire::Batch& batch);
 
 // Whether the batch has neither rows nor anything that refers to tables or adds to them. Such a batch can be merged

@@ -35,7 +35,9 @@ TEST_CASE("merging widens buckets, joins tables and says what became coarser") {
     Batch newer = batch_of(6, {row(104, 2, 1)});
     newer.string_base = 9;
     newer.strings = {"c"};
-    newer.losses = {{LossReason::ring_full, 1, 5, 15, 1, 1}, {LossReason::throttled, 9, 1, 1, 0, 0}};
+    newer.losses = {{LossReason::ring_full, 1, 5, 15, 1, 1},
+                    {LossReason::throttled, 9, 1, 1, 0, 0},
+                    {LossReason::thread_state_unknown, 7, 1, 1, 0, 0}};
     newer.end = wire::End{"stopped", 0};
     REQUIRE(can_merge(older, newer));
 
@@ -51,6 +53,7 @@ TEST_CASE("merging widens buckets, joins tables and says what became coarser") {
     CHECK(merged.end == wire::End{"stopped", 0});
     CHECK(merged.losses == std::vector<Loss>{{LossReason::ring_full, 5, 5, 20, 1, 1},
                                              {LossReason::throttled, 9, 1, 1, 0, 0},
+                                             {LossReason::thread_state_unknown, 7, 1, 1, 0, 0},
                                              {LossReason::time_coarsened, 5, 1'000'000'000, 1'039'999'999, 1, 0},
                                              {LossReason::time_coarsened, 1, 1'040'000'000, 1'079'999'999, 2, 0}});
     CHECK(samples_in(merged) == 6);
