@@ -157,11 +157,11 @@ std::size_t fields_of(const PerfLayout& layout) {
 
 bool is_perf_source_line(std::string_view line) {
     if (line.starts_with('|')) return true;
-    if (line.size() < 5 || !line.starts_with("  ") || is_space(line[2])) return false;
+    if (line.size() < 4 || !line.starts_with("  ") || is_space(line[2])) return false;
     trim_back(line);
     constexpr std::string_view inlined = " (inlined)";
     if (line.ends_with(inlined)) line.remove_suffix(inlined.size());
-    // "app.c:5"; "libc.so.6[891f5]" or "libc.so.6+0x891f5" if the line is unknown
+    // "app.c:5"; ":0" if the debug info has no file; "libc.so.6[891f5]" or "libc.so.6+0x891f5" if the line is unknown
     const bool bracket = line.ends_with(']');
     if (bracket) line.remove_suffix(1);
     std::size_t digits = 0;

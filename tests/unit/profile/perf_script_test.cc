@@ -91,6 +91,9 @@ TEST_CASE("perf script: the fields of -F are found from many lines") {
         layout_of(
             "app  9271 46831.8: sched:sched_switch: prev_comm=a\n  9271 46831.8: sched:sched_switch: prev_comm=a\n") ==
         "cite+any");
+    for (const std::string_view line : {"  app.c:5", "  :0", "  libc.so.6[891f5]", "  libc.so.6+0x891f5 (inlined)"})
+        CHECK(is_perf_source_line(line));
+    for (const std::string_view line : {"  :", "  0", "   :0", " :0", ":0"}) CHECK_FALSE(is_perf_source_line(line));
     CHECK(layout_of("     55fa35640173 leaf (/app)\n  app.c:5\n     55fa35640173 leaf (/app)\n  libc.so.6[891f5]\n") ==
           "+frame");
     CHECK(
