@@ -30,6 +30,7 @@ namespace {
 struct Place {
     std::atomic<std::uint64_t> marker_address, return_address, stack_top;
     std::atomic<std::uint64_t> since_ns;  // on the monotonic clock, as the samples' times are
+    std::atomic<std::uint32_t> tid;       // of the thread that burns there
 };
 constexpr std::uint64_t marker = 0x5ca1'ab1e'0ddb'a11d;
 
@@ -42,6 +43,7 @@ struct SharedPlace {
 __attribute__((noinline)) void burn_in_place(Place& place) {
     static std::array<char, 65'536> bytes;
     place.return_address = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
+    place.tid = static_cast<std::uint32_t>(::gettid());
     place.since_ns = monotonic_ns();
     const int zero = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);
     for (;;) {
@@ -95,7 +97,7 @@ std::uint64_t word_at(Bytes bytes, std::uint64_t offset) {
 struct Stacks {
     std::uint64_t samples = 0, kernel = 0, kernel_chains = 0, user_chains = 0, without_registers = 0;
     std::uint64_t cut = 0, stack_bytes = 0, to_the_top = 0, markers = 0, returns = 0, sp_in_stack = 0;
-    std::uint64_t in_place = 0;  // samples since it burns where it says
+    std::uint64_t in_place = 0;  // samples of the thread that burns there, since it does
     std::set<wire::StackMode> modes;
     std::set<std::size_t> registers, branches;
 
@@ -121,7 +123,7 @@ struct Stacks {
         const std::uint64_t sp = sample.registers[before];
         sp_in_stack += sp < place.stack_top && place.stack_top - sp <= 16'384 ? 1 : 0;
         to_the_top += sp + sample.stack.size() == place.stack_top ? 1 : 0;
-        if (sample.time_ns < place.since_ns) return;
+        if (sample.tid != place.tid || sample.time_ns < place.since_ns) return;
         ++in_place;
         markers += word_at(sample.stack, place.marker_address - sp) == marker ? 1 : 0;
         // A function that calls others keeps its return address in its frame.
