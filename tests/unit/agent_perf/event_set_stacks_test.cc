@@ -34,12 +34,6 @@ struct Place {
 };
 constexpr std::uint64_t marker = 0x5ca1'ab1e'0ddb'a11d;
 
-struct SharedPlace {
-    void* memory = ::mmap(nullptr, sizeof(Place), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    Place& place = *new (memory) Place;
-    ~SharedPlace() { ::munmap(memory, sizeof(Place)); }
-};
-
 __attribute__((noinline)) void burn_in_place(Place& place) {
     static std::array<char, 65'536> bytes;
     place.return_address = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
@@ -158,13 +152,13 @@ bool stacks_work(const Capabilities& capabilities) {
 TEST_CASE("dwarf mode: registers, the stack from sp on, and of the chain only the kernel's half") {
     const Capabilities capabilities = read_capabilities(real_sysfs());
     if (!stacks_work(capabilities)) return;
-    SharedPlace shared;
-    Child child([&] { stand_on_own_stack(shared.place); });
+    const SharedMemory<Place> place;
+    Child child([&] { stand_on_own_stack(*place); });
     child.go();
-    while (shared.place.return_address == 0) ::usleep(1'000);
+    while (place->return_address == 0) ::usleep(1'000);
     for (const std::uint32_t stack_bytes : {16'384U, highest_stack_bytes, 512U}) {
         auto set = open_set({.targets = {{child.pid(), wire::StackMode::dwarf}}, .stack_bytes = stack_bytes});
-        StacksByProcess all(shared.place);
+        StacksByProcess all(*place);
         const Stacks& seen = all.of[child.pid()];
         // How much of its time a child is in the kernel depends on the machine.
         do run_cpu(*set, all, child, 0.3);
@@ -245,11 +239,11 @@ TEST_CASE("samples of whole CPUs have a chain beside the copy") {
         WARN("NOT tested: events of whole CPUs take root here");
         return;
     }
-    SharedPlace shared;
+    const SharedMemory<Place> place;
     Child child([] { burn_thread_cpu(60'000'000'000); });
     child.go();
     auto set = open_set({.scope = {.wide = true, .mode = wire::StackMode::dwarf}});
-    StacksByProcess all(shared.place);
+    StacksByProcess all(*place);
     run_cpu(*set, all, child, 0.2);
     finish(*set, all);
     const Stacks& seen = all.of[child.pid()];
@@ -262,8 +256,8 @@ TEST_CASE("samples of whole CPUs have a chain beside the copy") {
 TEST_CASE("targets of different modes share the rings; children have their parent's") {
     const Capabilities capabilities = read_capabilities(real_sysfs());
     if (!stacks_work(capabilities)) return;
-    SharedPlace shared;
-    const auto stand = [&] { stand_on_own_stack(shared.place); };
+    const SharedMemory<Place> place;
+    const auto stand = [&] { stand_on_own_stack(*place); };
     // The marker and the addresses are those of the process that stood there last; only its samples are compared.
     Child by_pointer([] { burn_thread_cpu(60'000'000'000); });
     Child hybrid([] { burn_thread_cpu(60'000'000'000); });
@@ -275,7 +269,7 @@ TEST_CASE("targets of different modes share the rings; children have their paren
                                      {hybrid.pid(), wire::StackMode::hybrid},
                                      {dwarf.pid(), wire::StackMode::dwarf}},
                          .sample_stack_pointer = true});
-    StacksByProcess all(shared.place);
+    StacksByProcess all(*place);
     for (const Child* child : {&by_pointer, &hybrid, &dwarf}) child->go();
     for (const Child* child : {&by_pointer, &hybrid, &dwarf}) run_cpu(*set, all, *child, 0.15);
     finish(*set, all);
@@ -341,8 +335,8 @@ TEST_CASE("threads and processes born while we attach are opened in their parent
                               capabilities, kernel);
     REQUIRE(set);
     CHECK(asked.size() == 3);
-    SharedPlace shared;
-    StacksByProcess all(shared.place);
+    const SharedMemory<Place> place;
+    StacksByProcess all(*place);
     run_cpu(**set, all, makes_thread, 0.2);
     run_cpu(**set, all, makes_process, 0.2);
     finish(**set, all);
@@ -368,7 +362,7 @@ TEST_CASE("samples with stacks that find no room are counted to the last one") {
         WARN("no PERF_FORMAT_LOST here: NOT tested");
         return;
     }
-    SharedPlace shared;
+    const SharedMemory<Place> place;
     Child child([] { burn_thread_cpu(60'000'000'000); });
     child.go();
     const EventSetOptions options{.targets = {{child.pid(), wire::StackMode::dwarf}}, .start_disabled = true};
@@ -376,7 +370,7 @@ TEST_CASE("samples with stacks that find no room are counted to the last one") {
     little.ring_pages = 16;
     auto small = open_set(little);
     auto large = open_set(options);
-    StacksByProcess few(shared.place), all(shared.place);
+    StacksByProcess few(*place), all(*place);
     REQUIRE(large->enable());
     REQUIRE(small->enable());
     for (int round = 0; round < 3; ++round) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <catch2/catch.hpp>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,6 +78,26 @@ private:
     int pipe_[2] = {-1, -1};
     pid_t pid_ = -1;
     bool reaped_ = false;
+};
+
+// Memory shared with the processes that a test forks.
+template <class T>
+class SharedMemory {
+public:
+    SharedMemory() : page_(::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+        REQUIRE(page_ != MAP_FAILED);
+        value_ = new (page_) T();
+    }
+    ~SharedMemory() { ::munmap(page_, sizeof(T)); }
+    SharedMemory(const SharedMemory&) = delete;
+    SharedMemory& operator=(const SharedMemory&) = delete;
+
+    T& operator*() const { return *value_; }
+    T* operator->() const { return value_; }
+
+private:
+    void* page_;
+    T* value_ = nullptr;
 };
 
 inline std::unique_ptr<EventSet> open_set(EventSetOptions options, std::string_view events = "cpu-clock",
