@@ -25,8 +25,12 @@ endif()
 # What is linked last stands last on the command line.
 add_library(flamewire_unity_options INTERFACE)
 target_compile_options(flamewire_unity_options INTERFACE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
-# Longer units leave one processor idle, and compiling one changed source takes longer.
+# Longer units leave one processor idle, and compiling one changed source takes longer. Where every library has units, nobody waits
+# for a single source.
 set(flamewire_unity_lines 1500)
+if(FLAMEWIRE_UNITY_BUILD STREQUAL ALL)
+  set(flamewire_unity_lines 5000)
+endif()
 
 function(flamewire_unity_build target)
   if(NOT Python3_Interpreter_FOUND)

@@ -22,7 +22,7 @@
 namespace flamewire::cli {
 namespace {
 
-struct Options {
+struct DiffOptions {
     std::string before, after;
     OpenOptions open;
     OutputOptions output;
@@ -55,7 +55,7 @@ struct Sides {
 };
 
 Result<Comparison> compare(const profile::Store& before, const profile::Store& after, const Sides& sides,
-                           const Options& options) {
+                           const DiffOptions& options) {
     server::ViewParameters first = options.view, same = options.view;
     if (&sides.before == &sides.after) {
         first.tids = {profile::two_sides_before};
@@ -94,7 +94,7 @@ Result<Comparison> compare(const profile::Store& before, const profile::Store& a
     return result;
 }
 
-std::string text_of(const Comparison& comparison, const Options& options, const Look& look) {
+std::string text_of(const Comparison& comparison, const DiffOptions& options, const Look& look) {
     std::string out =
         fmt::format("# {}: {} samples before, {} after; shares by {}\n\n", printable(comparison.event),
                     with_commas(comparison.before.samples), with_commas(comparison.after.samples), options.by);
@@ -126,7 +126,7 @@ std::string text_of(const Comparison& comparison, const Options& options, const 
     return out;
 }
 
-std::string json_of(const Comparison& comparison, const Options& options) {
+std::string json_of(const Comparison& comparison, const DiffOptions& options) {
     server::JsonWriter json;
     const auto side = [&](const char* name, const profile::Weight& total, double seconds) {
         json.key(name);
@@ -166,7 +166,7 @@ std::string json_of(const Comparison& comparison, const Options& options) {
 }
 
 Result<std::string> compared(const profile::Store& first, const profile::Store& second, const server::Session& before,
-                             const server::Session& after, const Options& options) {
+                             const server::Session& after, const DiffOptions& options) {
     const Comparison comparison = TRY(compare(first, second, {before, after}, options));
     if (options.output.json) return json_of(comparison, options);
     return (&before == &after ? session_head(before.info())
@@ -176,7 +176,7 @@ Result<std::string> compared(const profile::Store& first, const profile::Store& 
 }
 
 // A difffolded.pl file has both sides.
-Result<int> diff_of_one(const Options& options) {
+Result<int> diff_of_one(const DiffOptions& options) {
     const OpenProfile both = TRY(open_profile(options.before, options.open));
     const std::vector<wire::Notice> notices = both.session->info().notices;
     if (std::ranges::none_of(notices, [](const auto& notice) { return notice.code == profile::two_sides_note; }))
@@ -190,7 +190,7 @@ Result<int> diff_of_one(const Options& options) {
     return print_paged(TRY(std::move(text)), options.output);
 }
 
-Result<int> diff(const Options& options) {
+Result<int> diff(const DiffOptions& options) {
     if (options.after.empty()) return diff_of_one(options);
     const OpenProfile before = TRY(open_profile(options.before, options.open));
     const OpenProfile after = TRY(open_profile(options.after, options.open));
@@ -205,7 +205,7 @@ Result<int> diff(const Options& options) {
 }  // namespace
 
 Action add_diff(CLI::App& command) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<DiffOptions>();
     command.add_option("BEFORE", options->before, "session or profile")->required();
     command.add_option("AFTER", options->after, "session or profile; omit it if BEFORE is a difffolded.pl file");
     command.add_option("--by", options->by, "shares of each profile's own total, or of weight a second")

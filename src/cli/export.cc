@@ -22,7 +22,7 @@
 namespace flamewire::cli {
 namespace {
 
-struct Options {
+struct ExportOptions {
     std::string file, format = "collapsed", output, group;
     bool weights = false, sources = false;
     OpenOptions open;
@@ -52,7 +52,7 @@ Result<std::string> html_of(const server::Session& session, const server::ViewPa
     return std::move(answer.body);
 }
 
-Result<std::string> exported(const server::Session& session, const Options& options) {
+Result<std::string> exported(const server::Session& session, const ExportOptions& options) {
     if (options.format == html) return html_of(session, options.view);
     const profile::ExportFormat& format = *profile::find_export_format(options.format);
     const std::uint64_t start_ns = session.start_ns();
@@ -111,7 +111,7 @@ Result<int> write_output(int from, std::uint64_t size, const std::string& path) 
 }
 
 // Writes an archive with the session's names, and with its sources on request, as far as they are on this machine.
-Result<int> write_archive(const Options& options) {
+Result<int> write_archive(const ExportOptions& options) {
     const OpenProfile open = TRY(open_profile(options.file, options.open, OpenWhere::in_scratch));
     server::Session& session = *open.session;
     if (options.sources) {
@@ -124,7 +124,7 @@ Result<int> write_archive(const Options& options) {
     return write_output(made.fd.get(), made.size, options.output);
 }
 
-Result<bool> check_group(const Options& options) {
+Result<bool> check_group(const ExportOptions& options) {
     const profile::ExportFormat* format = profile::find_export_format(options.format);
     if (options.group.empty() || options.group == "none" || (format != nullptr && format->grouped)) return true;
     return fail(ErrorCode::invalid,
@@ -133,7 +133,7 @@ Result<bool> check_group(const Options& options) {
                             options.format));
 }
 
-Result<int> export_profile(const Options& options) {
+Result<int> export_profile(const ExportOptions& options) {
     TRY(check_group(options));
     const bool binary = options.format == "pprof" || options.format == "perfdata" || options.format == archive;
     if (binary && options.output.empty() && output_is_terminal())
@@ -146,7 +146,7 @@ Result<int> export_profile(const Options& options) {
 }  // namespace
 
 Action add_export(CLI::App& command) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ExportOptions>();
     command.add_option("FILE", options->file, "session or profile (default: the newest session)");
     std::vector<std::string> names{std::string(html), std::string(archive)};
     std::string help = "format to write: ";

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct ImportOptions {
     std::vector<std::string> files;
     OpenOptions open;
     bool json = false;
@@ -61,7 +61,7 @@ Result<Imported> import_one(const std::string& file, server::Catalog& catalog, s
     return Imported{name, session->id(), info.samples, info.notices};
 }
 
-Result<int> import_all(const Options& options) {
+Result<int> import_all(const ImportOptions& options) {
     OpenOptions open = options.open;
     const std::string data_dir = TRY(data_dir_of(open.data_dir));
     TRY(server::finish_symbol_options(open.symbols, data_dir));
@@ -108,7 +108,7 @@ Result<int> import_all(const Options& options) {
 }  // namespace
 
 Action add_import(CLI::App& command) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ImportOptions>();
     command
         .add_option("FILE", options->files,
                     "sessions, archives, perf.data, perf script text, folded stacks, pprof, speedscope, Firefox or "

@@ -18,7 +18,7 @@
 namespace flamewire::cli {
 namespace {
 
-struct Options {
+struct ListOptions {
     std::string words, data_dir;
     std::uint64_t most = 100;
     OutputOptions output;
@@ -40,7 +40,7 @@ std::string row(const server::SessionInfo& info) {
     return text;
 }
 
-Result<int> list(const Options& options) {
+Result<int> list(const ListOptions& options) {
     const std::string data_dir = TRY(data_dir_of(options.data_dir));
     const auto catalog = server::Catalog::look_at(data_dir, {});
     const std::vector<server::SessionInfo> sessions =
@@ -63,7 +63,7 @@ Result<int> list(const Options& options) {
 }  // namespace
 
 Action add_list(CLI::App& command) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ListOptions>();
     command.add_option("WORDS", options->words,
                        "only sessions with all of these words in name, target, host, tags or events");
     command.add_option("-n,--limit", options->most, "sessions to show at most")->type_name("N")->capture_default_str();

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t default_rows = 10;
 
-struct Options {
+struct RecordOptions {
     AgentOptions agent;
     OpenOptions open;
     OutputOptions output;
@@ -43,7 +43,7 @@ struct Options {
 };
 
 // The session's path: --output, or a new name among the server's sessions, where the server finds it.
-Result<std::string> session_path(const Options& options) {
+Result<std::string> session_path(const RecordOptions& options) {
     if (!options.file.empty()) return fs::absolute(options.file).lexically_normal().string();
     const fs::path folder = fs::path(TRY(data_dir_of(options.open.data_dir))) / "sessions";
     if (auto made = make_private_folders(folder.string()); !made) {
@@ -58,7 +58,7 @@ Result<std::string> session_path(const Options& options) {
 }
 
 // Stores the values of --title and --tag beside the stream.
-Result<bool> keep_label(const Options& options, const std::string& stream) {
+Result<bool> keep_label(const RecordOptions& options, const std::string& stream) {
     server::LabelChange change;
     if (!options.name.empty()) change.name = options.name;
     for (const std::string& text : options.tags) change.tags.emplace_back(TRY(server::parse_tag(text)));
@@ -66,8 +66,8 @@ Result<bool> keep_label(const Options& options, const std::string& stream) {
     return server::write_label(server::side_file(stream, server::label_name), TRY(server::changed({}, change)));
 }
 
-std::string summary(const server::Session& session, const std::vector<server::View>& views, const Options& options,
-                    const Look& look) {
+std::string summary(const server::Session& session, const std::vector<server::View>& views,
+                    const RecordOptions& options, const Look& look) {
     const server::SessionInfo info = session.info();
     const ModuleReports reports = session.module_reports();
     return session.read([&](const profile::Store& store) {
@@ -112,7 +112,7 @@ bool name_by_running_files(OpenProfile& open, std::optional<RunningFile> command
     return true;
 }
 
-Result<int> record(const Options& options) {
+Result<int> record(const RecordOptions& options) {
     std::vector<std::string> arguments = TRY(options.agent.arguments());
     for (const std::string& text : options.tags) (void)TRY(server::parse_tag(text));
     const std::string path = TRY(session_path(options));
@@ -162,7 +162,7 @@ Result<int> record(const Options& options) {
 }  // namespace
 
 Action add_record(CLI::App& command) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<RecordOptions>();
     options->agent.add(command, true);
     command
         .add_option("-o,--output", options->file, "session file to write (default: a new session of the data folder)")

@@ -19,7 +19,7 @@
 namespace flamewire::cli {
 namespace {
 
-struct Options {
+struct ReportOptions {
     std::string file;
     OpenOptions open;
     OutputOptions output;
@@ -30,7 +30,8 @@ struct Options {
 };
 
 // Prints the tables of all events in one document, like the export.
-Result<int> print_json(const server::Session& session, const Options& options, const std::vector<server::View>& views) {
+Result<int> print_json(const server::Session& session, const ReportOptions& options,
+                       const std::vector<server::View>& views) {
     profile::Filter filter = views.empty() ? profile::Filter{} : views.front().filter;
     if (options.view.event.empty()) filter.event.reset();
     const std::string text =
@@ -39,7 +40,7 @@ Result<int> print_json(const server::Session& session, const Options& options, c
 }
 
 std::string tables_of(const profile::Store& store, const server::View& view, const std::string& warnings,
-                      const Options& options, const Look& look) {
+                      const ReportOptions& options, const Look& look) {
     std::string text = "\n" + event_head(store, view) + warnings;
     if (options.only != "tree")
         text += "\n" + function_table(store, view, profile::functions(store, view.filter), options.table, look);
@@ -57,7 +58,7 @@ constexpr std::string_view wake_up_note =
     "#   record woken-by as well to count it as Runnable: --events off-cpu,woken-by\n";
 
 // Prints how threads spent their time, instead of functions.
-Result<int> print_scheduling(const server::Session& session, const Options& options) {
+Result<int> print_scheduling(const server::Session& session, const ReportOptions& options) {
     server::ViewParameters view = options.view;
     view.event.clear();
     const std::vector<server::View> views = TRY(views_of(session, view));
@@ -84,7 +85,7 @@ Result<int> print_scheduling(const server::Session& session, const Options& opti
         options.output);
 }
 
-Result<int> report(const Options& options) {
+Result<int> report(const ReportOptions& options) {
     const OpenProfile open = TRY(open_profile(options.file, options.open));
     const server::Session& session = *open.session;
     if (options.sched) return print_scheduling(session, options);
@@ -105,7 +106,7 @@ Result<int> report(const Options& options) {
 }  // namespace
 
 Action add_report(CLI::App& command) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ReportOptions>();
     command.add_option("FILE", options->file, "session or profile (default: the newest session)");
     add_view_options(command, options->view);
     add_group_option(command, options->group);

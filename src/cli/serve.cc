@@ -40,7 +40,7 @@ private:
     std::string path_;
 };
 
-struct Options {
+struct ServeOptions {
     std::vector<std::string> files;
     server::ServerCommandLine server{"127.0.0.1"};
 };
@@ -84,7 +84,7 @@ Result<int> serve_session(const std::string& path, const std::string& data_dir) 
 }
 
 Action add_serve(CLI::App& command) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ServeOptions>();
     command.add_option("FILE", options->files,
                        "sessions or profiles to show; they are kept only where --data-dir is given");
     options->server.add(command);

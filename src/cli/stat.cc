@@ -13,7 +13,7 @@
 namespace flamewire::cli {
 namespace {
 
-struct Options {
+struct StatOptions {
     AgentOptions agent;
     OpenOptions open;
     OutputOptions output;
@@ -26,7 +26,7 @@ void add_command(std::vector<std::string>& arguments, const AgentOptions& agent)
     arguments.insert(arguments.end(), agent.command().begin(), agent.command().end());
 }
 
-Result<int> print_counters(const Options& options, const std::string& file) {
+Result<int> print_counters(const StatOptions& options, const std::string& file) {
     const OpenProfile open = TRY(open_profile(file, options.open));
     const server::Session& session = *open.session;
     if (options.output.json) {
@@ -40,7 +40,7 @@ Result<int> print_counters(const Options& options, const std::string& file) {
     return print_paged(counters::perf_stat_table(counted.lines, title, counted.elapsed_ns), options.output);
 }
 
-Result<int> stat(const Options& options) {
+Result<int> stat(const StatOptions& options) {
     if (!options.input.empty()) return print_counters(options, options.input);
     std::vector<std::string> arguments = TRY(options.agent.arguments());
     if (options.agent.sched() && options.output.json)
@@ -68,7 +68,7 @@ Result<int> stat(const Options& options) {
 }  // namespace
 
 Action add_stat(CLI::App& command) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<StatOptions>();
     options->agent.add(command, false);
     command.add_option("-i,--input", options->input, "what was counted in this session or profile")->type_name("FILE");
     add_output_options(command, options->output);

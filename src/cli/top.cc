@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds look_every{50};
 
-struct Options {
+struct TopOptions {
     AgentOptions agent;
     OpenOptions open;
     OutputOptions output;
@@ -51,7 +51,7 @@ struct Part {
     std::size_t index = 0, count = 0;  // among events with samples
 };
 
-Part part_of(const profile::Store& store, const Showing& showing, const Options& options) {
+Part part_of(const profile::Store& store, const Showing& showing, const TopOptions& options) {
     Part part;
     std::vector<profile::EventId> events;
     for (profile::EventId event = 1; event < store.events().size(); ++event)
@@ -69,7 +69,7 @@ Part part_of(const profile::Store& store, const Showing& showing, const Options&
     return part;
 }
 
-std::string head_of(const profile::Store& store, const Part& part, const Showing& showing, const Options& options) {
+std::string head_of(const profile::Store& store, const Part& part, const Showing& showing, const TopOptions& options) {
     const profile::Weight total = total_of(store, part.view.filter);
     std::uint64_t lost = 0;
     for (const profile::LossTotal& loss : store.losses())
@@ -85,7 +85,7 @@ std::string head_of(const profile::Store& store, const Part& part, const Showing
     return head + "\n";
 }
 
-std::string page_of(const profile::Store& store, const Showing& showing, const Options& options, const Look& look,
+std::string page_of(const profile::Store& store, const Showing& showing, const TopOptions& options, const Look& look,
                     std::size_t rows) {
     if (showing.help) return std::string(help_text);
     const Part part = part_of(store, showing, options);
@@ -99,7 +99,7 @@ std::string page_of(const profile::Store& store, const Showing& showing, const O
     return page;
 }
 
-std::string json_of(const profile::Store& store, const Options& options) {
+std::string json_of(const profile::Store& store, const TopOptions& options) {
     const Part part = part_of(store, {}, options);
     server::JsonWriter json;
     json.object();
@@ -155,7 +155,7 @@ bool press(char key, Showing& showing) {
 }
 
 // Runs until the target exits or the user quits.
-Result<int> show_on_screen(Screen& screen, AgentProcess& agent, LiveProfile& profile, const Options& options) {
+Result<int> show_on_screen(Screen& screen, AgentProcess& agent, LiveProfile& profile, const TopOptions& options) {
     Showing showing;
     Clock::time_point drawn{};
     for (bool key_pressed = false;;) {
@@ -174,7 +174,7 @@ Result<int> show_on_screen(Screen& screen, AgentProcess& agent, LiveProfile& pro
 }
 
 // Prints one page per round, one below the other.
-Result<int> print_rounds(AgentProcess& agent, LiveProfile& profile, const Options& options) {
+Result<int> print_rounds(AgentProcess& agent, LiveProfile& profile, const TopOptions& options) {
     const Look look = look_of_output(options.output);
     const auto round = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.delay_s));
     Clock::time_point next = Clock::now() + round;
@@ -195,7 +195,7 @@ Result<int> print_rounds(AgentProcess& agent, LiveProfile& profile, const Option
     return code.value_or(0);
 }
 
-Result<int> top(const Options& options) {
+Result<int> top(const TopOptions& options) {
     if (!options.agent.command().empty())
         return fail(ErrorCode::invalid,
                     "a command would print over the table: start it elsewhere, and give --pid or --name");
@@ -225,7 +225,7 @@ Result<int> top(const Options& options) {
 }  // namespace
 
 Action add_top(CLI::App& command) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<TopOptions>();
     options->agent.add(command, true);
     command.add_option("--every", options->delay_s, "seconds between two pictures")
         ->type_name("SECONDS")

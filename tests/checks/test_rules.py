@@ -105,21 +105,42 @@ std::string text_of(int value) {
     return std::to_string(local);
 }
 }  // namespace
+namespace field {
+using Rows = int;
+}
 class Store;
 enum class Kind : std::uint8_t { one, two };
 using Table = int;
 void Store::apply(int rows) {}
+Store::~Store() = default;
 }  // namespace flamewire
 """
     types, others = unity.defined_names(text)
-    assert types == {"flamewire::Row", "flamewire::Kind", "flamewire::Table"}
+    assert types == {"flamewire::Row", "flamewire::field::Rows", "flamewire::Kind", "flamewire::Table"}
     assert others == {"LIMIT", "flamewire::most_rows", "flamewire::most_columns", "flamewire::text_of"}
 
 
+def defined(name, *files):
+    return {name.split("::")[-1]: frozenset(unity.Definition(name, file) for file in files)}
+
+
 def test_sources_whose_names_clash_are_in_different_units():
-    unit = unity.Unit(["a.cc"], {"flamewire::Row": "a.cc", "flamewire::wire::Batch": "batch.h"}, 10)
-    assert not unit.clashes({"flamewire::wire::Batch": "batch.h", "flamewire::text_of": "b.cc"})
-    assert unit.clashes({"flamewire::Row": "b.cc"})
+    unit = unity.Unit()
+    unit.add("a.cc", defined("a::Row", "a.cc") | defined("a::Batch", "batch.h"), 10)
+    assert not unit.clashes(defined("a::Batch", "batch.h") | defined("a::text_of", "b.cc"))
+    assert unit.clashes(defined("a::Row", "b.cc"))
+    assert unit.clashes(defined("a::Batch", "batch.h", "b.cc"))
+    # Names of headers, by namespaces.
+    assert not unit.clashes(defined("b::Batch", "other.h"))
+    assert unit.clashes(defined("a::inner::Batch", "other.h"))
+
+
+def test_a_name_of_a_source_clashes_although_a_header_has_it_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(unity, "ROOT", tmp_path)
+    (tmp_path / "server.h").write_text("namespace server {\nstruct Options {\n};\n}  // namespace server\n")
+    for name in ("import.cc", "serve.cc"):
+        (tmp_path / name).write_text('#include "server.h"\nnamespace cli {\nstruct Options {\n};\n}  // namespace cli\n')
+    assert unity.make_units(["import.cc", "serve.cc"], 100, strict=True) == [["import.cc"], ["serve.cc"]]
 
 
 def test_units_have_a_length(tmp_path, monkeypatch):

@@ -2,37 +2,43 @@
 
 unity.py LINES SOURCE... prints a line for each source that shares a unit: the unit's number and the source (cmake/UnityBuild.cmake).
 """
+import collections
 import dataclasses
 import functools
 import os
 import pathlib
 import re
 import sys
+import typing
 
 from files import ROOT
 from includes import closure
 
-# Sources that do not compile behind others: libiberty.h declares basename() in another way than string.h, and a function of the
-# file hides one of a namespace around it.
-SINGLE = ("src/symbol/demangle.cc", "src/cli/manual.cc")
+# Sources that do not compile behind others: libiberty.h declares basename() in another way than string.h, linux/tcp.h conflicts with
+# netinet/tcp.h, and a function of the file hides one of a namespace around it.
+SINGLE = ("src/symbol/demangle.cc", "src/server/http/tcp_bytes.cc", "src/cli/manual.cc")
 USING_NAMESPACE = re.compile(r"^using namespace", re.MULTILINE)
 
 
 TYPE = re.compile(r"(?:template <.*> )?(?:struct|union|class|enum(?: class| struct)?) (\w+)(?![^{]*;$)|using (\w+) =")
 OTHER = re.compile(r"#[ \t]*define[ \t]+(\w+)"
-                   r"|(?![ #/}\s]|(?:struct|class|union|enum|namespace)\b|using\b|static_assert\b|TEST_CASE\b|extern \"C\")[^=({;\[]*?(?<!::)\b(\w+)(?:\(|\[|\{| =|;)")
+                   r"|(?![ #/}\s]|(?:struct|class|union|enum|namespace)\b|using\b|static_assert\b|TEST_CASE\b|extern \"C\")[^=({;\[]*?(?<!::)(?<!~)\b(\w+)(?:\(|\[|\{| =|;)")
 USING = re.compile(r"^using ([\w:]+::\w+);", re.MULTILINE)
 
 
 def defined_names(text: str) -> tuple[set[str], set[str]]:
     """Types, and other names, that a formatted file defines at namespace level; without members that are defined outside of a class."""
     types, others, namespaces = set(), set(), []
+    in_block = False  # of a function or type; short namespaces end without a comment, too
     for line in text.splitlines():
         if line.startswith("namespace ") and line.endswith("{"):
             namespaces.append(line.removeprefix("namespace ").removesuffix("{").strip())
-        elif line.startswith("}  // namespace") and namespaces:
-            namespaces.pop()
+        elif line.startswith("}"):
+            if not in_block and not line.startswith("};"):
+                del namespaces[-1:]
+            in_block = False
         else:
+            in_block |= line.endswith(" {") and not line.endswith("= {")
             for found, names in ((TYPE.match(line), types), (OTHER.match(line), others)):
                 if found:
                     further = re.findall(r", (\w+) = ", line) if line.endswith(";") else []
@@ -46,30 +52,50 @@ def defined_in(path: pathlib.Path) -> tuple[set[str], set[str]]:
     return defined_names(path.read_text(errors="replace"))
 
 
+class Definition(typing.NamedTuple):
+    name: str  # with its namespaces
+    file: str
+
+    def hides(self, other: "Definition") -> bool:
+        """In one unit. Headers can be included together, but a name of an inner namespace hides one of an outer namespace."""
+        if self == other or not (self.file.endswith(".h") and other.file.endswith(".h")):
+            return self != other
+        inner, outer = (definition.name.rpartition("::")[0] + "::" for definition in (self, other))
+        return inner.startswith(outer) or outer.startswith(inner)
+
+
 @functools.cache
-def names_in_unit(name: str, strict: bool) -> dict[str, str]:
-    """What a source brings into a unit: names, each with the file that defines it. Of headers only types can clash.
+def names_in_unit(name: str, strict: bool) -> dict[str, frozenset[Definition]]:
+    """What a source brings into a unit: names, each with its definitions. Of headers only types can clash.
 
     Strict: names clash without their namespaces, as an inner one hides an outer one, and what one source uses holds for the next, too.
     """
-    source, found = ROOT / name, {}
+    source, found = ROOT / name, collections.defaultdict(set)
     for path in closure(source):
         types, others = defined_in(path)
         for defined in types | (others if path == source else set()):
-            found[defined.split("::")[-1] if strict else defined] = str(path)
+            found[defined.split("::")[-1] if strict else defined].add(Definition(defined, str(path)))
     if strict:
-        found |= {used.split("::")[-1]: used for used in USING.findall(source.read_text(errors="replace"))}
-    return found
+        for used in USING.findall(source.read_text(errors="replace")):
+            found[used.split("::")[-1]] = {Definition(used, "")}
+    return {defined: frozenset(definitions) for defined, definitions in found.items()}
 
 
 @dataclasses.dataclass
 class Unit:
     names: list[str] = dataclasses.field(default_factory=list)
-    defined: dict[str, str] = dataclasses.field(default_factory=dict)
+    defined: dict[str, frozenset[Definition]] = dataclasses.field(default_factory=dict)
     lines: int = 0
 
-    def clashes(self, defined: dict[str, str]) -> bool:
-        return any(self.defined.get(name, path) != path for name, path in defined.items())
+    def clashes(self, defined: dict[str, frozenset[Definition]]) -> bool:
+        return any(one.hides(other) for name, definitions in defined.items() if self.defined.get(name, definitions) != definitions
+                   for one in self.defined[name] for other in definitions)
+
+    def add(self, name: str, defined: dict[str, frozenset[Definition]], lines: int) -> None:
+        self.names.append(name)
+        self.lines += lines
+        for one, definitions in defined.items():
+            self.defined[one] = self.defined.get(one, frozenset()) | definitions
 
 
 def stands_alone(name: str, strict: bool) -> bool:
@@ -91,9 +117,7 @@ def make_units(names: list[str], most_lines: int, strict: bool) -> list[list[str
         unit = next((unit for unit in units if unit.lines + lines <= most_lines and not unit.clashes(defined)), None)
         if unit is None:
             units.append(unit := Unit())
-        unit.names.append(name)
-        unit.defined |= defined
-        unit.lines += lines
+        unit.add(name, defined, lines)
     return made + [unit.names for unit in units]
 
 

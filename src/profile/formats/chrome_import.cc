@@ -18,7 +18,6 @@
 namespace flamewire::profile {
 namespace {
 
-using chrome::CallTree;
 using chrome::Content;
 using chrome::CpuProfile;
 using chrome::Samples;
@@ -47,7 +46,7 @@ void to_times(CpuProfile& profile) {
     }
 }
 
-std::uint64_t hits_of(const CallTree& tree) {
+std::uint64_t hits_of(const chrome::CallTree& tree) {
     std::uint64_t hits = 0;
     for (const chrome::Node& node : tree.nodes) hits += node.hits;
     return hits;
@@ -124,7 +123,7 @@ private:
 // The stacks of one call tree.
 class Stacks {
 public:
-    Stacks(RecordingBuilder& builder, const StringTable& texts, const CallTree& tree)
+    Stacks(RecordingBuilder& builder, const StringTable& texts, const chrome::CallTree& tree)
         : builder_(builder), texts_(texts), tree_(tree) {
         for (std::size_t i = 0; i < tree.nodes.size(); ++i) index_.emplace(tree.nodes[i].id, i);
         for (const auto& [child, parent] : tree.children) parents_.emplace(child, parent);
@@ -167,7 +166,7 @@ private:
 
     RecordingBuilder& builder_;
     const StringTable& texts_;
-    const CallTree& tree_;
+    const chrome::CallTree& tree_;
     std::unordered_map<std::uint64_t, std::size_t> index_;
     std::unordered_map<std::uint64_t, std::uint64_t> parents_;
     std::unordered_map<std::uint64_t, wire::Id> known_;

@@ -6,10 +6,10 @@
 #include <array>
 #include <limits>
 
+#include "profile/formats/line_words.h"
+
 namespace flamewire::profile {
 namespace {
-
-bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
 // Indexed by the number of places / 3.
 constexpr std::array units{"samples", "thousandths", "millionths", "billionths", "10^-12", "10^-15", "10^-18"};

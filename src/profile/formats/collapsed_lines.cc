@@ -4,22 +4,17 @@
 #include <charconv>
 #include <cmath>
 
+#include "profile/formats/line_words.h"
+
 namespace flamewire::profile {
 namespace {
 
 constexpr std::uint64_t most = 9'000'000'000'000'000'000;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_space(char c) { return c == ' ' || c == '\t'; }
-
 std::uint64_t power_of_ten(int exponent) {
     std::uint64_t power = 1;
     for (int i = 0; i < exponent; ++i) power *= 10;
     return power;
-}
-
-void trim_back(std::string_view& text) {
-    while (!text.empty() && (is_space(text.back()) || text.back() == '\r')) text.remove_suffix(1);
 }
 
 struct Cut {

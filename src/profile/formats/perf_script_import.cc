@@ -9,8 +9,8 @@
 
 #include "profile/formats/import_names.h"
 #include "profile/formats/line_feed.h"
+#include "profile/formats/line_words.h"
 #include "profile/formats/perf_script_lines.h"
-#include "profile/formats/perf_script_words.h"
 #include "profile/formats/perf_stat_text.h"
 #include "profile/store/id_index.h"
 #include "profile/store/string_table.h"
@@ -19,8 +19,6 @@ namespace flamewire::profile {
 namespace {
 
 constexpr std::string_view stat_mark = "### PERF_STAT ###";
-
-using perf_script_words::is_blank;
 
 std::string_view unit_of(std::string_view event) {
     const std::string_view name = event.substr(0, event.find(':'));

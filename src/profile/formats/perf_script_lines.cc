@@ -7,24 +7,6 @@
 
 namespace flamewire::profile::perf_script_words {
 
-void trim_front(std::string_view& text) {
-    std::size_t at = 0;
-    while (at < text.size() && is_space(text[at])) ++at;
-    text.remove_prefix(at);
-}
-void trim_back(std::string_view& text) {
-    while (!text.empty() && (is_space(text.back()) || text.back() == '\r')) text.remove_suffix(1);
-}
-
-std::string_view take_word(std::string_view& text) {
-    trim_front(text);
-    std::size_t end = 0;
-    while (end < text.size() && !is_space(text[end])) ++end;
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(end);
-    return word;
-}
-
 bool ids_of(std::string_view word, PerfSampleLine& into) {
     if (word.empty() || (!is_digit(word[0]) && word[0] != '-')) return false;
     if (word == "-1" || word == "-1/-1") return true;

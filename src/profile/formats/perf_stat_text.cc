@@ -3,20 +3,15 @@
 #include <charconv>
 #include <utility>
 
+#include "profile/formats/line_words.h"
+
 namespace flamewire::profile {
 namespace {
 
 constexpr double ns_of_second = 1e9, ns_of_millisecond = 1e6, most = 9e18;
 
-std::string_view take_word(std::string_view& text) {
-    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-    const std::string_view word = text.substr(0, text.find_first_of(" \t"));
-    text.remove_prefix(word.size());
-    return word;
-}
-
 // "24,673,883,923" or "7,829.39"
-bool number_of(std::string_view word, double& into) {
+bool grouped_number_of(std::string_view word, double& into) {
     char digits[40];
     std::size_t size = 0;
     for (const char c : word)
@@ -36,7 +31,7 @@ void PerfStatText::line(std::string_view text) {
         value.status = rest.find("counted>") != std::string_view::npos ? wire::CounterStatus::not_counted
                                                                        : wire::CounterStatus::unsupported;
         rest.remove_prefix(std::min(rest.find('>'), rest.size() - 1) + 1);
-    } else if (!number_of(first, number)) {
+    } else if (!grouped_number_of(first, number)) {
         return;
     }
     std::string_view name = take_word(rest), unit = "events";
@@ -59,7 +54,7 @@ void PerfStatText::line(std::string_view text) {
     double share = 100;
     if (rest.ends_with("%)")) {
         const std::size_t open = rest.rfind('(');
-        if (open == std::string_view::npos || !number_of(rest.substr(open + 1, rest.size() - open - 3), share))
+        if (open == std::string_view::npos || !grouped_number_of(rest.substr(open + 1, rest.size() - open - 3), share))
             share = 100;
         // perf stat has scaled the value up. Readings have the unscaled count.
         if (share > 0 && share < 100) value.value = static_cast<std::uint64_t>(number * share / 100);
