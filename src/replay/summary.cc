@@ -42,8 +42,7 @@ struct Tables {
             text += "!" + strings.at(location.name);
         else
             // The address of the call, which is in the caller even if the call is its last instruction.
-            text += fmt::format("+{:x}",
-                                location.address - ((location.flags & location_flag::return_address) != 0 ? 1 : 0));
+            text += fmt::format("+{:x}", location.code_address().lookup());
         if (location.line != 0) text += fmt::format(" (line {})", location.line);
         if ((location.flags & location_flag::joined) != 0) text += " joined";
         return text;

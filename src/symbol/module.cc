@@ -220,8 +220,8 @@ bool Module::find_in_kernel_module(std::uint64_t vaddr, std::vector<IndexedFrame
 
 // A return address may be the first byte of another line, scope or function, because the call is before it. A signal
 // handler, however, returns to the first byte of __restore_rt.
-std::uint64_t Module::lookup_address(const Address& address) const {
-    const std::uint64_t vaddr = (address.vaddr + base_) & address_mask_;
+std::uint64_t Module::lookup_address(const CodeAddress& address) const {
+    const std::uint64_t vaddr = (address.value + base_) & address_mask_;
     if (!address.return_address) return vaddr;
     const std::uint32_t symbol = symbols_.find(vaddr);
     const bool begins = symbol != SymbolTable::none && symbols_.range(symbol).address == vaddr;
@@ -237,7 +237,7 @@ bool Module::is_signal_return(std::uint64_t vaddr) const {
     return found && *found == code;
 }
 
-void Module::find(const Address& address, std::vector<IndexedFrame>& frames) {
+void Module::find(const CodeAddress& address, std::vector<IndexedFrame>& frames) {
     const std::uint64_t vaddr = lookup_address(address);
     const std::size_t first = frames.size();
     if (kernel_modules_ && find_in_kernel_module(vaddr, frames)) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/code_address.h"
 #include "symbol/dwarf/dwarf_index.h"
 #include "symbol/dwarf/go_functions.h"
 #include "symbol/files/locate.h"
@@ -23,10 +24,10 @@ public:
     Module(const ModuleIdentity& identity, const Config& config);
 
     // Appends the frames of `address`, innermost first.
-    void find(const Address& address, std::vector<IndexedFrame>& frames);
+    void find(const CodeAddress& address, std::vector<IndexedFrame>& frames);
 
     // The symbol that covers an address.
-    [[nodiscard]] FunctionRange function(const Address& address) const;
+    [[nodiscard]] FunctionRange function(const CodeAddress& address) const;
     [[nodiscard]] ModuleCode code(std::uint64_t start, std::uint64_t size);
 
     [[nodiscard]] const StringPool& strings() const { return strings_; }
@@ -46,7 +47,7 @@ private:
     std::uint32_t symbol_name(std::uint32_t symbol);
     std::uint32_t name_of(const SymbolTable& table, std::uint32_t symbol);
     [[nodiscard]] std::uint32_t symbol_at(std::uint64_t vaddr) const;
-    [[nodiscard]] std::uint64_t lookup_address(const Address& address) const;
+    [[nodiscard]] std::uint64_t lookup_address(const CodeAddress& address) const;
     [[nodiscard]] bool is_signal_return(std::uint64_t vaddr) const;
     void add_symbol(std::uint64_t vaddr, std::size_t first, std::vector<IndexedFrame>& frames);
 

@@ -17,7 +17,7 @@ constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
 
 }  // namespace
 
-FunctionRange Module::function(const Address& address) const {
+FunctionRange Module::function(const CodeAddress& address) const {
     const std::uint64_t vaddr = lookup_address(address);
     const SymbolTable* table = &symbols_;
     std::uint32_t symbol = symbol_at(vaddr);

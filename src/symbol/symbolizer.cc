@@ -92,7 +92,7 @@ void Symbolizer::forget(const ModuleIdentity& module) {
 
 std::uint64_t Symbolizer::generation() const { return state_->generation; }
 
-Resolved Symbolizer::resolve(const ModuleIdentity& identity, std::span<const Address> addresses) {
+Resolved Symbolizer::resolve(const ModuleIdentity& identity, std::span<const CodeAddress> addresses) {
     return state_->with_module(identity, [&](Module& module) {
         Resolved resolved;
         resolved.first.reserve(addresses.size() + 1);
@@ -108,7 +108,7 @@ Resolved Symbolizer::resolve(const ModuleIdentity& identity, std::span<const Add
             return numbers[text];
         };
         std::vector<IndexedFrame> frames;
-        for (const Address& address : addresses) {
+        for (const CodeAddress& address : addresses) {
             resolved.first.push_back(static_cast<std::uint32_t>(resolved.frames.size()));
             frames.clear();
             module.find(address, frames);
@@ -124,11 +124,12 @@ ModuleReport Symbolizer::report(const ModuleIdentity& identity) {
     return state_->with_module(identity, [](const Module& module) { return module.report(); });
 }
 
-std::vector<FunctionRange> Symbolizer::functions(const ModuleIdentity& identity, std::span<const Address> addresses) {
+std::vector<FunctionRange> Symbolizer::functions(const ModuleIdentity& identity,
+                                                 std::span<const CodeAddress> addresses) {
     return state_->with_module(identity, [&](Module& module) {
         std::vector<FunctionRange> ranges;
         ranges.reserve(addresses.size());
-        for (const Address& address : addresses) ranges.push_back(module.function(address));
+        for (const CodeAddress& address : addresses) ranges.push_back(module.function(address));
         return ranges;
     });
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/code_address.h"
 #include "base/result.h"
 #include "symbol/types/code_bytes.h"
 #include "symbol/types/config.h"
@@ -56,10 +57,10 @@ public:
     [[nodiscard]] std::uint64_t generation() const;
 
     // Answers in the order of `addresses`. Never fails: unknown addresses have no frames.
-    Resolved resolve(const ModuleIdentity& module, std::span<const Address> addresses);
+    Resolved resolve(const ModuleIdentity& module, std::span<const CodeAddress> addresses);
     ModuleReport report(const ModuleIdentity& module);
     // The functions that contain the addresses.
-    std::vector<FunctionRange> functions(const ModuleIdentity& module, std::span<const Address> addresses);
+    std::vector<FunctionRange> functions(const ModuleIdentity& module, std::span<const CodeAddress> addresses);
     // Up to `size` bytes of code at `start`, at most 16 MiB.
     ModuleCode code(const ModuleIdentity& module, std::uint64_t start, std::uint64_t size);
 

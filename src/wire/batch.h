@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/code_address.h"
 #include "base/result.h"
 #include "wire/durations.h"
 
@@ -75,6 +76,7 @@ struct Location {
     std::uint32_t flags = 0;
     Id name = 0, file = 0;
     std::uint32_t line = 0;
+    [[nodiscard]] CodeAddress code_address() const { return {address, (flags & location_flag::return_address) != 0}; }
     bool operator==(const Location&) const = default;
 };
 

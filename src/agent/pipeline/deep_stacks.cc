@@ -90,7 +90,7 @@ void DeepStacks::walk_on(std::uint64_t id, Thread& thread) {
     const unwind::RegisterNames& names = unwind::register_names(thread.arch);
     unwind::Registers registers = thread.outermost;
     // Use an address within the call instruction, to find its unwind row.
-    registers.set(names.pc, frames.back().pc - (frames.back().return_address ? 1 : 0));
+    registers.set(names.pc, frames.back().code_address().lookup());
     const std::uint64_t start = registers.sp();
     const std::uint64_t end = end_of_area(proc_root_, thread.pid, start);
     if (registers.has(names.sp) && end > start) {

@@ -58,7 +58,7 @@ bool Folder::State::locate_frames(ProcessHandle process, std::uint8_t& stack_fla
 
 wire::Id Folder::State::locate_kernel(const ChainFrame& frame, std::uint32_t flags) {
     const ResolvedAddress resolved = processes.resolve_kernel(frame.address);
-    const std::string_view program = programs.name_at(frame.address - (frame.return_address ? 1 : 0));
+    const std::string_view program = programs.name_at(CodeAddress{frame.address, frame.return_address}.lookup());
     if (!program.empty())
         return dictionary.function_of(resolved.module, {program, {}, 0}, flags & ~wire::location_flag::return_address);
     kernel_names.saw(resolved.address);
@@ -68,8 +68,8 @@ wire::Id Folder::State::locate_kernel(const ChainFrame& frame, std::uint32_t fla
 // Addresses of JIT code can later belong to other code, so look up the function now. If it is unknown yet, keep the
 // address, which a later symbol can name.
 LocatedFrames::Located Folder::State::locate_jit(const ResolvedAddress& resolved, std::uint32_t flags) {
-    const bool return_address = (flags & wire::location_flag::return_address) != 0;
-    const auto function = processes.jit_function(resolved.module, resolved.address - (return_address ? 1 : 0));
+    const CodeAddress address{resolved.address, (flags & wire::location_flag::return_address) != 0};
+    const auto function = processes.jit_function(resolved.module, address.lookup());
     if (!function) return {dictionary.address(resolved, flags), true};
     return {dictionary.function_of(resolved.module, *function, flags & wire::location_flag::joined)};
 }

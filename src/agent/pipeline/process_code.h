@@ -2,6 +2,7 @@
 #pragma once
 
 #include "agent/process/process_table.h"
+#include "base/code_address.h"
 #include "unwind/tables/code_map.h"
 
 namespace flamewire::agent {
@@ -13,9 +14,8 @@ public:
         return processes_.code_at(process_, address);
     }
 
-    std::optional<unwind::Rule> rule_at(const unwind::CodePiece& piece, unwind::Arch arch, std::uint64_t pc,
-                                        bool return_address) override {
-        return processes_.code_rule(process_, piece, arch, pc, return_address);
+    std::optional<unwind::Rule> rule_at(const unwind::CodePiece& piece, unwind::Arch arch, CodeAddress pc) override {
+        return processes_.code_rule(process_, piece, arch, pc);
     }
 
 private:

@@ -95,8 +95,7 @@ std::optional<StackNeed> UserStacks::judge(const SampleRecord& sample, ProcessHa
     Context in = context_of(sample, process);
     // A trampoline hides a caller from the frame-pointer chain; a copy of the stack contains it.
     if (std::ranges::any_of(stack.frames, [&](const unwind::Frame& frame) {
-            return frame.caller_missing &&
-                   unwinder_.facts(in.arch, frame.pc, frame.return_address, in.map).skips_caller_of_jit;
+            return frame.caller_missing && unwinder_.facts(in.arch, frame.code_address(), in.map).skips_caller_of_jit;
         }))
         return StackNeed::long_copy;
     // No frame after the innermost one is certain. A short copy may be enough, and its stacks will show it.
@@ -190,8 +189,8 @@ void UserStacks::over_signal(Context& in, UserStack& out) {
     const auto last = joiner_.last_called(in.thread, space, in.sample.time_ns, pc_at);
     if (!last) return;
     // An unwind row never extends from one function into the next.
-    const auto now = unwinder_.facts(in.arch, interrupted.pc, false, in.map);
-    const auto then = unwinder_.facts(in.arch, last->pc, last->return_address, in.map);
+    const auto now = unwinder_.facts(in.arch, {interrupted.pc, false}, in.map);
+    const auto then = unwinder_.facts(in.arch, last->code_address(), in.map);
     if (now.row_start == 0 || now.row_start != then.row_start) return;
     out.stop = joiner_.with_callers(in.thread, in.sample.time_ns, pc_at, options_.max_depth, out.frames);
 }
@@ -214,8 +213,8 @@ void UserStacks::by_branches(Context& in, UserStack& out) {
     for (const BranchEntry& entry : in.sample.branches) branches_.push_back({entry.from, entry.to});
     const std::uint64_t pc = !in.chain.empty() ? in.chain.front() : in.sample.ip;
     bool cut = false;
-    for (const unwind::BranchFrame& frame : unwind::frames_of_branches(pc, branches_, in.chain, 0, cut))
-        out.frames.push_back(chain_frame(frame.address, frame.return_address));
+    for (const CodeAddress& address : unwind::frames_of_branches(pc, branches_, in.chain, 0, cut))
+        out.frames.push_back(chain_frame(address.value, address.return_address));
     out.stop = cut ? StopReason::max_depth : StopReason::chain_end;
 }
 

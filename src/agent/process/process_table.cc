@@ -144,13 +144,14 @@ std::optional<unwind::CodePiece> ProcessTable::code_at(ProcessHandle handle, std
 }
 
 std::optional<unwind::Rule> ProcessTable::code_rule(ProcessHandle handle, const unwind::CodePiece& piece,
-                                                    unwind::Arch arch, std::uint64_t pc, bool return_address) {
+                                                    unwind::Arch arch, CodeAddress address) {
     const ProcessState* process = state_->registry.by_handle(handle);
     if (process == nullptr) return std::nullopt;
-    const auto written = state_->jit.rule_at(process->jit_module, arch, pc - (return_address ? 1 : 0));
+    const auto written = state_->jit.rule_at(process->jit_module, arch, address.lookup());
     if (written) return written;
     const unwind::ArchInfo& info = unwind::arch_info(arch);
     if (info.trampoline_row == nullptr) return std::nullopt;
+    const std::uint64_t pc = address.value;
     std::array<std::byte, unwind::max_trampoline_window> code;
     const std::uint64_t begin = std::max(piece.start, pc - std::min<std::uint64_t>(pc, info.trampoline_before));
     const std::uint64_t end = std::min(piece.end, pc + info.trampoline_after);
@@ -158,7 +159,7 @@ std::optional<unwind::Rule> ProcessTable::code_rule(ProcessHandle handle, const 
     const auto window = std::span(code).first(static_cast<std::size_t>(end - begin));
     if (!state_->code_cache.read(handle, process->ended ? 0 : process->info.pid, begin, state_->last_sample_ns, window))
         return std::nullopt;
-    return unwind::trampoline_rule(window, static_cast<std::size_t>(pc - begin), return_address, info);
+    return unwind::trampoline_rule(window, static_cast<std::size_t>(pc - begin), address.return_address, info);
 }
 
 Result<elf::ByteSource> ProcessTable::open_file(ModuleHandle module) { return state_->modules.open_file(module); }

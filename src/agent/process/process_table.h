@@ -12,6 +12,7 @@
 
 #include "agent/perf/record.h"
 #include "base/clock.h"
+#include "base/code_address.h"
 #include "base/fd.h"
 #include "base/result.h"
 #include "elf/elf_file.h"
@@ -148,7 +149,7 @@ public:
     // The unwind rule for code without a file: the one that its program wrote, or that of a trampoline, recognized by
     // its bytes in the process's memory. See unwind::CodeMap::rule_at.
     std::optional<unwind::Rule> code_rule(ProcessHandle process, const unwind::CodePiece& piece, unwind::Arch arch,
-                                          std::uint64_t pc, bool return_address);
+                                          CodeAddress pc);
     // The file of a module, open since it was first seen (ProcessTableOptions::keep_files). Reads continue after it is
     // deleted or replaced, and fail after it was changed in place.
     Result<elf::ByteSource> open_file(ModuleHandle module);

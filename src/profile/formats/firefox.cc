@@ -101,8 +101,8 @@ private:
                 const FrameKind kind = tables_.functions[frame->function].kind;
                 // The inline depth. The function into which frames are inlined has depth 0.
                 depth = kind == FrameKind::inlined ? depth + 1 : 0;
-                const bool returns = kind == FrameKind::unknown &&
-                                     (tables_.locations[location].flags & wire::location_flag::return_address) != 0;
+                const bool returns =
+                    kind == FrameKind::unknown && tables_.locations[location].code_address().return_address;
                 prefix = stacks_.of({prefix, frames_.of({func, frame->line, depth, returns})});
             }
         }

@@ -182,11 +182,10 @@ private:
             for (const LocationFrame& frame : tables_.frames_of(id))
                 if (tables_.functions[frame.function].kind != FrameKind::unknown)
                     lines.emplace_back(function(frame.function, frame.file), frame.line);
-        const bool returns = (about.flags & wire::location_flag::return_address) != 0;
         pbf_writer writer(out_, profile_location);
         writer.add_uint64(1, entry->second);
         if (in != 0) writer.add_uint64(2, in);
-        if (about.address != 0) writer.add_uint64(3, about.address - (returns ? 1 : 0));
+        if (about.address != 0) writer.add_uint64(3, about.code_address().lookup());
         for (const auto& [function, line] : lines) {
             pbf_writer one(writer, 4);
             one.add_uint64(1, function);

@@ -51,8 +51,7 @@ struct Shared {
         if (tables.functions[frame.function].kind != FrameKind::unknown)
             return frames.of({frame.function, frame.file, 0, false});
         const Location& at = tables.locations[location];
-        return frames.of(
-            {frame.function, frame.file, at.module, (at.flags & wire::location_flag::return_address) != 0});
+        return frames.of({frame.function, frame.file, at.module, at.code_address().return_address});
     }
 
 private:

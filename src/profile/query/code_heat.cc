@@ -44,8 +44,6 @@ Sums sum_locations(const Store::Tables& tables, const Filter& filter, const Slot
     return sums;
 }
 
-bool is_return(const Location& location) { return (location.flags & wire::location_flag::return_address) != 0; }
-
 bool is_part_mark(std::string_view mark) {
     for (const std::string_view known : {"cold", "part", "isra", "constprop", "lto_priv", "llvm"})
         if (mark.starts_with(known)) return true;
@@ -74,13 +72,11 @@ std::vector<CodePlace> places(const Store::Tables& tables, Fits fits) {
         const std::span<const LocationFrame> frames = tables.frames_of(id);
         for (std::size_t i = frames.size(); i-- > 0;) {
             if (!fits(frames[i])) continue;
-            found.push_back({location.module, location.address, is_return(location), i + 1 != frames.size()});
+            found.push_back({location.module, location.code_address(), i + 1 != frames.size()});
             break;
         }
     }
-    std::ranges::sort(found, {}, [](const CodePlace& place) {
-        return std::tuple(place.module, place.address, place.return_address);
-    });
+    std::ranges::sort(found, {}, [](const CodePlace& place) { return std::tuple(place.module, place.address); });
     return found;
 }
 
@@ -124,7 +120,7 @@ std::vector<AddressRow> address_heat(const Store& store, const Filter& filter, M
         const Location& location = tables.locations[id];
         if (id != 0 && location.module == module) {
             lists.slots.push_back(narrow32(rows.size()));
-            rows.push_back({location.address, is_return(location), {}, {}});
+            rows.push_back({location.code_address(), {}, {}});
         }
         lists.first.push_back(narrow32(lists.slots.size()));
     }
@@ -134,7 +130,7 @@ std::vector<AddressRow> address_heat(const Store& store, const Filter& filter, M
         rows[slot].total = sums.total[slot];
     }
     std::erase_if(rows, [](const AddressRow& row) { return row.total == Weight{}; });
-    std::ranges::sort(rows, {}, [](const AddressRow& row) { return std::pair(row.address, row.return_address); });
+    std::ranges::sort(rows, {}, &AddressRow::address);
     return rows;
 }
 

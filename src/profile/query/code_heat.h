@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/code_address.h"
 #include "profile/store/model.h"
 #include "profile/store/store.h"
 
@@ -18,9 +19,8 @@ std::string_view base_function(std::string_view name);
 // An address at which a function was seen, regardless of the filter.
 struct CodePlace {
     ModuleId module = 0;
-    std::uint64_t address = 0;    // ELF virtual address
-    bool return_address = false;  // if set, the call is before the address
-    bool inlined = false;         // the function was inlined into the one at this address
+    CodeAddress address;
+    bool inlined = false;  // the function was inlined into the one at this address
 };
 // The places of a function and of its copies and parts, by module and address. An empty module means any module.
 std::vector<CodePlace> code_places(const Store& store, std::string_view function, std::string_view module);
@@ -32,8 +32,7 @@ std::vector<CodePlace> line_places(const Store& store, std::string_view file, st
 // One address of a module; rows are sorted by address. self: the innermost frame was here. total: any frame of the
 // stack was here, counted once per stack.
 struct AddressRow {
-    std::uint64_t address = 0;
-    bool return_address = false;
+    CodeAddress address;
     Weight self, total;
 };
 std::vector<AddressRow> address_heat(const Store& store, const Filter& filter, ModuleId module);

@@ -68,8 +68,7 @@ FunctionId Store::Tables::intern_function(std::string_view name, const Location&
 
 StringId Store::Tables::name_from_wire(const Location& location) const {
     if (location.name != 0 || module_symbols[location.module].empty()) return location.name;
-    const bool return_address = (location.flags & wire::location_flag::return_address) != 0;
-    return module_symbols[location.module].find(location.address - (return_address ? 1 : 0));
+    return module_symbols[location.module].find(location.code_address().lookup());
 }
 
 bool Store::Tables::is_ended_program(const Location& location) const {

@@ -53,7 +53,7 @@ std::vector<PendingModule> Store::take_pending() {
         }
         PendingModule& module = pending[slot[location.module] - 1];
         module.locations.push_back(id);
-        module.addresses.push_back({location.address, (location.flags & wire::location_flag::return_address) != 0});
+        module.addresses.push_back(location.code_address());
     }
     t.asked += t.wanted.size();
     t.wanted.clear();

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/code_address.h"
 #include "base/result.h"
 #include "profile/store/counter_history.h"
 #include "profile/store/marks.h"
@@ -75,7 +76,7 @@ struct Coverage {
 struct PendingModule {
     ModuleId module = 0;
     std::vector<LocationId> locations;
-    std::vector<symbol::Address> addresses;
+    std::vector<CodeAddress> addresses;
 };
 
 struct StoreLimits {

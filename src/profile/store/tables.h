@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/code_address.h"
 #include "profile/store/counter_history.h"
 #include "profile/store/functions.h"
 #include "profile/store/id_index.h"
@@ -44,6 +45,10 @@ struct Location {
     bool by_symbolizer = false;     // its frames are from the symbolizer; else from the wire, or a placeholder
     std::uint16_t frame_count = 0;  // 0 only for location 0: a location without a name shows its address
     std::uint32_t first_frame = 0;  // into Tables::frames, innermost first
+
+    [[nodiscard]] CodeAddress code_address() const {
+        return {address, (flags & wire::location_flag::return_address) != 0};
+    }
 };
 
 struct LocationFrame {

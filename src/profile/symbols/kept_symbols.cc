@@ -10,8 +10,6 @@
 namespace flamewire::profile {
 namespace {
 
-auto order_of(const symbol::Address& address) { return std::tuple(address.vaddr, address.return_address); }
-
 // Appends frames of one address to an answer. Converts text numbers from `from` to those of the answer.
 class Answer {
 public:
@@ -53,18 +51,15 @@ std::string symbolizer_name(const Store::Tables& t, const Location& location, co
 }
 
 KeptModule named_module(const Store::Tables& t, ModuleId id, std::vector<LocationId>& locations) {
-    const auto address_of = [&](LocationId location) {
-        const Location& entry = t.locations[location];
-        return symbol::Address{entry.address, (entry.flags & wire::location_flag::return_address) != 0};
-    };
+    const auto address_of = [&](LocationId location) { return t.locations[location].code_address(); };
     // Locations that differ only in other flags have the same answer.
-    std::ranges::sort(locations, {}, [&](LocationId location) { return order_of(address_of(location)); });
+    std::ranges::sort(locations, {}, address_of);
     KeptModule kept;
     kept.identity = t.modules[id].identity;
     Answer answer(kept.frames);
     for (const LocationId location : locations) {
-        const symbol::Address address = address_of(location);
-        if (!kept.addresses.empty() && order_of(kept.addresses.back()) == order_of(address)) continue;
+        const CodeAddress address = address_of(location);
+        if (!kept.addresses.empty() && kept.addresses.back() == address) continue;
         kept.addresses.push_back(address);
         answer.begin();
         for (const LocationFrame& frame : t.frames_of(location)) {
@@ -90,13 +85,13 @@ std::vector<NamedModule> named_modules(const Store& store) {
     return modules;
 }
 
-symbol::Resolved KeptModule::resolve(std::span<const symbol::Address> wanted) const {
+symbol::Resolved KeptModule::resolve(std::span<const CodeAddress> wanted) const {
     symbol::Resolved resolved;
     Answer answer(resolved);
-    for (const symbol::Address& address : wanted) {
+    for (const CodeAddress& address : wanted) {
         answer.begin();
-        const auto at = std::ranges::lower_bound(addresses, order_of(address), {}, order_of);
-        if (at != addresses.end() && order_of(*at) == order_of(address))
+        const auto at = std::ranges::lower_bound(addresses, address);
+        if (at != addresses.end() && *at == address)
             answer.add_all(frames, static_cast<std::size_t>(at - addresses.begin()));
     }
     answer.end();
@@ -120,7 +115,7 @@ void add_kept(std::vector<KeptModule>& modules, KeptModule module) {
     }
     KeptModule& one = modules[static_cast<std::size_t>(known - modules.data())];
     KeptModule both;
-    std::ranges::set_union(one.addresses, module.addresses, std::back_inserter(both.addresses), {}, order_of, order_of);
+    std::ranges::set_union(one.addresses, module.addresses, std::back_inserter(both.addresses));
     const KeptModule& better = module.report.quality > one.report.quality ? module : one;
     const KeptModule& other = &better == &one ? module : one;
     both.frames = first_known(better.resolve(both.addresses), other.resolve(both.addresses));

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/code_address.h"
 #include "base/result.h"
 #include "profile/store/model.h"
 #include "profile/store/store.h"
@@ -23,12 +24,12 @@ inline constexpr std::size_t max_kept_symbol_bytes = std::size_t{64} << 20;
 
 struct KeptModule {
     symbol::ModuleIdentity identity;
-    symbol::ModuleReport report;             // as of that time; `tried` is not kept
-    std::vector<symbol::Address> addresses;  // ascending by vaddr, then return_address; each has a frame
-    symbol::Resolved frames;                 // of `addresses`
+    symbol::ModuleReport report;         // as of that time; `tried` is not kept
+    std::vector<CodeAddress> addresses;  // ascending; each has a frame
+    symbol::Resolved frames;             // of `addresses`
 
     // The frames of the wanted addresses, in the order of `wanted`; none for addresses that are not kept.
-    [[nodiscard]] symbol::Resolved resolve(std::span<const symbol::Address> wanted) const;
+    [[nodiscard]] symbol::Resolved resolve(std::span<const CodeAddress> wanted) const;
 };
 
 // The kept module of that identity; nullptr if there is none.

@@ -94,7 +94,7 @@ void put_frames(protozero::pbf_writer& out, const KeptModule& module, Strings& s
     const auto& addresses = module.addresses;
     const auto& frames = module.frames.frames;
     put_column(out, module_field::address_delta, addresses,
-               [&](std::size_t i) { return addresses[i].vaddr - (i == 0 ? 0 : addresses[i - 1].vaddr); });
+               [&](std::size_t i) { return addresses[i].value - (i == 0 ? 0 : addresses[i - 1].value); });
     put_column(out, module_field::return_address, addresses,
                [&](std::size_t i) { return std::uint64_t{addresses[i].return_address}; });
     put_column(out, module_field::frame_count, addresses,
@@ -202,13 +202,12 @@ void put_addresses(KeptModule& module, const Columns& columns) {
     std::uint64_t vaddr = 0;
     std::size_t frames = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        const symbol::Address address{vaddr + columns.address_delta[i], columns.return_address[i] != 0};
-        const bool ascends = address.vaddr > vaddr || (address.vaddr == vaddr && address.return_address &&
-                                                       (i == 0 || !module.addresses.back().return_address));
-        if (i > 0 && !ascends) throw Malformed{"addresses that do not ascend"};
+        const CodeAddress address{vaddr + columns.address_delta[i], columns.return_address[i] != 0};
+        // A delta can overflow, too.
+        if (i > 0 && address <= module.addresses.back()) throw Malformed{"addresses that do not ascend"};
         if (columns.frame_count[i] == 0 || columns.frame_count[i] > max_frames_of_address)
             throw Malformed{"an address without frames, or with too many"};
-        vaddr = address.vaddr;
+        vaddr = address.value;
         module.addresses.push_back(address);
         module.frames.first.push_back(narrow(frames));
         frames += columns.frame_count[i];

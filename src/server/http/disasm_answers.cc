@@ -83,7 +83,7 @@ Found find_places(const profile::Store& store, const Asked& asked) {
     Found found;
     if (asked.address) {
         for (profile::ModuleId id = 1; id < store.modules().size(); ++id)
-            if (store.modules()[id].name == asked.module) found.places.push_back({id, *asked.address, false, false});
+            if (store.modules()[id].name == asked.module) found.places.push_back({id, {*asked.address, false}, false});
     } else if (!asked.function.empty()) {
         found.places = profile::code_places(store, asked.function, asked.module);
     } else {
@@ -101,15 +101,15 @@ std::vector<Copy> copies_of(const Found& found, symbol::Symbolizer& symbolizer) 
     std::vector<Copy> copies;
     for (const auto& [id, module] : found.modules) {
         std::vector<profile::CodePlace> places;
-        std::vector<symbol::Address> addresses;
+        std::vector<CodeAddress> addresses;
         for (const profile::CodePlace& place : found.places) {
             if (place.module != id) continue;
             places.push_back(place);
-            addresses.push_back({place.address, place.return_address});
+            addresses.push_back(place.address);
         }
         const auto ranges = symbolizer.functions(module.identity, addresses);
         for (std::size_t i = 0; i < places.size(); ++i) {
-            const std::uint64_t address = places[i].address - (places[i].return_address ? 1 : 0);
+            const std::uint64_t address = places[i].address.lookup();
             const auto known = std::ranges::find_if(
                 copies, [&](const Copy& copy) { return copy.module == id && copy.contains(address); });
             if (known != copies.end()) {
@@ -117,7 +117,7 @@ std::vector<Copy> copies_of(const Found& found, symbol::Symbolizer& symbolizer) 
                 continue;
             }
             Copy copy{id, ranges[i], ranges[i].size != 0, places[i].inlined, {}, {}};
-            if (!copy.named) copy.range = {{}, places[i].address, unnamed_bytes};
+            if (!copy.named) copy.range = {{}, places[i].address.value, unnamed_bytes};
             copies.push_back(std::move(copy));
         }
     }
@@ -126,13 +126,10 @@ std::vector<Copy> copies_of(const Found& found, symbol::Symbolizer& symbolizer) 
 
 using Heat = std::map<profile::ModuleId, std::vector<profile::AddressRow>>;
 
-// The call is before its return address.
-std::uint64_t spot(const profile::AddressRow& row) { return row.address - (row.return_address ? 1 : 0); }
-
 void weigh(std::vector<Copy>& copies, const Heat& heat) {
     for (Copy& copy : copies)
         for (const profile::AddressRow& row : heat.at(copy.module))
-            if (copy.contains(spot(row))) {
+            if (copy.contains(row.address.lookup())) {
                 copy.self += row.self;
                 copy.total += row.total;
             }
@@ -154,14 +151,14 @@ Window window_of(const Copy& copy, const std::vector<profile::AddressRow>& heat,
     if (copy.range.size <= most_bytes) return {copy.range.start, copy.range.size};
     const profile::AddressRow* hottest = nullptr;
     for (const profile::AddressRow& row : heat)
-        if (copy.contains(row.address) && (hottest == nullptr || row.self.weight > hottest->self.weight))
+        if (copy.contains(row.address.value) && (hottest == nullptr || row.self.weight > hottest->self.weight))
             hottest = &row;
-    std::uint64_t wanted = asked.at && copy.contains(*asked.at) ? *asked.at : hottest ? hottest->address : 0;
+    std::uint64_t wanted = asked.at && copy.contains(*asked.at) ? *asked.at : hottest ? hottest->address.value : 0;
     wanted = wanted - copy.range.start > most_bytes / 2 ? wanted - most_bytes / 2 : copy.range.start;
     std::uint64_t start = copy.range.start;
     for (const profile::AddressRow& row : heat)
-        if (copy.contains(row.address) && row.address >= wanted) {
-            start = wanted == copy.range.start ? wanted : row.address;
+        if (copy.contains(row.address.value) && row.address.value >= wanted) {
+            start = wanted == copy.range.start ? wanted : row.address.value;
             break;
         }
     return {start, std::min(most_bytes, end - start)};
@@ -190,14 +187,14 @@ public:
         weights_.resize(instructions_.size());
         totals_.resize(instructions_.size());
         for (const profile::AddressRow& row : heat)
-            if (const std::size_t at = index_of(spot(row)); at < instructions_.size()) {
+            if (const std::size_t at = index_of(row.address.lookup()); at < instructions_.size()) {
                 weights_[at] += row.self;
                 totals_[at] += row.total;
             }
     }
 
     void resolve(symbol::Symbolizer& symbolizer) {
-        std::vector<symbol::Address> addresses, targets;
+        std::vector<CodeAddress> addresses, targets;
         for (const symbol::Instruction& instruction : instructions_) {
             addresses.push_back({instruction.address, false});
             if (instruction.target && !copy_.contains(*instruction.target))
@@ -221,8 +218,8 @@ public:
         for (std::size_t i = 0; i < targets.size(); ++i) {
             const symbol::FunctionRange& range = functions[i];
             if (range.size == 0) continue;
-            const std::uint64_t inside = targets[i].vaddr - range.start;
-            target_names_[targets[i].vaddr] =
+            const std::uint64_t inside = targets[i].value - range.start;
+            target_names_[targets[i].value] =
                 texts_.add(inside == 0 ? range.name : fmt::format("{}+{:#x}", range.name, inside));
         }
     }

@@ -1,16 +1,14 @@
-// Addresses of a module, and the source-level frames that symbolization finds for them.
+// The source-level frames that symbolization finds for addresses of a module. A CodeAddress of a module is an ELF virtual
+// address; of the kernel, it is relative to _text.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace flamewire::symbol {
+#include "base/code_address.h"
 
-struct Address {
-    std::uint64_t vaddr = 0;      // ELF virtual address; for the kernel relative to _text
-    bool return_address = false;  // if set, vaddr - 1 is looked up
-};
+namespace flamewire::symbol {
 
 // One source-level frame. `function` is demangled. line 0 and an empty file mean unknown.
 struct SourceFrame {

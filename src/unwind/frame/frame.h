@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/code_address.h"
+
 namespace flamewire::unwind {
 
 // How the walk got to this frame from its callee.
@@ -25,9 +27,7 @@ struct Frame {
     std::uint64_t sp = 0;  // the stack pointer in this frame; 0: unknown (found by chain)
     std::uint64_t fp = 0;  // the frame-pointer register in this frame; 0: unknown
     FoundBy found_by = FoundBy::registers;
-    // True: pc is the address that the callee returns to; look up pc - 1. False: the instruction that ran or would run
-    // next.
-    bool return_address = false;
+    bool return_address = false;  // of pc, see CodeAddress
     // The rule at pc follows the frame-pointer convention, so the kernel's walk unwinds this frame correctly. Set when
     // the walk leaves this frame or tries to.
     bool frame_pointer_safe = false;
@@ -37,6 +37,8 @@ struct Frame {
     bool caller_missing = false;
     // The kernel's walk skips this frame's caller and is correct from there on. Set like frame_pointer_safe.
     bool skips_caller = false;
+
+    [[nodiscard]] CodeAddress code_address() const { return {pc, return_address}; }
     bool operator==(const Frame&) const = default;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/code_address.h"
 #include "base/result.h"
 #include "elf/elf_file.h"
 #include "unwind/tables/rule.h"
@@ -28,10 +29,8 @@ public:
     // The piece that contains `address`. May read /proc, so it is called at most once per frame.
     virtual std::optional<CodePiece> find(std::uint64_t address) = 0;
 
-    // The rule for a frame in code without a file; `piece` contains it. `pc` is a return address or the interrupted
-    // instruction. Only compact rules. nullopt if the code is unknown.
-    virtual std::optional<Rule> rule_at(const CodePiece& /*piece*/, Arch /*arch*/, std::uint64_t /*pc*/,
-                                        bool /*return_address*/) {
+    // The rule for a frame in code without a file; `piece` contains it. Only compact rules. nullopt if the code is unknown.
+    virtual std::optional<Rule> rule_at(const CodePiece& /*piece*/, Arch /*arch*/, CodeAddress /*pc*/) {
         return std::nullopt;
     }
 

@@ -39,18 +39,18 @@ std::size_t meeting_entry(std::span<const Branch> branches, std::span<const std:
 
 }  // namespace
 
-std::vector<BranchFrame> frames_of_branches(std::uint64_t pc, std::span<const Branch> branches,
+std::vector<CodeAddress> frames_of_branches(std::uint64_t pc, std::span<const Branch> branches,
                                             std::span<const std::uint64_t> chain, std::size_t depth, bool& cut) {
-    std::vector<BranchFrame> frames{{.address = pc, .return_address = false}};
+    std::vector<CodeAddress> frames{{.value = pc, .return_address = false}};
     frames.reserve(1 + branches.size() + chain.size());
-    for (const Branch& branch : branches) frames.push_back({.address = branch.from, .return_address = false});
+    for (const Branch& branch : branches) frames.push_back({.value = branch.from, .return_address = false});
     cut = depth != 0 && branches.size() >= depth;
 
     if (branches.empty() || chain.empty()) return frames;
     const std::size_t entry = meeting_entry(branches, chain);
     if (entry == 0 || entry + 1 == chain.size()) return frames;
     for (const std::uint64_t return_address : chain.subspan(entry + 1))
-        frames.push_back({.address = return_address, .return_address = true});
+        frames.push_back({.value = return_address, .return_address = true});
     cut = false;
     return frames;
 }

@@ -66,7 +66,7 @@ struct RightPart {
 RightPart right_part(Unwinder& unwinder, Arch arch, std::span<const std::uint64_t> chain, std::size_t begin,
                      CodeMap& map) {
     for (std::size_t entry = begin; entry < chain.size(); ++entry) {
-        const Unwinder::PcFacts facts = unwinder.facts(arch, chain[entry], entry > 0, map);
+        const Unwinder::PcFacts facts = unwinder.facts(arch, {chain[entry], entry > 0}, map);
         if (!facts.mapped) return {.end = entry, .at_root = false};
         if (!facts.frame_pointer_safe && !facts.skips_caller) return {.end = entry + 1, .at_root = facts.root};
     }
@@ -78,19 +78,19 @@ RightPart right_part(Unwinder& unwinder, Arch arch, std::span<const std::uint64_
 // uses the register for something else.
 bool first_step_lands(Unwinder& unwinder, Arch arch, const Unwinder::PcFacts& leaf, CodeMap& map) {
     if (leaf.frame_pointer_same) return true;
-    return leaf.known && leaf.row_end != 0 && unwinder.facts(arch, leaf.row_end, false, map).frame_pointer_safe;
+    return leaf.known && leaf.row_end != 0 && unwinder.facts(arch, {leaf.row_end, false}, map).frame_pointer_safe;
 }
 
 }  // namespace
 
 bool skips_caller(Unwinder& unwinder, Arch arch, std::span<const std::uint64_t> chain, std::size_t entry,
                   CodeMap& map) {
-    return unwinder.facts(arch, chain[entry], entry > 0, map).skips_caller;
+    return unwinder.facts(arch, {chain[entry], entry > 0}, map).skips_caller;
 }
 
 ChainCheck check_chain(Unwinder& unwinder, Arch arch, std::span<const std::uint64_t> chain, CodeMap& map) {
     if (chain.empty()) return {};
-    const Unwinder::PcFacts leaf = unwinder.facts(arch, chain.front(), false, map);
+    const Unwinder::PcFacts leaf = unwinder.facts(arch, {chain.front(), false}, map);
     ChainCheck check{.quality = ChainQuality::open_end, .right = 1, .at_root = leaf.root};
     const bool leaf_unsafe = !leaf.frame_pointer_safe && !leaf.root;
     if (!leaf.root && (leaf.frame_pointer_safe || first_step_lands(unwinder, arch, leaf, map))) {

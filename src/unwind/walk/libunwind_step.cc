@@ -154,7 +154,7 @@ LibunwindStep::~LibunwindStep() = default;
 
 std::optional<Registers> LibunwindStep::step(const Registers& registers, bool return_address, const CodePiece& piece,
                                              ModuleTables& module, const MemoryReader& read, TableWork& work) {
-    const std::uint64_t address = registers.pc() - piece.bias - (return_address ? 1 : 0);
+    const std::uint64_t address = CodeAddress{registers.pc() - piece.bias, return_address}.lookup();
     if (!available(registers.arch()) || module.arch() != own_arch || address >= module_size ||
         piece.module >= (modules_begin >> module_bits))
         return std::nullopt;

@@ -14,12 +14,12 @@ constexpr int prologue_rows = 3;
 // kernel skips its caller then. That affects only a few instructions, which does not justify copying the stack every
 // time.
 bool between_body_and_call(Unwinder& unwinder, Arch arch, std::uint64_t pc, CodeMap& map) {
-    Unwinder::PcFacts facts = unwinder.facts(arch, pc, false, map);
+    Unwinder::PcFacts facts = unwinder.facts(arch, {pc, false}, map);
     if (!facts.known) return false;
-    if (facts.row_start != 0 && unwinder.facts(arch, facts.row_start - 1, false, map).frame_pointer_safe) return true;
+    if (facts.row_start != 0 && unwinder.facts(arch, {facts.row_start - 1, false}, map).frame_pointer_safe) return true;
     for (int row = 0; row < prologue_rows && facts.known; ++row) {
         if (facts.row_end <= pc) return false;
-        facts = unwinder.facts(arch, facts.row_end, false, map);
+        facts = unwinder.facts(arch, {facts.row_end, false}, map);
         if (facts.frame_pointer_safe) return true;
     }
     return false;

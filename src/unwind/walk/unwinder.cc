@@ -50,14 +50,14 @@ std::uint64_t Unwinder::address_of(Arch arch, std::uint64_t saved_pc) const {
     return saved_pc & code_mask_of(arch, state_->options);
 }
 
-Unwinder::PcFacts Unwinder::facts(Arch arch, std::uint64_t pc, bool return_address, CodeMap& map) {
-    const std::uint64_t address = pc - (return_address ? 1 : 0);
+Unwinder::PcFacts Unwinder::facts(Arch arch, CodeAddress pc, CodeMap& map) {
+    const std::uint64_t address = pc.lookup();
     const std::optional<CodePiece> piece = map.find(address);
     if (!piece) return {};
     const bool has_file = piece->module != 0;
     const std::optional<Rule> found =
-        has_file ? state_->rules.rule(RuleKey(piece->module, address - piece->bias, return_address), arch)
-                 : map.rule_at(*piece, arch, pc, return_address);
+        has_file ? state_->rules.rule(RuleKey(piece->module, address - piece->bias, pc.return_address), arch)
+                 : map.rule_at(*piece, arch, pc);
     if (!found) return {.mapped = true};
     const Rule& rule = *found;
     PcFacts facts{.mapped = true,
@@ -67,9 +67,9 @@ Unwinder::PcFacts Unwinder::facts(Arch arch, std::uint64_t pc, bool return_addre
                   .skips_caller = rule.skips_caller,
                   .root = rule.kind == Rule::Kind::root};
     // During the code's call the register still holds the caller's frame pointer.
-    if (!has_file && return_address && facts.frame_pointer_same && !rule.return_in_link)
+    if (!has_file && pc.return_address && facts.frame_pointer_same && !rule.return_in_link)
         facts.skips_caller = facts.skips_caller_of_jit = true;
-    if (!facts.known) facts.root = state_->rules.is_entry(piece->module, pc - piece->bias);
+    if (!facts.known) facts.root = state_->rules.is_entry(piece->module, pc.value - piece->bias);
     if (rule.after != 0) {
         facts.row_start = address - rule.before;
         facts.row_end = address + rule.after;

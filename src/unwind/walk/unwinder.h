@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/code_address.h"
 #include "base/result.h"
 #include "unwind/frame/frame.h"
 #include "unwind/frame/registers.h"
@@ -90,7 +91,7 @@ public:
         bool root = false;                         // a walk ends here, at the outermost frame
         std::uint64_t row_start = 0, row_end = 0;  // runtime addresses for which the row holds; 0 without a row
     };
-    PcFacts facts(Arch arch, std::uint64_t pc, bool return_address, CodeMap& map);
+    PcFacts facts(Arch arch, CodeAddress pc, CodeMap& map);
 
     // Share of a module's code, weighted by function size, that keeps the frame-pointer convention in the middle of the
     // function. Samples 64 functions spread over its table. Code not from a compiler (program start, PLT entries) does

@@ -69,7 +69,7 @@ StopReason Walk::run() {
 }
 
 Walk::Stop Walk::leave_frame() {
-    const std::uint64_t address = pc_ - (return_address_ ? 1 : 0);
+    const std::uint64_t address = code_address().lookup();
     const CodePiece* piece = piece_at(address);
     if (piece == nullptr) return without_map();
     const RuleKey key(piece->module, address - piece->bias, return_address_);
@@ -241,7 +241,7 @@ Walk::Stop Walk::by_row(const Rule& rule, const RuleKey& key) {
     if (row == nullptr) return without_rule();
     if (frames_.size() >= max_depth_) return StopReason::max_depth;
     failed_read_.reset();
-    const std::uint64_t bias = pc_ - (return_address_ ? 1 : 0) - key.address;
+    const std::uint64_t bias = code_address().lookup() - key.address;
     const std::optional<Registers> caller =
         caller_by_row(*row, registers_, memory_reader_, bias, means_.options.big_endian, operations_left_);
     if (!caller) {
@@ -261,7 +261,7 @@ Walk::Stop Walk::by_row(const Rule& rule, const RuleKey& key) {
 }
 
 Walk::Stop Walk::in_code_without_file(const CodePiece& piece) {
-    const std::optional<Rule> found = map_.rule_at(piece, registers_.arch(), pc_, return_address_);
+    const std::optional<Rule> found = map_.rule_at(piece, registers_.arch(), code_address());
     if (!found) return without_rule();
     // The bytes can match by chance, so the return address must be in known code.
     const std::optional<std::uint64_t> pc = return_address_by(*found);
@@ -270,7 +270,7 @@ Walk::Stop Walk::in_code_without_file(const CodePiece& piece) {
 }
 
 Walk::Stop Walk::by_signal_return() {
-    const CodePiece* piece = piece_at(pc_ - (return_address_ ? 1 : 0));
+    const CodePiece* piece = piece_at(code_address().lookup());
     ModuleTables* tables = piece != nullptr ? means_.rules.modules().open(piece->module) : nullptr;
     if (tables == nullptr) return StopReason::no_info;
     if (frames_.size() >= max_depth_) return StopReason::max_depth;
@@ -322,7 +322,7 @@ Walk::Stop Walk::without_map() {
 
 bool Walk::by_libunwind(Stop& stop) {
     if (means_.libunwind == nullptr || !LibunwindStep::available(registers_.arch())) return false;
-    const CodePiece* piece = piece_at(pc_ - (return_address_ ? 1 : 0));
+    const CodePiece* piece = piece_at(code_address().lookup());
     ModuleTables* tables = piece != nullptr ? means_.rules.modules().open(piece->module) : nullptr;
     if (tables == nullptr) return false;
     const CodePiece frame_piece = *piece;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/code_address.h"
 #include "unwind/arch/arch.h"
 #include "unwind/walk/libunwind_step.h"
 #include "unwind/walk/rule_source.h"
@@ -45,6 +46,7 @@ private:
     Stop leave_frame();
     Stop by_compact_rule(const Rule& rule, FoundBy how);
     Stop by_inferred_rule(const Rule& rule);
+    [[nodiscard]] CodeAddress code_address() const { return {pc_, return_address_}; }
     std::optional<std::uint64_t> return_address_by(const Rule& rule);
     Stop in_code_without_file(const CodePiece& piece);
     Stop by_row(const Rule& rule, const RuleKey& key);

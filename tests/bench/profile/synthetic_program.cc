@@ -127,11 +127,11 @@ symbol::Resolved answer(const profile::PendingModule& pending, std::uint32_t ver
         return entry->second;
     };
     resolved.first.push_back(0);
-    for (const symbol::Address& address : pending.addresses) {
-        const std::uint64_t function = (address.vaddr - 0x1000) / function_bytes;
-        const auto line = static_cast<std::uint32_t>(address.vaddr % function_bytes);
+    for (const CodeAddress& address : pending.addresses) {
+        const std::uint64_t function = (address.value - 0x1000) / function_bytes;
+        const auto line = static_cast<std::uint32_t>(address.value % function_bytes);
         const std::uint32_t file = string(fmt::format("/src/program/part{}/file{}.cc", function / 300, function / 20));
-        if ((address.vaddr / 8 + function) % 3 == 0)
+        if ((address.value / 8 + function) % 3 == 0)
             resolved.frames.push_back(
                 {string(fmt::format("std::vector<part::Item{}>::operator[]", function % 97)), file, line, true});
         resolved.frames.push_back({string(fmt::format("part{}::Component{}::method_{}_{}(int, std::string const&)",

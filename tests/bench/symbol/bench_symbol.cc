@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "usage: bench_symbol ELF PASSES < addresses\n");
         return 2;
     }
-    std::vector<Address> addresses;
+    std::vector<flamewire::CodeAddress> addresses;
     char text[64];
     while (std::fgets(text, sizeof text, stdin) != nullptr)
         addresses.push_back({std::strtoull(text, nullptr, 16), false});

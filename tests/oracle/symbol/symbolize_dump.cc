@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
     module.path = argv[1];
     config.binaries.insert(config.binaries.begin(), argv[1]);
     Symbolizer symbolizer(config);
-    std::vector<Address> addresses;
+    std::vector<flamewire::CodeAddress> addresses;
     char text[64];
     while (std::fgets(text, sizeof text, stdin) != nullptr)
         addresses.push_back({std::strtoull(text, nullptr, 16), return_addresses});

@@ -133,8 +133,8 @@ Result<bool> run(const std::string& file, const std::string& directory) {
         fmt::print("{}\t{}", sample.tid, sample.time_ns);
         for (const unwind::Frame& frame : frames) {
             fmt::print("\t{:x}", frame.pc);
-            const auto piece = map.find(frame.pc - (frame.return_address ? 1 : 0));
-            const auto place = processes.place_of(sample.pid, frame.pc - (frame.return_address ? 1 : 0));
+            const auto piece = map.find(frame.code_address().lookup());
+            const auto place = processes.place_of(sample.pid, frame.code_address().lookup());
             if (piece && place) biases.emplace(place->path, piece->bias);
             add_code(processes, sample.pid, frame.pc, code);
         }

@@ -93,7 +93,7 @@ Walked walk(const Options& options, const perf_data::Recording& recording, const
     if (options.as_perf_reads) start->stack.bytes = start->stack.bytes.first(start->stack.bytes.size() - 1);
     std::vector<unwind::Frame> frames;
     walked.stop = unwind::name_of(unwinder.walk(start->registers, start->stack, map, options.max_depth, frames));
-    for (const unwind::Frame& frame : frames) walked.addresses.push_back(frame.pc - (frame.return_address ? 1 : 0));
+    for (const unwind::Frame& frame : frames) walked.addresses.push_back(frame.code_address().lookup());
     return walked;
 }
 
@@ -106,8 +106,8 @@ Walked from_branches(const perf_data::Sample& sample) {
     std::vector<unwind::Branch> branches;
     for (const perf_data::Branch& branch : sample.branches) branches.push_back({branch.from, branch.to});
     bool cut = false;
-    for (const unwind::BranchFrame& frame : unwind::frames_of_branches(pc, branches, chain, 0, cut))
-        walked.addresses.push_back(frame.address - (frame.return_address ? 1 : 0));
+    for (const CodeAddress& address : unwind::frames_of_branches(pc, branches, chain, 0, cut))
+        walked.addresses.push_back(address.lookup());
     walked.stop = cut ? "cut" : "branches_end";
     return walked;
 }

@@ -175,7 +175,7 @@ public:
             return;
         }
         const Frame& callee = frames_[first - 1];
-        if (!unwinder_.facts(registers.arch(), callee.pc, callee.return_address, modules_).known) {
+        if (!unwinder_.facts(registers.arch(), callee.code_address(), modules_).known) {
             ++totals_.no_table;
             ++totals_.no_table_places[modules_.place(callee.pc)];
             return;
@@ -211,7 +211,7 @@ private:
     // False when the innermost frame is not in the judged code.
     bool keep_judged(std::vector<TrueFrame>& truth) const {
         const auto elsewhere = std::ranges::find_if(truth, [&](const TrueFrame& frame) {
-            const std::uint64_t address = frame.pc - (frame.return_address ? 1 : 0);
+            const std::uint64_t address = CodeAddress{frame.pc, frame.return_address}.lookup();
             return std::ranges::none_of(
                 judged_, [&](const StackRange& range) { return range.start <= address && address < range.end; });
         });

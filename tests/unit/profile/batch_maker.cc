@@ -99,8 +99,8 @@ symbol::Resolved answer(const PendingModule& pending, const KnownFrames& known) 
         return static_cast<std::uint32_t>(resolved.strings.size() - 1);
     };
     resolved.first.push_back(0);
-    for (const symbol::Address& address : pending.addresses) {
-        const auto found = known.find(address.vaddr - (address.return_address ? 1 : 0));
+    for (const CodeAddress& address : pending.addresses) {
+        const auto found = known.find(address.lookup());
         if (found != known.end())
             for (const KnownFrame& frame : found->second)
                 resolved.frames.push_back({string(frame.function), string(frame.file), frame.line, frame.inlined});

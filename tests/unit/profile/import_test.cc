@@ -335,9 +335,9 @@ TEST_CASE("addresses without names come back as addresses") {
         CHECK(again.function("[liba.so+0x2000]")->kind == FrameKind::unknown);
         std::string asked;
         for (const PendingModule& pending : again.store.take_pending())
-            for (const symbol::Address& address : pending.addresses)
+            for (const CodeAddress& address : pending.addresses)
                 asked += fmt::format("{} {} {:x}{}; ", again.store.modules()[pending.module].identity.path,
-                                     again.store.modules()[pending.module].identity.build_id, address.vaddr,
+                                     again.store.modules()[pending.module].identity.build_id, address.value,
                                      address.return_address ? " returns" : "");
         CHECK(asked == "/usr/lib/liba.so ab 1235 returns; /usr/lib/liba.so ab 2000; /opt/liba.so cd 2000; ");
     }

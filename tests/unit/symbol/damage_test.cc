@@ -17,7 +17,7 @@ namespace {
 void ask_everywhere(const std::string& path, std::uint64_t around, std::vector<std::string> binaries = {}) {
     ModuleIdentity module;
     module.path = path;
-    std::vector<Address> addresses;
+    std::vector<CodeAddress> addresses;
     for (std::uint64_t offset = 0; offset < 2048; offset += 16)
         addresses.push_back({around - 1024 + offset, offset % 32 == 0});
     Config config;

@@ -39,9 +39,9 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 TEST_CASE("a function is what its symbol covers") {
     const Listed expected = main_of(fixture("full"));
     Symbolizer symbolizer(Config{});
-    const Address addresses[] = {{expected.address, false},
-                                 {expected.address + expected.size, true},  // the call that ends it
-                                 {1, false}};
+    const flamewire::CodeAddress addresses[] = {{expected.address, false},
+                                                {expected.address + expected.size, true},  // the call that ends it
+                                                {1, false}};
     const auto functions = symbolizer.functions(program_at(fixture("full")), addresses);
     REQUIRE(functions.size() == 3);
     for (std::size_t i = 0; i < 2; ++i) {
@@ -89,7 +89,7 @@ TEST_CASE("what an agent sent has holes where the code was") {
     CHECK(code.bytes.empty());
     CHECK(contains(code.problem, "the agent sent the symbols of program, not its code"));
     // The names are there.
-    CHECK(symbolizer.functions(module, std::vector<Address>{{listed.address, false}})[0].name == "main");
+    CHECK(symbolizer.functions(module, std::vector<flamewire::CodeAddress>{{listed.address, false}})[0].name == "main");
 }
 
 TEST_CASE("what is in no file says so") {

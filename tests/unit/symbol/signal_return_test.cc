@@ -45,7 +45,7 @@ std::pair<std::string, std::uint64_t> signal_return() {
             reinterpret_cast<std::uint64_t>(known.restorer) - reinterpret_cast<std::uint64_t>(info.dli_fbase)};
 }
 
-std::vector<std::string> names_at(const std::string& path, Address address) {
+std::vector<std::string> names_at(const std::string& path, CodeAddress address) {
     Config config;
     config.debug_directories.clear();
     Symbolizer symbolizer(config);

@@ -65,7 +65,7 @@ std::string ScratchFolder::copy(const std::string& from, const std::string& to) 
 namespace {
 
 // "function@line" of each frame, innermost first; inlined ones end with "<". The file is checked by itself.
-std::vector<std::string> frames_at(Symbolizer& symbolizer, const ModuleIdentity& module, Address address,
+std::vector<std::string> frames_at(Symbolizer& symbolizer, const ModuleIdentity& module, CodeAddress address,
                                    const std::string& file = FIXTURE_SOURCE) {
     const Resolved resolved = symbolizer.resolve(module, std::array{address});
     REQUIRE(resolved.first.size() == 2);
@@ -176,8 +176,8 @@ TEST_CASE("many addresses share their strings, and unknown ones have no frames")
     module.path = fixture("full");
     auto addresses = addresses_of(module.path);
     Symbolizer symbolizer(Config{});
-    const std::array asked = {Address{addresses.at("plain"), true}, Address{1, false}, Address{0, true},
-                              Address{~std::uint64_t{0}, false}, Address{addresses.at("plain"), true}};
+    const std::array asked = {CodeAddress{addresses.at("plain"), true}, CodeAddress{1, false}, CodeAddress{0, true},
+                              CodeAddress{~std::uint64_t{0}, false}, CodeAddress{addresses.at("plain"), true}};
     const Resolved resolved = symbolizer.resolve(module, asked);
     REQUIRE(resolved.first == std::vector<std::uint32_t>{0, 1, 1, 1, 1, 2});
     CHECK(resolved.frames[0].function == resolved.frames[1].function);
@@ -211,7 +211,7 @@ TEST_CASE("the vDSO of this kernel names itself, another kernel's does not") {
     Symbolizer symbolizer(Config{});
     // Every function of a vDSO is exported; one is at the address that the C library found.
     Resolved resolved;
-    std::vector<Address> all;
+    std::vector<CodeAddress> all;
     for (std::uint64_t address = 0; address < 8192; address += 16) all.push_back({address, false});
     resolved = symbolizer.resolve({ModuleKind::vdso, "[vdso]", id, {}, 0}, all);
     const auto& names = resolved.strings;
@@ -234,7 +234,7 @@ TEST_CASE("threads ask for the same and for different modules") {
             module.path = program;
             for (int round = 0; round < 20; ++round) {
                 if (i == 0 && round % 5 == 0) symbolizer.set_config(Config{});
-                depths[i] = symbolizer.resolve(module, std::array{Address{address, true}}).frames.size();
+                depths[i] = symbolizer.resolve(module, std::array{CodeAddress{address, true}}).frames.size();
             }
         });
     for (std::thread& thread : threads) thread.join();

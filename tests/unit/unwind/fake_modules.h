@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/code_address.h"
 #include "unwind/walk/unwinder.h"
 
 namespace flamewire::unwind::fake {
@@ -93,8 +94,8 @@ public:
             if (piece.start <= address && address < piece.end) return piece;
         return std::nullopt;
     }
-    std::optional<Rule> rule_at(const CodePiece&, Arch, std::uint64_t pc, bool) override {
-        const auto found = code_rules.find(pc);
+    std::optional<Rule> rule_at(const CodePiece&, Arch, CodeAddress pc) override {
+        const auto found = code_rules.find(pc.value);
         return found == code_rules.end() ? std::nullopt : std::optional(found->second);
     }
     int asked = 0;

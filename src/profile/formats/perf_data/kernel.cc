@@ -49,9 +49,9 @@ Kernel::Area* Kernel::find(std::map<std::uint64_t, Area>& areas, std::uint64_t a
     return address < found->second.end ? &found->second : nullptr;
 }
 
-wire::Id Kernel::location(RecordingBuilder& builder, std::uint64_t address, bool return_address) {
-    const std::uint32_t flags = wire::location_flag::kernel_mode | (return_address ? return_flag : 0);
-    const std::uint64_t looked_up = address - (return_address ? 1 : 0);
+wire::Id Kernel::location(RecordingBuilder& builder, CodeAddress address) {
+    const std::uint32_t flags = wire::location_flag::kernel_mode | (address.return_address ? return_flag : 0);
+    const std::uint64_t looked_up = address.lookup();
     if (image_ == 0) image_ = builder.module(wire::ModuleKind::kernel, "[kernel]", modules_.known_build_id({}, true));
     if (const Area* const symbol = find(symbols_, looked_up))
         return builder.location(
@@ -61,11 +61,11 @@ wire::Id Kernel::location(RecordingBuilder& builder, std::uint64_t address, bool
         // used, because its addresses start at 0 in each section.
         if (area->wire_id == 0) area->wire_id = builder.module(wire::ModuleKind::jit, area->name);
         auto start = loaded_.upper_bound(looked_up);
-        return builder.location(area->wire_id, address - std::prev(start)->first, flags);
+        return builder.location(area->wire_id, address.value - std::prev(start)->first, flags);
     }
     used_ = true;
     if (base_ && seen_.size() < most_named) seen_.insert(looked_up - *base_);
-    return builder.location(image_, address - base_.value_or(0), flags);
+    return builder.location(image_, address.value - base_.value_or(0), flags);
 }
 
 void Kernel::name(RecordingBuilder& builder) const {

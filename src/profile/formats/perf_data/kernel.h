@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "base/code_address.h"
 #include "profile/formats/perf_data/modules.h"
 #include "profile/formats/perf_data/side_records.h"
 #include "profile/formats/recording_builder.h"
@@ -20,7 +21,7 @@ public:
 
     void map(const Mapping& mapping);
     void symbol(const KernelSymbol& symbol);
-    wire::Id location(RecordingBuilder& builder, std::uint64_t address, bool return_address);
+    wire::Id location(RecordingBuilder& builder, CodeAddress address);
 
     // Names the addresses seen in the image if the recorded kernel is the one that runs here.
     void name(RecordingBuilder& builder) const;

@@ -68,11 +68,11 @@ void Stacks::split_chain(const Sample& sample) {
             continue;
         }
         ++stored;
-        if (entry != 0) frames_.push_back({entry, kind, !first});
+        if (entry != 0) frames_.push_back({{entry, !first}, kind});
         first = false;
     }
     if (frames_.empty() && (sample.ip != 0 || header_.told.functions.empty()))
-        frames_.push_back({sample.ip, kind_of_mode(sample), false});
+        frames_.push_back({{sample.ip, false}, kind_of_mode(sample)});
     const std::uint32_t asked = header_.attributes[sample.attribute].sample_max_stack;
     // Stacks that Flamewire's export cut have a frame for it.
     if (header_.told.functions.empty() && stored >= (asked != 0 ? asked : usual_max_stack)) end_ = End::truncated;
@@ -99,7 +99,7 @@ void Stacks::unwind_user_part(const Sample& sample, const Process& process) {
     drop_user_part();
     const unwind::StackCopy copy{start->sp(), sample.stack, sample.stack_cut};
     const unwind::StopReason stop = unwinder_.walk(*start, copy, *process.space, unwind::default_max_depth, walked_);
-    for (const unwind::Frame& frame : walked_) frames_.push_back({frame.pc, Kind::user, frame.return_address});
+    for (const unwind::Frame& frame : walked_) frames_.push_back({frame.code_address(), Kind::user});
     const bool cut = stop == unwind::StopReason::max_depth || stop == unwind::StopReason::truncated_copy;
     end_ = stop == unwind::StopReason::root ? End::open : cut ? End::truncated : End::incomplete;
     if (end_ != End::open) ++counts_.incomplete;
@@ -108,7 +108,7 @@ void Stacks::unwind_user_part(const Sample& sample, const Process& process) {
 void Stacks::take_branches(const Sample& sample) {
     std::vector<std::uint64_t> chain;
     for (const Frame& frame : frames_)
-        if (frame.kind == Kind::user) chain.push_back(frame.address);
+        if (frame.kind == Kind::user) chain.push_back(frame.address.value);
     // In kernel mode, only the call chain has the user's pc.
     if (kind_of_mode(sample) == Kind::user && chain.empty()) chain.push_back(sample.ip);
     if (chain.empty()) return;
@@ -117,9 +117,9 @@ void Stacks::take_branches(const Sample& sample) {
     const std::size_t count = sample.branches.size();
     const std::size_t depth = count == 8 || count == 16 || count == 32 ? count : 0;
     bool cut = false;
-    const std::vector<unwind::BranchFrame> found = unwind::frames_of_branches(pc, sample.branches, chain, depth, cut);
+    const std::vector<CodeAddress> found = unwind::frames_of_branches(pc, sample.branches, chain, depth, cut);
     drop_user_part();
-    for (const unwind::BranchFrame& frame : found) frames_.push_back({frame.address, Kind::user, frame.return_address});
+    for (const CodeAddress& address : found) frames_.push_back({address, Kind::user});
     end_ = cut ? End::truncated : End::open;
 }
 
@@ -146,7 +146,7 @@ wire::Id Stacks::stack_of(RecordingBuilder& builder, const Sample& sample, const
         take_branches(sample);
     std::uint64_t hash = hash_mix(place, static_cast<std::uint64_t>(end_));
     for (const Frame& frame : frames_)
-        hash = hash_mix(hash, frame.address ^ (frame.return_address ? std::uint64_t{1} << 62 : 0) ^
+        hash = hash_mix(hash, frame.address.value ^ (frame.address.return_address ? std::uint64_t{1} << 62 : 0) ^
                                   static_cast<std::uint64_t>(frame.kind) << 60);
     Known& entry = known(hash);
     if (entry.stack == 0) entry = {hash, fold(builder, process)};
@@ -202,25 +202,24 @@ wire::Id Stacks::told_location(RecordingBuilder& builder, std::uint64_t address)
 
 wire::Id Stacks::location_of(RecordingBuilder& builder, const Frame& frame, const Process& process) {
     if (frame.kind == Kind::kernel && !header_.told.functions.empty())
-        if (const wire::Id told = told_location(builder, frame.address); told != 0) return told;
-    if (frame.kind == Kind::kernel) return kernel_.location(builder, frame.address, frame.return_address);
+        if (const wire::Id told = told_location(builder, frame.address.value); told != 0) return told;
+    if (frame.kind == Kind::kernel) return kernel_.location(builder, frame.address);
     if (frame.kind == Kind::guest) {
         ++counts_.guest;
         return builder.location({.function = "[virtual machine]"});
     }
-    const std::uint32_t flags = frame.return_address ? wire::location_flag::return_address : 0;
-    const auto place = process.space->place_of(frame.address);
-    if (!place) return builder.location(0, frame.address, flags);
+    const std::uint32_t flags = frame.address.return_address ? wire::location_flag::return_address : 0;
+    const auto place = process.space->place_of(frame.address.value);
+    if (!place) return builder.location(0, frame.address.value, flags);
     Module& module = modules_.at(place->area.module);
     if (module.wire_id == 0) module.wire_id = builder.module(module.kind, module.path, module.build_id);
     if (module.kind == wire::ModuleKind::jit) {
         const symbol::PerfMap* map = perf_maps_.of(process);
-        const std::string_view name =
-            map == nullptr ? std::string_view() : map->find(frame.address - (frame.return_address ? 1 : 0));
+        const std::string_view name = map == nullptr ? std::string_view() : map->find(frame.address.lookup());
         if (!name.empty()) return builder.location({.function = name, .module = module.wire_id});
-        return builder.location(module.wire_id, frame.address, flags);
+        return builder.location(module.wire_id, frame.address.value, flags);
     }
-    const std::uint64_t offset = place->area.offset + (frame.address - place->start);
+    const std::uint64_t offset = place->area.offset + (frame.address.value - place->start);
     return builder.location(module.wire_id, modules_.virtual_address(module, place->start, place->area.offset, offset),
                             flags);
 }

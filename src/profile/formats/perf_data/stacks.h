@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/code_address.h"
 #include "profile/formats/perf_data/header.h"
 #include "profile/formats/perf_data/kernel.h"
 #include "profile/formats/perf_data/modules.h"
@@ -35,9 +36,8 @@ public:
 private:
     enum class Kind : std::uint8_t { user, kernel, guest };
     struct Frame {
-        std::uint64_t address = 0;
+        CodeAddress address;
         Kind kind = Kind::user;
-        bool return_address = false;
     };
     enum class End : std::uint8_t { open, truncated, incomplete };
 

@@ -41,11 +41,10 @@ TEST_CASE("addresses have their own weight, and that of calls once a stack") {
     const Store store = recursive_work();
     const auto rows = address_heat(store, {}, 1);
     REQUIRE(rows.size() == 3);
-    CHECK(rows[0].address == 0x101);
-    CHECK(rows[0].return_address);
+    CHECK(rows[0].address == CodeAddress{0x101, true});
     CHECK(rows[0].self == Weight{});
     CHECK(rows[0].total == Weight{5, 50});  // not 8: the recursion counts once
-    CHECK(rows[1].address == 0x300);
+    CHECK(rows[1].address == CodeAddress{0x300, false});
     CHECK(rows[1].self == Weight{3, 30});
     CHECK(rows[2].self == Weight{2, 20});
     // The other module's code at the same address is its own.
@@ -61,7 +60,7 @@ TEST_CASE("places of a function are all where it was seen, inlined ones too") {
     const Store store = recursive_work();
     const auto work = code_places(store, "work", "app");
     REQUIRE(work.size() == 2);
-    CHECK(work[0].address == 0x300);
+    CHECK(work[0].address == CodeAddress{0x300, false});
     CHECK_FALSE(work[0].inlined);
     CHECK(code_places(store, "work", "").size() == 3);
     CHECK(code_places(store, "work", "nothing").empty());
@@ -76,7 +75,7 @@ TEST_CASE("a line has the code at it, else that of the nearest line with samples
     const auto addresses = [&](std::uint32_t line) {
         std::vector<std::uint64_t> out;
         for (const CodePlace& place : line_places(store, "work.cc", line))
-            if (place.module == 1) out.push_back(place.address);
+            if (place.module == 1) out.push_back(place.address.value);
         return out;
     };
     CHECK(addresses(20) == std::vector<std::uint64_t>{0x300});

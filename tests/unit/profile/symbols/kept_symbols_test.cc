@@ -114,7 +114,7 @@ TEST_CASE("where one has no frames the other's are taken") {
     BatchMaker maker;
     Store store = recorded(maker);
     const KeptModule app = named(store).front();
-    const std::vector<symbol::Address> asked = {{0x999, false}, {0x201, false}, {0x201, true}};
+    const std::vector<CodeAddress> asked = {{0x999, false}, {0x201, false}, {0x201, true}};
     const symbol::Resolved kept = app.resolve(asked);
     symbol::Resolved found;
     found.strings = {"", "here", "better"};

@@ -31,7 +31,7 @@ struct Program {
 // "function file:line", innermost first; inlined ones are marked.
 std::vector<std::string> frames_at(Symbolizer& symbolizer, const Program& program, std::uint64_t address,
                                    bool return_address = false) {
-    const Address addresses[] = {{address, return_address}};
+    const flamewire::CodeAddress addresses[] = {{address, return_address}};
     const Resolved resolved = symbolizer.resolve(program.identity(), addresses);
     std::vector<std::string> frames;
     for (const SourceFrame& frame : resolved.frames)
@@ -71,7 +71,7 @@ TEST_CASE("a stripped Go program has functions, lines and inlined calls") {
         CHECK(at(232).empty());
         CHECK(frames_at(symbolizer, program, 0x401000).empty());
 
-        const Address address[] = {{0x401020 + 5 * q, false}, {0x401020 + 28 * q, false}};
+        const flamewire::CodeAddress address[] = {{0x401020 + 5 * q, false}, {0x401020 + 28 * q, false}};
         const auto functions = symbolizer.functions(program.identity(), address);
         CHECK(functions[0].name == "main.(*T).Method");
         CHECK(functions[0].start == 0x401020);
@@ -143,7 +143,7 @@ TEST_CASE("symbols stay in front of Go's table, but not those without size that 
         Symbolizer symbolizer(Config{});
         CHECK(frames_at(symbolizer, program, 0x401020) == Frames{"exported /src/b.go:10"});
         CHECK(frames_at(symbolizer, program, 0x401040) == Frames{"main.main /src/c.go:20"});
-        const Address addresses[] = {{0x401020, false}, {0x401040, false}};
+        const flamewire::CodeAddress addresses[] = {{0x401020, false}, {0x401040, false}};
         const auto functions = symbolizer.functions(program.identity(), addresses);
         CHECK(functions[0].name == "exported");
         CHECK(functions[1].name == "main.main");

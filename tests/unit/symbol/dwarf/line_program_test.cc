@@ -186,7 +186,7 @@ TEST_CASE("a file whose lines exceed the budget keeps its functions and says so"
     module.path = grown;
     Symbolizer symbolizer{Config{}};
     CHECK(symbolizer.report(module).problem.empty());
-    const Resolved resolved = symbolizer.resolve(module, std::vector<Address>{{address, true}});
+    const Resolved resolved = symbolizer.resolve(module, std::vector<CodeAddress>{{address, true}});
     REQUIRE_FALSE(resolved.frames.empty());
     CHECK_FALSE(resolved.strings[resolved.frames.back().function].empty());
     for (const SourceFrame& frame : resolved.frames) CHECK(frame.line == 0);

@@ -154,7 +154,7 @@ TEST_CASE("a map names a file without symbols, below every symbol table") {
     module.path = program;
     module.size = std::filesystem::file_size(program);
     Symbolizer symbolizer{Config()};
-    const std::vector<Address> addresses = {{inside, true}, {inside + 100, false}};
+    const std::vector<CodeAddress> addresses = {{inside, true}, {inside + 100, false}};
     const Resolved resolved = symbolizer.resolve(module, addresses);
     REQUIRE(resolved.first == std::vector<std::uint32_t>{0, 1, 1});
     CHECK(resolved.strings[resolved.frames[0].function] == "city::road(int)");

@@ -196,7 +196,7 @@ TEST_CASE("a vmlinux with debug info: addresses count from _text, wherever the k
     const std::uint64_t begin =
         std::stoull(output_of("nm " + path + " | awk '$3 == \"first_function\" {print $1}'"), nullptr, 16);
     REQUIRE(begin > 0x40200000);
-    std::vector<Address> addresses;
+    std::vector<CodeAddress> addresses;
     for (std::uint64_t offset = 0; offset < 12; ++offset) addresses.push_back({begin + offset - 0x40200000, false});
     const Resolved resolved = symbolizer.resolve(kernel, addresses);
     for (std::size_t i = 0; i < addresses.size(); ++i) {

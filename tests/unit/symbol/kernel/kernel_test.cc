@@ -63,7 +63,7 @@ TEST_CASE("the running kernel serves only recordings of this boot") {
         return;
     }
     CHECK(report.file == "/proc/kallsyms");
-    const Address start[] = {{0, false}};
+    const CodeAddress start[] = {{0, false}};
     CHECK(symbolizer.resolve(own, start).frames.size() == 1);
 }
 

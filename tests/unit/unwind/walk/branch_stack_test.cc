@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 using namespace flamewire::unwind;
-using Frames = std::vector<BranchFrame>;
+using Frames = std::vector<flamewire::CodeAddress>;
 
 namespace {
 

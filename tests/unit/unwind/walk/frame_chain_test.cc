@@ -201,7 +201,7 @@ TEST_CASE("A chain steps over the caller of a trampoline that leaves the frame p
     const ChainCheck check = check_chain(world.unwinder, Arch::x86_64, chain, space);
     CHECK(check.quality == ChainQuality::whole);
     CHECK(skips_caller(world.unwinder, Arch::x86_64, chain, 1, space));
-    CHECK(world.unwinder.facts(Arch::x86_64, trampoline, true, space).skips_caller_of_jit);
+    CHECK(world.unwinder.facts(Arch::x86_64, {trampoline, true}, space).skips_caller_of_jit);
 
     const StackCopy all{.address = stack_at, .bytes = whole.copy().bytes.first(64), .cut = true};
     REQUIRE(world.walk(start, all, space) == StopReason::truncated_copy);

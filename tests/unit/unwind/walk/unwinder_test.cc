@@ -610,7 +610,7 @@ TEST_CASE("Facts of an address, and a survey of a module") {
     modules()[1].entry = 0x1310;
     Space space({piece()});
     const auto facts = [&](std::uint64_t at, bool is_return) {
-        return world.unwinder.facts(Arch::x86_64, bias + at, is_return, space);
+        return world.unwinder.facts(Arch::x86_64, {bias + at, is_return}, space);
     };
     CHECK(facts(0x1050, false).known);
     CHECK_FALSE(facts(0x1050, false).frame_pointer_safe);
@@ -626,7 +626,7 @@ TEST_CASE("Facts of an address, and a survey of a module") {
     CHECK_FALSE(facts(0x1310, false).known);
     CHECK(facts(0x1310, false).root);
     CHECK_FALSE(facts(0x2000, false).known);
-    CHECK_FALSE(world.unwinder.facts(Arch::x86_64, 0x10, false, space).known);
+    CHECK_FALSE(world.unwinder.facts(Arch::x86_64, {0x10, false}, space).known);
 
     const Unwinder::Survey survey = world.unwinder.survey(1, Arch::x86_64);
     CHECK(survey.functions == 2);  // not the root
