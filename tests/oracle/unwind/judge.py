@@ -113,6 +113,32 @@ def in_start_files(frame):
     return False
 
 
+def has_table(frame):
+    """Whether .eh_frame or .debug_frame has an entry for a frame as perf shows it."""
+    offset, _, path = frame.partition(":")
+    if not pathlib.Path(path).exists():
+        return True
+    entries = subprocess.run(["readelf", "--wide", "--debug-dump=frames", path], capture_output=True, text=True).stdout
+    return any(int(start, 16) <= int(offset, 16) < int(end, 16) for start, end in re.findall(r" pc=(\w+)\.\.(\w+)", entries))
+
+
+def disassembly(path, start, size):
+    return subprocess.run(["objdump", "-d", f"--start-address={start:#x}", f"--stop-address={start + size:#x}", path],
+                          capture_output=True, text=True).stdout
+
+
+def calls(caller, callee):
+    """Whether the instruction before the caller's address is a direct call of the callee's function, maybe through the PLT."""
+    address, _, path = caller.partition(":")
+    inside, _, other = callee.partition(":")
+    if not (pathlib.Path(path).exists() and pathlib.Path(other).exists()):
+        return False
+    size = 5  # e8 and the distance
+    target = re.search(r"\tcall +\w+ <([^>@+]+)(?:@plt)?>", disassembly(path, int(address, 16) - size, size))
+    function = re.search(r"^\w+ <([^>@+]+)[^>]*>:", disassembly(other, int(inside, 16), 1), re.MULTILINE)
+    return bool(target and function) and target[1] == function[1]
+
+
 def verdict(case):
     """Kernel frames are the same in both, and no business of gdb's."""
     perf = sum(1 for frame in case.perf if not frame.endswith(":kernel"))
@@ -122,6 +148,11 @@ def verdict(case):
     # Where perf stops, gdb guesses that nothing was pushed. Only the dynamic linker calls that code.
     if 0 < common == perf < min(len(case.ours), len(case.gdb)) and in_start_files(case.perf[-1]):
         return "called by the dynamic linker; perf stops early" if "/ld-" in case.files[len(case.perf)] else "not called by the dynamic linker"
+    # In assembly without a table gdb guesses, too. The call instruction says who called it.
+    if 0 < common < len(case.ours):
+        callee, caller = case.files[len(case.files) - len(case.ours) + common - 1:][:2]
+        if not has_table(callee) and calls(caller, callee):
+            return "called by our caller; gdb guesses"
     if common < len(case.ours):
         return "gdb has other frames" if common < len(case.gdb) else "gdb stops before us"
     if perf < len(case.ours):

@@ -4,6 +4,8 @@ gdb says who is right: what it says of us counts, and nothing else does. docs/un
 import collections
 import os
 import pathlib
+import re
+import subprocess
 import sys
 
 import pytest
@@ -16,6 +18,42 @@ import programs  # noqa: E402
 
 CORES = pathlib.Path(os.environ["FLAMEWIRE_BIN"]) / "unwind_cores"
 REPLAY = pathlib.Path(os.environ["FLAMEWIRE_BIN"]) / "unwind_replay"
+
+
+ASSEMBLY = """
+.text
+.globl bare, other
+.type bare, @function
+.type other, @function
+bare:
+    push %rbx
+    cpuid
+    pop %rbx
+    ret
+other:
+    ret
+.section .note.GNU-stack
+"""
+
+
+def test_in_assembly_without_a_table_the_call_instruction_says_who_called(tmp_path):
+    (tmp_path / "bare.s").write_text(ASSEMBLY)
+    (tmp_path / "main.c").write_text("void bare(void), other(void);\nint main(void) {\n    bare();\n    other();\n    return 0;\n}\n")
+    program = tmp_path / "program"
+    subprocess.run(["gcc", "-O0", tmp_path / "main.c", tmp_path / "bare.s", "-o", program], check=True)
+    code = subprocess.run(["objdump", "-d", program], check=True, capture_output=True, text=True).stdout
+
+    def behind(instruction):
+        return re.search(instruction + r".*\n +(\w+):", code)[1]
+
+    def verdict(*frames):
+        files = [*(f"{frame}:{program}" for frame in frames), "0:[stack]"]
+        return judge.verdict(judge.Case([1, 2, 3], [1, 7], files[:1], files))
+
+    inside, called, called_other = behind(r"\tcpuid"), behind(r"\tcall +\w+ <bare>"), behind(r"\tcall +\w+ <other>")
+    assert verdict(inside, called) == "called by our caller; gdb guesses"
+    assert verdict(inside, called_other) == "gdb has other frames"
+    assert verdict(called, called) == "gdb has other frames"  # main() has a table
 
 
 @pytest.mark.parametrize("program", programs.PROGRAMS)
@@ -32,7 +70,7 @@ def test_frames_are_those_of_perf_script(program, tmp_path):
     print(report)
     assert comparison.total > 1000, report
     assert len(verdict_of) == len(whole.different), report
-    right = {key for key, what in verdict_of.items() if what.startswith(("as gdb", "called by the dynamic linker"))}
+    right = {key for key, what in verdict_of.items() if what.startswith(("as gdb", "called by the dynamic linker", "called by our caller"))}
     # A short recording on a busy machine is mostly of the program's start, where perf stops early more often.
     assert len(set(comparison.different) - right) <= 0.005 * comparison.total, report
     assert len(set(whole.different) - right) <= 0.001 * whole.total and not {"gdb has other frames", "not called by the dynamic linker"} & set(verdicts), report
