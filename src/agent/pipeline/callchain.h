@@ -5,14 +5,18 @@
 #include <span>
 #include <vector>
 
+#include "base/code_address.h"
+
 namespace flamewire::agent {
 
 struct ChainFrame {
     std::uint64_t address = 0;
     bool kernel = false;
-    bool return_address = false;  // false: the instruction that ran
+    bool return_address = false;  // of `address`, see CodeAddress
     bool joined = false;          // copied from the thread's previous samples
     bool caller_missing = false;  // unwind::Frame::caller_missing
+
+    [[nodiscard]] CodeAddress code_address() const { return {address, return_address}; }
     bool operator==(const ChainFrame&) const = default;
 };
 

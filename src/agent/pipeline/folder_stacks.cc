@@ -58,7 +58,7 @@ bool Folder::State::locate_frames(ProcessHandle process, std::uint8_t& stack_fla
 
 wire::Id Folder::State::locate_kernel(const ChainFrame& frame, std::uint32_t flags) {
     const ResolvedAddress resolved = processes.resolve_kernel(frame.address);
-    const std::string_view program = programs.name_at(CodeAddress{frame.address, frame.return_address}.lookup());
+    const std::string_view program = programs.name_at(frame.code_address().lookup());
     if (!program.empty())
         return dictionary.function_of(resolved.module, {program, {}, 0}, flags & ~wire::location_flag::return_address);
     kernel_names.saw(resolved.address);

@@ -203,7 +203,7 @@ void put_addresses(KeptModule& module, const Columns& columns) {
     std::size_t frames = 0;
     for (std::size_t i = 0; i < count; ++i) {
         const CodeAddress address{vaddr + columns.address_delta[i], columns.return_address[i] != 0};
-        // A delta can overflow, too.
+        // A delta that overflows leads back, too.
         if (i > 0 && address <= module.addresses.back()) throw Malformed{"addresses that do not ascend"};
         if (columns.frame_count[i] == 0 || columns.frame_count[i] > max_frames_of_address)
             throw Malformed{"an address without frames, or with too many"};
