@@ -48,7 +48,8 @@ def stacks_of(saved, profile):
 def percent_of(cell):
     """speedscope shows shares above 99 % and below 0.01 % as ">99%" and "<0.01%"."""
     shown = re.search(r"\(([<>]?[\d.]+)%\)", cell)[1]
-    return {">99": 99.5, "<0.01": 0.0}.get(shown) if shown[0] in "<>" else float(shown)
+    bounds = {">99": 99.5, "<0.01": 0.0}
+    return bounds[shown] if shown in bounds else float(shown)
 
 
 def test_speedscope_reads_our_file(recorded):
