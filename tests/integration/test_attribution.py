@@ -7,6 +7,7 @@ import bounds
 import pytest
 from flamewire import BIN, TESTS_BIN, Tree, wait_until
 from known_shares import check_known_shares
+from other_root import copy_with_libraries, loaded_child
 
 UNKNOWN = 4
 KNOWN = bounds.Check("shares that the workload takes by its CPU clock", times=4)
@@ -30,25 +31,16 @@ def check_named(tree):
 def test_namespaces_other_root_and_deleted_binary(start, tmp_path):
     """A target in its own pid and mount namespace with another root, whose binary was deleted after the start."""
     root = tmp_path / "root"
-    libraries = subprocess.run(["ldd", TESTS_BIN / "shares-workload"], check=True, capture_output=True, text=True).stdout
-    files = [word for line in libraries.splitlines() for word in line.split() if word.startswith("/")]
-    for file in files:
-        target = root / file.lstrip("/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, target)
-    (root / "app").mkdir()
-    (root / "proc").mkdir()
-    shutil.copy(TESTS_BIN / "shares-workload", root / "app" / "inside")
+    copy_with_libraries(TESTS_BIN / "shares-workload", root, "/app/inside")
     launcher = start.process("unshare", ["unshare", "--fork", "--pid", "--mount", "--propagation", "unchanged", "--kill-child", "chroot", root, "/app/inside", "300"])
-    target = wait_until(lambda: subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True).stdout.split(), 10, "the target")[0]
-    wait_until(lambda: os.readlink(f"/proc/{target}/exe").endswith("/app/inside"), 10, "the exec")
+    target = loaded_child(launcher, "inside", TESTS_BIN / "shares-workload")
     (root / "app" / "inside").unlink()
 
     server = start.server("--binary", TESTS_BIN / "shares-workload")
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target, "--frequency", 999)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 1500, 30, "samples")
     listed = server.command("list_processes")
-    entry = next(process for process in listed["processes"] if process["pid"] == int(target))
+    entry = next(process for process in listed["processes"] if process["pid"] == target)
     assert entry["ns_pid"] == 1 and entry["comm"] == "inside"
     assert agent.stop() == 0
     modules = server.wait_ended()["modules"]

@@ -12,6 +12,7 @@ import bounds
 import pytest
 from flamewire import BIN, TESTS_BIN, HttpError, Tree, wait_until
 from known_shares import check_known_shares
+from other_root import copy_with_libraries, loaded_child
 from pprof import Profile, decode
 
 KNOWN = bounds.Check("shares that the workload takes by its CPU clock", times=8)
@@ -46,13 +47,8 @@ def group():
 def start_container(start, group, seconds):
     """(the pid of the program as this machine sees it, the folder of its image)"""
     image = start.directory / "image"
-    libraries = subprocess.run(["ldd", PROGRAM], check=True, capture_output=True, text=True).stdout
-    for file in [word for line in libraries.splitlines() for word in line.split() if word.startswith("/")]:
-        (image / file.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, image / file.lstrip("/"))
-    for folder in ("app", "proc"):
-        (image / folder).mkdir()
-    shutil.copy(PROGRAM, image / "app" / "inside")
+    copy_with_libraries(PROGRAM, image, "/app/inside")
+    (image / "proc").mkdir()
     for folder in ("upper", "work", "merged"):
         (start.directory / "layers" / folder).mkdir(parents=True)
     layers = start.directory / "layers"
@@ -65,10 +61,7 @@ mount -t overlay overlay -o lowerdir={image},upperdir={layers}/upper,workdir={la
 mount -t proc proc {layers}/merged/proc
 exec {shutil.which("chroot")} {layers}/merged /app/inside {seconds}"""
     launcher = start.process("container", ["unshare", "--fork", "--pid", "--mount", "--uts", "--ipc", "--propagation", "private", "--kill-child", "sh", "-c", script])
-    target = wait_until(lambda: subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True).stdout.split(), 10, "the program")[0]
-    wait_until(lambda: os.readlink(f"/proc/{target}/exe").endswith("/app/inside") or not launcher.alive(), 10, "the exec")
-    assert launcher.alive(), launcher.err
-    return int(target), image
+    return loaded_child(launcher, "inside", PROGRAM), image
 
 
 def samples_by_process(server):
@@ -187,8 +180,7 @@ def test_a_user_namespace(start):
     if subprocess.run(["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount", "true"], check=False).returncode != 0:
         pytest.skip("NOT tested: user namespaces are off here")
     launcher = start.process("rootless", ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount", "--kill-child", PROGRAM, 60])
-    target = wait_until(lambda: subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True).stdout.split(), 10, "the program")[0]
-    wait_until(lambda: os.readlink(f"/proc/{target}/exe").endswith("shares-workload"), 10, "the exec")
+    target = loaded_child(launcher, PROGRAM.name, PROGRAM)
     server = start.server("--binary", PROGRAM)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target, "--frequency", 499)
     wait_until(lambda: server.sessions() and server.sessions()[0]["samples"] > 200, 30, "samples")

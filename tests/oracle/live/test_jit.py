@@ -9,6 +9,7 @@ import bounds
 import pytest
 from flamewire import TESTS_BIN, Tree, cpu_seconds, share_of, wait_until
 from jit import JIT, is_of, of_function, samples_of, self_shares, unknown_jit_share
+from other_root import copy_with_libraries, loaded_child
 from test_shares import ENOUGH, FREQUENCY, PERF, perf_profile
 
 UNNAMED = bounds.Check("samples of code made at run time that have no name", times=6)
@@ -227,14 +228,10 @@ def test_python(start, tmp_path):
 def test_another_root_and_namespace(start, tmp_path):
     """A target that is process 1 of its own namespace with another root: its map is the one that it sees, not this machine's of that name."""
     root = tmp_path / "root"
-    libraries = subprocess.run(["ldd", TESTS_BIN / "jit-workload"], check=True, capture_output=True, text=True).stdout
-    for file in (word for line in libraries.splitlines() for word in line.split() if word.startswith("/")):
-        (root / file.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, root / file.lstrip("/"))
+    copy_with_libraries(TESTS_BIN / "jit-workload", root, "/inside")
     (root / "tmp").mkdir()
-    shutil.copy(TESTS_BIN / "jit-workload", root / "inside")
     launcher = start.process("unshare", ["unshare", "--fork", "--pid", "--mount", "--propagation", "unchanged", "--kill-child", "chroot", root, "/inside", "map", 30000])
-    target = wait_until(lambda: subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True, check=False).stdout.split(), 10, "the target")[0]
+    target = loaded_child(launcher, "inside", TESTS_BIN / "jit-workload")
     wait_until(lambda: (root / "tmp" / "perf-1.map").exists(), 10, "its map")
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target, "--frequency", 999)

@@ -1,0 +1,39 @@
+"""Programs that run below another root, or in a namespace of their own."""
+import contextlib
+import pathlib
+import shutil
+import subprocess
+
+from flamewire import wait_until
+
+
+def libraries(program):
+    """The libraries of `program`, and its dynamic loader, by their paths."""
+    listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    return [pathlib.Path(word) for line in listed.splitlines() for word in line.split() if word.startswith("/")]
+
+
+def copy_with_libraries(program, root, inside):
+    """Copies `program` to the path `inside` below `root`, and what it needs to where it needs it."""
+    for source, path in [(program, inside), *((one, one) for one in libraries(program))]:
+        target = root / str(path).lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+
+
+def loaded_child(launcher, name, program):
+    """The pid of the child of `launcher` once it is `program`, in a file of that name, with all its libraries: from then on it reads no file."""
+    needed = [{name}, *({path.name, path.resolve().name} for path in libraries(program))]
+
+    def loaded():
+        assert launcher.alive(), launcher.err
+        children = subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True, check=False).stdout.split()
+        for child in children:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                maps = pathlib.Path(f"/proc/{child}/maps").read_text(encoding="utf-8")
+                mapped = {line.rsplit("/", 1)[-1] for line in maps.splitlines()}
+                if all(mapped & names for names in needed):
+                    return int(child)
+        return None
+
+    return wait_until(loaded, 10, "the program")
