@@ -58,7 +58,9 @@ def start(tmp_path):
             return self._keep(flamewire.Server(self.directory, *roots, *arguments, **options))
 
         def agent(self, *arguments, **options):
-            return self._keep(flamewire.Agent(self.directory, *arguments, **options))
+            # On a busy machine it may wait for its turn for longer than the usual rings last: a test of losses says how large they are.
+            room = () if "--ring-pages" in arguments else ("--ring-pages", "1024")
+            return self._keep(flamewire.Agent(self.directory, *room, *arguments, **options))
 
         def workload(self, name, *arguments, **options):
             return self._keep(flamewire.workload(self.directory, name, *arguments, **options))
