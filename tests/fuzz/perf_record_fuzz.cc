@@ -9,6 +9,8 @@
 #include "agent/perf/decode.h"
 #include "agent/perf/merge.h"
 #include "agent/perf/owners.h"
+#include "base/byte_reader.h"
+#include "perf/decode.h"
 
 using namespace flamewire;
 using namespace flamewire::agent;
@@ -16,15 +18,21 @@ using namespace flamewire::agent;
 namespace {
 
 // Touches every byte that a decoded record shows.
-std::uint64_t touch(const Record& record) {
+std::uint64_t touch(const perf::Sample& sample) {
+    std::uint64_t sum = 0;
+    for (const auto words : {sample.callchain, sample.registers, sample.counters})
+        for (const std::uint64_t value : words) sum += value;
+    for (const Bytes bytes : {sample.raw, sample.stack})
+        for (const std::byte byte : bytes) sum += std::to_integer<std::uint64_t>(byte);
+    for (const perf::BranchEntry& branch : sample.branches) sum += branch.from + branch.to + branch.flags;
+    return sum;
+}
+
+std::uint64_t touch_record(const Record& record) {
     std::uint64_t sum = 0;
     if (const auto* sample = std::get_if<SampleRecord>(&record)) {
-        sum += sample->woken_tid;
-        for (const std::uint64_t ip : sample->callchain) sum += ip;
-        for (const std::uint64_t value : sample->registers) sum += value;
-        for (const std::byte byte : sample->stack) sum += std::to_integer<std::uint64_t>(byte);
-        for (const BranchEntry& branch : sample->branches) sum += branch.from + branch.to + branch.flags;
-    } else if (const auto* map = std::get_if<Mmap2Record>(&record)) {
+        sum += sample->woken_tid + touch(*sample);
+    } else if (const auto* map = std::get_if<MmapRecord>(&record)) {
         for (const char letter : map->path) sum += static_cast<unsigned char>(letter);
         for (const std::byte byte : map->build_id) sum += std::to_integer<std::uint64_t>(byte);
     } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
@@ -42,6 +50,31 @@ constexpr std::array<SampleLayout, 6> layouts{
     SampleLayout{wire::StackMode::lbr, true, 0, 0},
     SampleLayout{.mode = wire::StackMode::dwarf, .register_mask = 0xff0fff, .stack_bytes = 1'024, .woken_at = 24}};
 const SampleLayout& layout_of(Bytes record) { return layouts[sample_id(record) % layouts.size()]; }
+
+// As in a file: of either byte order, with any fields, at any place in memory. The first words are the format, the rest
+// is the record.
+std::uint64_t decode_any_format(Bytes bytes) {
+    ByteReader in(bytes);
+    const perf::RecordFormat format{in.u64(), in.u64(), in.u64(), in.u64(), 1};
+    const perf::RecordHeader header{in.u16(), in.u16(), 0};
+    in.skip(header.misc & 7);
+    const Bytes body = in.rest();
+    std::uint64_t sum = 0;
+    for (const std::endian order : {std::endian::little, std::endian::big}) {
+        perf::Decoder decoder(order);
+        perf::Sample sample;
+        std::vector<perf::CounterValue> values;
+        if (decoder.sample(header.misc, body, format, sample)) {
+            sum += touch(sample);
+            perf::counter_values(sample, format, values);
+        }
+        sum += perf::own_size(header.type, body, order) + values.size();
+        if (const auto trailed = perf::split_trailer(header.type, body, format, order)) sum += trailed->body.size();
+        perf::SideRecord side;
+        (void)decoder.side_record(header, body, {}, side);
+    }
+    return sum;
+}
 
 }  // namespace
 
@@ -72,9 +105,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             if (merged.time_ns < last_ns || ++records > 2 * ring_words) std::abort();
             last_ns = merged.time_ns;
             Record record;
-            RecordOrigin origin;
-            if (decode_record(merged.bytes, layout_of(merged.bytes), record, origin) != Decoded::ok) continue;
-            sum += touch(record) + (copies.is_copy(record, origin) ? 1U : 0U);
+            perf::Origin origin;
+            if (decode_record(merged.bytes, layout_of(merged.bytes), record, origin) != perf::Decoded::ok) continue;
+            sum += touch_record(record) + (copies.is_copy(record, origin) ? 1U : 0U);
         }
     }
     for (const RingCursor& cursor : cursors)
@@ -83,9 +116,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::vector<std::uint64_t> one((size + 7) / 8);
     std::memcpy(one.data(), data, size);
     Record record;
-    RecordOrigin origin;
+    perf::Origin origin;
     const Bytes bytes = std::as_bytes(std::span(one));
     for (const SampleLayout& layout : layouts)
-        if (decode_record(bytes, layout, record, origin) == Decoded::ok) sum += touch(record);
+        if (decode_record(bytes, layout, record, origin) == perf::Decoded::ok) sum += touch_record(record);
+    sum += decode_any_format(bytes);
     return sum == 0x1234'5678'9abc'def0 ? 1 : 0;
 }

@@ -32,6 +32,7 @@ AREAS = (
     unit("secure"),
     unit("counters"),
     unit("elf"),
+    unit("perf", "perf", "agent_perf", "perf_data"),
     unit("unwind"),
     unit("symbol"),
     unit("profile"),

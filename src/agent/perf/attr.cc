@@ -60,6 +60,25 @@ SampleLayout sample_layout(wire::StackMode mode, const EventPart& part, const St
     return layout;
 }
 
+perf::RecordFormat record_format(const SampleLayout& layout) {
+    perf::RecordFormat format{.fields = sample_fields};
+    if (layout.fixed_period != 0) {
+        format.fields &= ~std::uint64_t{PERF_SAMPLE_PERIOD};
+        format.period = layout.fixed_period;
+    }
+    if (layout.woken_at != 0) format.fields |= PERF_SAMPLE_RAW;
+    if (layout.branches) {
+        format.fields |= PERF_SAMPLE_BRANCH_STACK;
+        format.branch_fields = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
+    }
+    if (layout.register_mask != 0) {
+        format.fields |= PERF_SAMPLE_REGS_USER;
+        format.register_mask = layout.register_mask;
+    }
+    if (layout.stack_bytes != 0) format.fields |= PERF_SAMPLE_STACK_USER;
+    return format;
+}
+
 std::uint64_t planned_sample_bytes(const SampleLayout& layout) {
     const auto registers = static_cast<std::uint64_t>(std::popcount(layout.register_mask));
     const std::uint64_t chain = layout.user_chain ? usual_sample_bytes : usual_kernel_chain_bytes;
@@ -87,7 +106,6 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
     attr.config = part.config;
     attr.config1 = part.config1;
     attr.config2 = part.config2;
-    attr.sample_type = sample_fields;
     attr.inherit = options.whole_cpu ? 0 : 1;
     // PMUs may refuse exclude_idle; their counters mostly stop while the CPU is idle.
     attr.exclude_idle = options.whole_cpu && part.type == PERF_TYPE_SOFTWARE ? 1 : 0;
@@ -115,20 +133,11 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
     attr.exclude_hv = counts_kernel ? 0 : 1;
     attr.exclude_callchain_kernel = kernel ? 0 : 1;
     const SampleLayout& layout = options.layout;
-    if (layout.fixed_period != 0) attr.sample_type &= ~std::uint64_t{PERF_SAMPLE_PERIOD};
-    if (layout.woken_at != 0) attr.sample_type |= PERF_SAMPLE_RAW;
-    if (layout.branches) {
-        attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
-        attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
-    }
-    if (layout.register_mask != 0) {
-        attr.sample_type |= PERF_SAMPLE_REGS_USER;
-        attr.sample_regs_user = layout.register_mask;
-    }
-    if (layout.stack_bytes != 0) {
-        attr.sample_type |= PERF_SAMPLE_STACK_USER;
-        attr.sample_stack_user = layout.stack_bytes;
-    }
+    const perf::RecordFormat format = record_format(layout);
+    attr.sample_type = format.fields;
+    attr.branch_sample_type = format.branch_fields;
+    attr.sample_regs_user = format.register_mask;
+    attr.sample_stack_user = layout.stack_bytes;
     attr.exclude_callchain_user = layout.user_chain ? 0 : 1;
     // sample_max_stack stays 0: the kernel then uses the current kernel.perf_event_max_stack, the highest value that it
     // allows.

@@ -7,13 +7,14 @@
 
 #include "agent/perf/capabilities.h"
 #include "agent/perf/event_spec.h"
+#include "perf/attribute.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {
 
 // Fields of every sample, in the order in which the kernel writes them. IDENTIFIER comes first, because events of many
-// threads share a ring and only the id distinguishes them. decode.cc relies on exactly these fields. Fields from a
-// SampleLayout follow: tracepoint data, branches, registers, stack.
+// threads share a ring and only the id distinguishes them. decode.cc reads id, tid and time where they stand by these fields.
+// record_format() adds those of a SampleLayout.
 inline constexpr std::uint64_t sample_fields = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
                                                PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
                                                PERF_SAMPLE_CALLCHAIN;
@@ -43,6 +44,9 @@ struct StackOptions {
 // Only hardware events have branch records. In lbr mode, other events of a target are sampled as in fp mode.
 SampleLayout sample_layout(wire::StackMode mode, const EventPart& part, const StackOptions& options,
                            const Capabilities& capabilities);
+
+// What the records of such an event contain.
+perf::RecordFormat record_format(const SampleLayout& layout);
 
 // Bytes of one sample, for sizing rings: the maximum with a stack, a typical size without.
 std::uint64_t planned_sample_bytes(const SampleLayout& layout);

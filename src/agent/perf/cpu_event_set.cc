@@ -101,7 +101,7 @@ CpuEventSet::Verdict CpuEventSet::judge(const SampleRecord& sample, const OpenEv
     if (of_targets_) return followed_.contains(sample.pid) ? Verdict::counts : Verdict::not_of_target;
     if (sample.pid != pid_of_none) return Verdict::counts;
     // An idle thread has no user mode.
-    if (sample.user_mode)
+    if (sample.user_mode())
         say("other-namespaces",
             "Processes outside of the agent's pid namespace have no numbers here; they are not shown.",
             "run the agent in the host's pid namespace (docker run --pid=host)");
@@ -111,7 +111,7 @@ CpuEventSet::Verdict CpuEventSet::judge(const SampleRecord& sample, const OpenEv
 // Children belong to the target from birth. A pid that another process reuses is no longer followed.
 bool CpuEventSet::follows(const Record& record) {
     if (const auto* comm = std::get_if<CommRecord>(&record)) return followed_.contains(comm->pid);
-    if (const auto* map = std::get_if<Mmap2Record>(&record)) return followed_.contains(map->pid);
+    if (const auto* map = std::get_if<MmapRecord>(&record)) return followed_.contains(map->pid);
     const auto* task = std::get_if<TaskRecord>(&record);
     if (task == nullptr) return true;
     if (task->exit || task->pid == task->parent_pid) return followed_.contains(task->pid);
@@ -123,7 +123,7 @@ bool CpuEventSet::follows(const Record& record) {
     return true;
 }
 
-bool CpuEventSet::on_sideband(const MergedRecord&, const Record& record, const RecordOrigin&) {
+bool CpuEventSet::on_sideband(const MergedRecord&, const Record& record, const perf::Origin&) {
     if (!of_targets_) return true;
     const auto* task = std::get_if<TaskRecord>(&record);
     check_soon_ = check_soon_ || (task != nullptr && task->exit && followed_.contains(task->pid));

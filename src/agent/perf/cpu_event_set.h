@@ -36,7 +36,7 @@ private:
     Verdict judge(const SampleRecord& sample, const OpenEvent& event) override;
     // Accepts all switches: those of out-of-scope threads have no effect, because none of their samples was delivered.
     bool judge_switch(const SwitchRecord&, const OpenEvent&) override { return true; }
-    bool on_sideband(const MergedRecord& merged, const Record& record, const RecordOrigin& origin) override;
+    bool on_sideband(const MergedRecord& merged, const Record& record, const perf::Origin& origin) override;
     void on_sideband_lost() override {}
     bool look_for_targets() override;
 

@@ -94,11 +94,12 @@ OpenEvent* RingEventSet::writer_of(Bytes sample, bool& twin) {
 }
 
 void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
-    RecordOrigin origin;
+    perf::Origin origin;
     // Targets of several modes share the rings: the layout of a sample depends on its event.
     bool twin = false;
     OpenEvent* event = writer_of(merged.bytes, twin);
-    if (decode_record(merged.bytes, event ? event->layout : SampleLayout{}, record_, origin) != Decoded::ok) return;
+    if (decode_record(merged.bytes, event ? event->layout : SampleLayout{}, record_, origin) != perf::Decoded::ok)
+        return;
     if (merged.late) ++counts_.late_records;
     std::visit([&](auto& record) { record.time_ns = merged.time_ns; }, record_);
 

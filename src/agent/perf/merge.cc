@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "agent/perf/decode.h"
+#include "perf/abi.h"
 
 namespace flamewire::agent {
 
@@ -12,11 +13,11 @@ Bytes RingCursor::peek() {
     if (tail == head) return {};
     const std::uint64_t available = head - tail;
     const std::uint64_t offset = tail & (size_ - 1);
-    std::array<std::byte, record_header_size> head_bytes{};
-    const bool possible = available >= record_header_size && available <= size_;
+    std::array<std::byte, perf::header_size> head_bytes{};
+    const bool possible = available >= perf::header_size && available <= size_;
     if (possible) copy_out(offset, head_bytes);
-    const auto header = possible ? record_header(head_bytes) : std::nullopt;
-    if (!header || header->size > available) {
+    const auto header = possible ? perf::record_header(head_bytes) : std::nullopt;
+    if (!header || header->size < perf::header_size || header->size > available) {
         ++broken;
         tail = head;
         return {};

@@ -76,7 +76,7 @@ bool Coverage::doubtful(std::uint32_t child_tid, std::uint32_t parent_generation
 
 SidebandCopies::Key SidebandCopies::key_of(const Record& record) {
     Key key{record.index()};
-    if (const auto* map = std::get_if<Mmap2Record>(&record)) {
+    if (const auto* map = std::get_if<MmapRecord>(&record)) {
         key.pid = map->pid;
         key.tid = map->tid;
         key.detail = map->start;
@@ -92,7 +92,7 @@ SidebandCopies::Key SidebandCopies::key_of(const Record& record) {
     return key;
 }
 
-bool SidebandCopies::is_copy(const Record& record, const RecordOrigin& origin) {
+bool SidebandCopies::is_copy(const Record& record, const perf::Origin& origin) {
     const Key key = key_of(record);
     if (key == last_ && origin.id != first_id_) return true;
     last_ = key;

@@ -97,7 +97,7 @@ private:
 // ring. Detects the copies by id: they repeat the preceding record under another set's id.
 class SidebandCopies {
 public:
-    bool is_copy(const Record& record, const RecordOrigin& origin);
+    bool is_copy(const Record& record, const perf::Origin& origin);
 
 private:
     struct Key {

@@ -146,8 +146,8 @@ void ThreadEventSet::learn_forks(std::vector<Found>& to_open) {
         RingCursor scan = cursors[ring];
         scan.tail = learned_[ring];
         for (Bytes bytes = scan.peek(); !bytes.empty(); bytes = scan.peek()) {
-            RecordOrigin origin;
-            if (decode_record(bytes, {}, record_, origin) == Decoded::ok)
+            perf::Origin origin;
+            if (decode_record(bytes, {}, record_, origin) == perf::Decoded::ok)
                 if (const auto* task = std::get_if<TaskRecord>(&record_)) tasks.push_back(*task);
             scan.pop(bytes.size());
         }
@@ -196,7 +196,7 @@ bool ThreadEventSet::judge_switch(const SwitchRecord& change, const OpenEvent& e
     return !several_sets_ || owners_.accept(change.tid, event.slot | switch_slot, event.set);
 }
 
-bool ThreadEventSet::on_sideband(const MergedRecord& merged, const Record& record, const RecordOrigin& origin) {
+bool ThreadEventSet::on_sideband(const MergedRecord& merged, const Record& record, const perf::Origin& origin) {
     if (copies_[merged.ring].is_copy(record, origin)) return false;
     if (const auto* comm = std::get_if<CommRecord>(&record)) {
         if (!comm->exec) return true;

@@ -69,7 +69,7 @@ private:
 
     Verdict judge(const SampleRecord& sample, const OpenEvent& event) override;
     bool judge_switch(const SwitchRecord& change, const OpenEvent& event) override;
-    bool on_sideband(const MergedRecord& merged, const Record& record, const RecordOrigin& origin) override;
+    bool on_sideband(const MergedRecord& merged, const Record& record, const perf::Origin& origin) override;
     void on_sideband_lost() override { owners_.forget_all(); }
     void after_round() override;
     bool look_for_targets() override;

@@ -1,4 +1,4 @@
-// Splits a raw perf call chain into kernel and user frames. Source: linux/perf_event.h, enum perf_callchain_context.
+// Kernel and user frames of a raw call chain (perf/callchain.h).
 #pragma once
 
 #include <cstdint>

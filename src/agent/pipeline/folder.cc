@@ -108,7 +108,7 @@ void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
     if (away) {
         ++state.switches_not_told;
         const bool io = (folded.flags & stack_flag::io_wait) != 0;
-        if (sample.tid != 0 && sample.tid != exited_task)
+        if (sample.tid != 0 && sample.tid != perf::exited_task)
             state.absences.leaves(sample.tid, thread, folded.stack, sample.cpu, io ? Away::io_wait : Away::off_cpu,
                                   sample.time_ns);
     }

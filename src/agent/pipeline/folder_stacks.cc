@@ -109,7 +109,7 @@ FoldedStack Folder::State::fold_frames(ProcessHandle process, unwind::StopReason
 void Folder::State::split(const SampleRecord& sample) {
     frames.clear();
     user_chain.clear();
-    stored = split_callchain(sample.callchain, sample.user_mode, frames);
+    stored = split_callchain(sample.callchain, sample.user_mode(), frames);
     const auto user = std::find_if(frames.begin(), frames.end(), [](const ChainFrame& frame) { return !frame.kernel; });
     for (auto frame = user; frame != frames.end(); ++frame) user_chain.push_back(frame->address);
     frames.erase(user, frames.end());
@@ -140,7 +140,7 @@ std::optional<FoldedStack> Folder::State::full_tables() {
 
 // Folds a stack that depends only on its call chain.
 FoldedStack Folder::State::fold_chain(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process) {
-    std::uint64_t chain_hash = sample.user_mode ? 1 : 0;
+    std::uint64_t chain_hash = sample.user_mode() ? 1 : 0;
     for (const std::uint64_t entry : sample.callchain) chain_hash = mix_in(chain_hash, entry);
     // Only a chain without any address depends on the ip. Such a chain is short, so hashing the ip costs nothing.
     if (sample.callchain.size() <= 2) chain_hash = mix_in(chain_hash, sample.ip);
@@ -150,7 +150,7 @@ FoldedStack Folder::State::fold_chain(const SampleRecord& sample, ThreadHandle t
 
     split(sample);
     if (frames.empty() && user_chain.empty() && sample.ip != 0) {
-        if (sample.user_mode)
+        if (sample.user_mode())
             user_chain.push_back(sample.ip);
         else
             frames.push_back({sample.ip, true, false});

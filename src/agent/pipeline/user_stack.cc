@@ -210,7 +210,7 @@ void UserStacks::splice_chain(Context& in, UserStack& out) {
 
 void UserStacks::by_branches(Context& in, UserStack& out) {
     branches_.clear();
-    for (const BranchEntry& entry : in.sample.branches) branches_.push_back({entry.from, entry.to});
+    for (const perf::BranchEntry& entry : in.sample.branches) branches_.push_back({entry.from, entry.to});
     const std::uint64_t pc = !in.chain.empty() ? in.chain.front() : in.sample.ip;
     bool cut = false;
     for (const CodeAddress& address : unwind::frames_of_branches(pc, branches_, in.chain, 0, cut))

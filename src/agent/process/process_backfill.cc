@@ -42,7 +42,7 @@ ProcessState& ProcessTable::State::ensure_process(std::uint32_t pid, std::uint64
 
     ProcessInfo info;
     info.pid = pid;
-    const bool has_entry = pid != idle_pid && pid != exited_task;
+    const bool has_entry = pid != idle_pid && pid != perf::exited_task;
     const std::uint64_t now = options.monotonic_clock();
     const auto stat = has_entry ? read_stat(options.proc_root, pid) : fail(ErrorCode::not_found, "no entry in /proc");
     const bool alive = stat && stat->state != 'Z' && stat->state != 'X';
@@ -54,7 +54,7 @@ ProcessState& ProcessTable::State::ensure_process(std::uint32_t pid, std::uint64
         }
         info = read_process_info(options.proc_root, pid, *stat);
     } else {
-        info.comm = pid == idle_pid ? "swapper" : pid == exited_task ? "[exited]" : "[unknown]";
+        info.comm = pid == idle_pid ? "swapper" : pid == perf::exited_task ? "[exited]" : "[unknown]";
         // It began before this time; the value must differ from other owners of the pid.
         if (has_entry) info.start_time_ns = start_time_of(time_ns);
     }
@@ -256,7 +256,7 @@ void ProcessTable::State::sweep() {
     for (const ProcessHandle handle : registry.live()) {
         ProcessState* process = registry.by_handle(handle);
         const std::uint32_t pid = process->info.pid;
-        if (pid == idle_pid || pid == exited_task) continue;
+        if (pid == idle_pid || pid == perf::exited_task) continue;
         if (!file_status(proc_path(options.proc_root, pid, "stat"))) {
             process->ended_ns = options.monotonic_clock();
             registry.end_process(*process);

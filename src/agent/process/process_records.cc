@@ -156,7 +156,7 @@ ModuleHandle ProcessTable::State::module_of(const MappedFile& mapped) {
     return 0;
 }
 
-void ProcessTable::State::on_mmap2(const Mmap2Record& record) {
+void ProcessTable::State::on_mmap2(const MmapRecord& record) {
     if (record.length == 0 || record.start + record.length < record.start) return;
     ProcessState& process = ensure_process(record.pid, record.time_ns);
     if (process.ended || record.time_ns < process.maps_read_ns) return;

@@ -63,7 +63,7 @@ void ProcessTable::distrust_all() { state_->registry.mark_all_suspect(); }
 
 std::optional<ProcessTable::LifecycleEvent> ProcessTable::on_record(const Record& record) {
     std::optional<LifecycleEvent> event;
-    if (const auto* mmap2 = std::get_if<Mmap2Record>(&record))
+    if (const auto* mmap2 = std::get_if<MmapRecord>(&record))
         state_->on_mmap2(*mmap2);
     else if (const auto* comm = std::get_if<CommRecord>(&record))
         event = state_->on_comm(*comm);

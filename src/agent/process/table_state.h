@@ -22,7 +22,7 @@ struct ProcessTable::State {
     // process_records.cc
     std::optional<LifecycleEvent> on_task(const TaskRecord& record);
     std::optional<LifecycleEvent> on_comm(const CommRecord& record);
-    void on_mmap2(const Mmap2Record& record);
+    void on_mmap2(const MmapRecord& record);
     void on_lost(const LostRecord& record);
 
     // process_backfill.cc

@@ -42,7 +42,7 @@ double run(Folder& folder, const std::vector<std::vector<std::uint64_t>>& chains
            std::uint64_t& now) {
     SampleRecord sample;
     sample.pid = pid;
-    sample.user_mode = true;
+    sample.cpu_mode = perf::CpuMode::user;
     std::uint64_t count = 0;
     const std::uint64_t began = process_cpu_ns();
     for (int round = 0; round < rounds; ++round)

@@ -10,16 +10,16 @@ using namespace flamewire::agent;
 namespace {
 
 template <class T>
-T decoded(const std::vector<std::uint64_t>& words, RecordOrigin& origin, const SampleLayout& layout = {}) {
+T decoded(const std::vector<std::uint64_t>& words, perf::Origin& origin, const SampleLayout& layout = {}) {
     Record record;
-    REQUIRE(decode_record(agent::as_bytes(words), layout, record, origin) == Decoded::ok);
+    REQUIRE(decode_record(agent::as_bytes(words), layout, record, origin) == perf::Decoded::ok);
     REQUIRE(std::holds_alternative<T>(record));
     return std::get<T>(record);
 }
 
-Decoded answer(Bytes bytes, const SampleLayout& layout = {}) {
+perf::Decoded answer(Bytes bytes, const SampleLayout& layout = {}) {
     Record record;
-    RecordOrigin origin;
+    perf::Origin origin;
     return decode_record(bytes, layout, record, origin);
 }
 
@@ -36,7 +36,7 @@ constexpr SampleLayout with_stack{wire::StackMode::dwarf, false, 0x180, 32};
 TEST_CASE("a sample") {
     const std::vector<std::uint64_t> chain{0xffff'ffff'ffff'fe00, 0x401000, 0x402000};
     const auto words = sample_bytes(77, 5'000, chain).words();
-    RecordOrigin origin;
+    perf::Origin origin;
     const auto sample = decoded<SampleRecord>(words, origin);
     CHECK(sample.id == 77);
     CHECK(sample.ip == 0x401000);
@@ -45,13 +45,13 @@ TEST_CASE("a sample") {
     CHECK(sample.time_ns == 5'000);
     CHECK(sample.cpu == 3);
     CHECK(sample.period == 1'001'001);
-    CHECK(sample.user_mode);
+    CHECK(sample.user_mode());
     CHECK(std::vector(sample.callchain.begin(), sample.callchain.end()) == chain);
     CHECK(origin.id == 77);
     CHECK(record_time(agent::as_bytes(words)) == 5'000);
 
     const auto kernel = sample_bytes(77, 5'000, {}, 1).words();
-    CHECK_FALSE(decoded<SampleRecord>(kernel, origin).user_mode);
+    CHECK_FALSE(decoded<SampleRecord>(kernel, origin).user_mode());
     // Padding behind the chain is no frame.
     const auto padded = sample_bytes(1, 2, {3}).u64(0).words();
     CHECK(decoded<SampleRecord>(padded, origin).callchain.size() == 1);
@@ -61,9 +61,9 @@ TEST_CASE("a sample of a fixed period does not carry it") {
     RecordBytes bytes(9, 2);
     bytes.u64(77).u64(0x401000).u32(100).u32(101).u64(5000).u32(3).u32(0).u64(1).u64(0x401000);
     Record record;
-    RecordOrigin origin;
+    perf::Origin origin;
     const auto words = bytes.words();
-    REQUIRE(decode_record(agent::as_bytes(words), {.fixed_period = 250}, record, origin) == Decoded::ok);
+    REQUIRE(decode_record(agent::as_bytes(words), {.fixed_period = 250}, record, origin) == perf::Decoded::ok);
     const auto& sample = std::get<SampleRecord>(record);
     CHECK(sample.period == 250);
     REQUIRE(sample.callchain.size() == 1);
@@ -72,13 +72,13 @@ TEST_CASE("a sample of a fixed period does not carry it") {
 
 TEST_CASE("switches say who went, and whether it could have run on") {
     Record record;
-    RecordOrigin origin;
+    perf::Origin origin;
     for (const std::uint32_t type : {14U, 15U})
         for (const unsigned misc : {0U, 1U << 13, 3U << 13}) {
             RecordBytes bytes(type, static_cast<std::uint16_t>(misc));
             if (type == 15) bytes.u32(200).u32(201);
             const auto words = bytes.trailer(100, 101, 5000, 3, 77).words();
-            REQUIRE(decode_record(agent::as_bytes(words), {}, record, origin) == Decoded::ok);
+            REQUIRE(decode_record(agent::as_bytes(words), {}, record, origin) == perf::Decoded::ok);
             const auto& change = std::get<SwitchRecord>(record);
             CHECK((change.tid == 101 && change.time_ns == 5000 && origin.id == 77));
             CHECK(change.out == (misc != 0));
@@ -97,8 +97,8 @@ TEST_CASE("a BPF program that comes and one that goes; other kernel code is left
                                .trailer(100, 101, 5000, 3, 77)
                                .words();
         Record record;
-        RecordOrigin origin;
-        REQUIRE(decode_record(agent::as_bytes(words), {}, record, origin) == Decoded::ok);
+        perf::Origin origin;
+        REQUIRE(decode_record(agent::as_bytes(words), {}, record, origin) == perf::Decoded::ok);
         const auto& symbol = std::get<KsymbolRecord>(record);
         CHECK((symbol.address == 0xffff'ffff'c000'1234 && symbol.size == 0x180 && symbol.time_ns == 5000));
         CHECK(symbol.gone == (flags != 0));
@@ -107,10 +107,10 @@ TEST_CASE("a BPF program that comes and one that goes; other kernel code is left
     // PERF_RECORD_KSYMBOL_TYPE_OOL: a trampoline.
     const auto other = RecordBytes(17, 0).u64(1).u32(2).u32(2).text("page").trailer(1, 1, 1, 1, 1).words();
     Record record;
-    RecordOrigin origin;
-    CHECK(decode_record(agent::as_bytes(other), {}, record, origin) == Decoded::skipped);
+    perf::Origin origin;
+    CHECK(decode_record(agent::as_bytes(other), {}, record, origin) == perf::Decoded::skipped);
     const auto cut = RecordBytes(17, 0).u64(1).trailer(1, 1, 1, 1, 1).words();
-    CHECK(decode_record(agent::as_bytes(cut), {}, record, origin) == Decoded::malformed);
+    CHECK(decode_record(agent::as_bytes(cut), {}, record, origin) == perf::Decoded::malformed);
 }
 
 TEST_CASE("a KSYMBOL record that the kernel made larger than what it wrote") {
@@ -122,8 +122,8 @@ TEST_CASE("a KSYMBOL record that the kernel made larger than what it wrote") {
         for (int word = 0; word < 4 * events_before; ++word) bytes.u64(unwritten);
         const auto words = bytes.words();
         Record record;
-        RecordOrigin origin;
-        REQUIRE(decode_record(agent::as_bytes(words), {}, record, origin) == Decoded::ok);
+        perf::Origin origin;
+        REQUIRE(decode_record(agent::as_bytes(words), {}, record, origin) == perf::Decoded::ok);
         const auto& symbol = std::get<KsymbolRecord>(record);
         CHECK((symbol.time_ns == 5000 && origin.id == 77 && origin.tid == 101));
         CHECK(record_time(agent::as_bytes(words)) == 5000);
@@ -144,7 +144,7 @@ TEST_CASE("registers and stack bytes") {
                            .u64(0xdead)
                            .u64(24)
                            .words();
-    RecordOrigin origin;
+    perf::Origin origin;
     const auto sample = decoded<SampleRecord>(words, origin, with_stack);
     CHECK(sample.mode == wire::StackMode::dwarf);
     CHECK(sample.callchain.size() == 2);
@@ -172,13 +172,13 @@ TEST_CASE("registers and stack bytes") {
     // More copied than there is room.
     for (const std::uint64_t copied : {33ULL, 40ULL, ~0ULL}) {
         full[18] = copied;
-        CHECK(answer(agent::as_bytes(full), with_stack) == Decoded::malformed);
+        CHECK(answer(agent::as_bytes(full), with_stack) == perf::Decoded::malformed);
     }
     // Room for more than the record has.
     for (const std::uint64_t size : {40ULL, 1ULL << 63, ~0ULL, ~0ULL - 7}) {
         auto wrong = words;
         wrong[13] = size;
-        CHECK(answer(agent::as_bytes(wrong), with_stack) == Decoded::malformed);
+        CHECK(answer(agent::as_bytes(wrong), with_stack) == perf::Decoded::malformed);
     }
     // Cut anywhere.
     for (std::size_t count = 0; count < words.size(); ++count) {
@@ -188,12 +188,12 @@ TEST_CASE("registers and stack bytes") {
             const auto size = static_cast<std::uint16_t>(count * 8);
             std::memcpy(static_cast<char*>(static_cast<void*>(shorter.data())) + 6, &size, sizeof size);
         }
-        CHECK(answer(agent::as_bytes(shorter), with_stack) == Decoded::malformed);
+        CHECK(answer(agent::as_bytes(shorter), with_stack) == perf::Decoded::malformed);
     }
 }
 
 TEST_CASE("samples without registers or without room for a stack") {
-    RecordOrigin origin;
+    perf::Origin origin;
     // A kernel thread: abi 0 and no registers; size 0 and no dyn_size.
     const auto none = sample_bytes(7, 1).u64(0).u64(0).words();
     const auto sample = decoded<SampleRecord>(none, origin, with_stack);
@@ -226,7 +226,7 @@ TEST_CASE("branch records stand between chain and registers") {
     RecordBytes record = sample_bytes(7, 1, {0xabc});
     record.u64(2).u64(0x1000).u64(0x2000).u64(1).u64(0x3000).u64(0x4000).u64(0).u64(2).u64(0x55);
     const auto words = record.words();
-    RecordOrigin origin;
+    perf::Origin origin;
     const auto sample = decoded<SampleRecord>(words, origin, layout);
     CHECK(sample.mode == wire::StackMode::lbr);
     REQUIRE(sample.branches.size() == 2);
@@ -240,7 +240,7 @@ TEST_CASE("branch records stand between chain and registers") {
     for (const std::uint64_t count : {4ULL, 1ULL << 61, ~0ULL / 24 + 1, ~0ULL}) {
         auto wrong = words;
         wrong[9] = count;
-        CHECK(answer(agent::as_bytes(wrong), layout) == Decoded::malformed);
+        CHECK(answer(agent::as_bytes(wrong), layout) == perf::Decoded::malformed);
     }
 }
 
@@ -254,7 +254,7 @@ TEST_CASE("a wake-up says who is woken, between chain and registers") {
     SampleLayout layout;
     layout.woken_at = 24;
     layout.register_mask = 1;
-    RecordOrigin origin;
+    perf::Origin origin;
     const auto words = waking(0x02).words();
     const auto sample = decoded<SampleRecord>(words, origin, layout);
     CHECK(sample.woken_tid == 4242);
@@ -268,13 +268,13 @@ TEST_CASE("a wake-up says who is woken, between chain and registers") {
     // Too short for the field, not whole words, and longer than the record.
     for (const std::uint32_t size : {20U, 35U, 1'000U, 0xffff'fffcU}) {
         const auto wrong = waking(0, size).words();
-        CHECK(answer(agent::as_bytes(wrong), layout) == Decoded::malformed);
+        CHECK(answer(agent::as_bytes(wrong), layout) == perf::Decoded::malformed);
     }
     for (std::size_t count = 0; count < words.size(); ++count) {
         auto shorter = words;
         shorter.resize(count);
         if (count > 0) shorter[0] = (shorter[0] & 0x0000'ffff'ffff'ffff) | count << 51;
-        CHECK(answer(agent::as_bytes(shorter), layout) == Decoded::malformed);
+        CHECK(answer(agent::as_bytes(shorter), layout) == perf::Decoded::malformed);
     }
 }
 
@@ -289,12 +289,12 @@ TEST_CASE("the id of a sample") {
 }
 
 TEST_CASE("maps, with inode and with build-id") {
-    RecordOrigin origin;
+    perf::Origin origin;
     RecordBytes inode(10, 2);
     inode.u32(10).u32(11).u64(0x7f0000000000).u64(0x3000).u64(0x1000).u32(8).u32(1).u64(4242).u64(6);
     inode.u32(5).u32(2).text("/usr/lib/libc.so.6").trailer(10, 11, 900, 1, 55);
     const auto words = inode.words();
-    const auto map = decoded<Mmap2Record>(words, origin);
+    const auto map = decoded<MmapRecord>(words, origin);
     CHECK((map.pid == 10 && map.tid == 11 && map.time_ns == 900));
     CHECK((map.start == 0x7f0000000000 && map.length == 0x3000 && map.page_offset == 0x1000));
     CHECK((map.device_major == 8 && map.device_minor == 1 && map.inode == 4242 && map.inode_generation == 6));
@@ -316,7 +316,7 @@ TEST_CASE("maps, with inode and with build-id") {
         .text("//anon")
         .trailer(10, 11, 900, 1, 55);
     const auto id_words = with_id.words();
-    const auto id_map = decoded<Mmap2Record>(id_words, origin);
+    const auto id_map = decoded<MmapRecord>(id_words, origin);
     CHECK(as_text(id_map.build_id) == "aaaabbbbccccddddeeee");
     CHECK(id_map.inode == 0);
     CHECK(id_map.path == "//anon");
@@ -334,11 +334,11 @@ TEST_CASE("maps, with inode and with build-id") {
         .text("x")
         .trailer(1, 1, 1, 1, 1);
     const auto liar_words = liar.words();
-    CHECK(decoded<Mmap2Record>(liar_words, origin).build_id.size() == 20);
+    CHECK(decoded<MmapRecord>(liar_words, origin).build_id.size() == 20);
 }
 
 TEST_CASE("comm, fork, exit, lost, throttle") {
-    RecordOrigin origin;
+    perf::Origin origin;
     const auto exec_words = RecordBytes(3, 1U << 13).u32(20).u32(21).text("cc1plus").trailer(20, 21, 7, 0, 9).words();
     const auto exec = decoded<CommRecord>(exec_words, origin);
     CHECK((exec.pid == 20 && exec.tid == 21 && exec.exec && exec.comm == "cc1plus" && exec.time_ns == 7));
@@ -360,21 +360,21 @@ TEST_CASE("comm, fork, exit, lost, throttle") {
 
     const auto throttle_words = RecordBytes(5, 0).u64(70).u64(31).u64(32).trailer(1, 2, 71, 6, 31).words();
     const auto throttle = decoded<ThrottleRecord>(throttle_words, origin);
-    CHECK((!throttle.unthrottle && throttle.time_ns == 70 && throttle.id == 31));
+    CHECK((!throttle.unthrottle && throttle.time_ns == 71 && throttle.id == 31));
     const auto unthrottle_words = RecordBytes(6, 0).u64(70).u64(31).u64(32).trailer(1, 2, 71, 6, 31).words();
     CHECK(decoded<ThrottleRecord>(unthrottle_words, origin).unthrottle);
 }
 
 TEST_CASE("bytes that are no records") {
-    CHECK(answer({}) == Decoded::malformed);
+    CHECK(answer({}) == perf::Decoded::malformed);
     const auto good = sample_bytes(1, 2, {3, 4}).words();
     for (std::size_t size = 0; size < good.size() * 8; ++size)
-        CHECK(answer(agent::as_bytes(good).first(size)) == Decoded::malformed);
+        CHECK(answer(agent::as_bytes(good).first(size)) == perf::Decoded::malformed);
     // More frames than bytes, also where the product overflows.
     for (const std::uint64_t count : {3ULL, 1ULL << 61, ~0ULL}) {
         auto words = good;
         words[7] = count;
-        CHECK(answer(agent::as_bytes(words)) == Decoded::malformed);
+        CHECK(answer(agent::as_bytes(words)) == perf::Decoded::malformed);
     }
     // Each type, shorter than its fields, with and without room for the trailer.
     for (std::uint32_t type = 1; type < 24; ++type)
@@ -384,12 +384,12 @@ TEST_CASE("bytes that are no records") {
             const auto words = record.words();
             // A switch of one thread has no fields of its own.
             const bool whole = type == 14 && extra == 4;
-            CHECK((answer(agent::as_bytes(words)) == Decoded::ok) == whole);
+            CHECK((answer(agent::as_bytes(words)) == perf::Decoded::ok) == whole);
         }
     const auto unknown = RecordBytes(16, 0).trailer(1, 2, 3, 4, 5).words();
-    CHECK(answer(agent::as_bytes(unknown)) == Decoded::skipped);
+    CHECK(answer(agent::as_bytes(unknown)) == perf::Decoded::skipped);
     // Not at an 8-byte boundary.
     std::vector<std::uint64_t> shifted(good.size() + 1);
     std::memcpy(static_cast<char*>(static_cast<void*>(shifted.data())) + 4, good.data(), good.size() * 8);
-    CHECK(answer(agent::as_bytes(shifted).subspan(4, good.size() * 8)) == Decoded::malformed);
+    CHECK(answer(agent::as_bytes(shifted).subspan(4, good.size() * 8)) == perf::Decoded::malformed);
 }

@@ -98,7 +98,7 @@ struct Stacks {
     void add(const SampleRecord& sample, const Place& place) {
         ++samples;
         modes.insert(sample.mode);
-        kernel += sample.user_mode ? 0 : 1;
+        kernel += sample.user_mode() ? 0 : 1;
         const auto chain_has = [&](std::uint64_t context) {
             return std::find(sample.callchain.begin(), sample.callchain.end(), context) != sample.callchain.end();
         };

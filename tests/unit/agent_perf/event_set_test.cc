@@ -47,7 +47,7 @@ struct Counter final : RecordSink {
             (gap->sideband ? sideband_lost : lost) += gap->count;
         } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
             execs += comm->exec ? 1 : 0;
-        } else if (std::holds_alternative<Mmap2Record>(record)) {
+        } else if (std::holds_alternative<MmapRecord>(record)) {
             ++maps;
         }
     }

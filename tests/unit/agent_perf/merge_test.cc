@@ -90,8 +90,8 @@ TEST_CASE("records that wrap are put together, others are not copied") {
         merge.begin(cursors, release_everything);
         REQUIRE(merge.next(record));
         Record decoded;
-        RecordOrigin origin;
-        REQUIRE(decode_record(record.bytes, {}, decoded, origin) == Decoded::ok);
+        perf::Origin origin;
+        REQUIRE(decode_record(record.bytes, {}, decoded, origin) == perf::Decoded::ok);
         const auto& sample = std::get<SampleRecord>(decoded);
         REQUIRE(sample.time_ns == time);
         REQUIRE(sample.callchain.size() == time % 40);

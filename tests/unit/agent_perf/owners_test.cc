@@ -9,7 +9,7 @@ namespace {
 
 struct Task {
     Record record;
-    RecordOrigin origin;
+    perf::Origin origin;
 };
 Task fork(std::uint32_t child, std::uint64_t id) { return {TaskRecord{false, 1, 1, child, 10, 5}, {id, 10, 0}}; }
 
@@ -108,7 +108,7 @@ TEST_CASE("copies of process records are told by their ids") {
     CHECK(is_copy(name_copy));
     // exec is not a change of name; another mapping is another record.
     CHECK_FALSE(is_copy({CommRecord{1, 10, 5, true, "a"}, {2, 10, 0}}));
-    Mmap2Record map;
+    MmapRecord map;
     map.pid = 1;
     map.tid = 10;
     map.start = 0x1000;

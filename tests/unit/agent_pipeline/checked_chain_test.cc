@@ -61,7 +61,7 @@ std::vector<std::string> drawn(const std::vector<std::uint64_t>& user) {
     sample.pid = static_cast<std::uint32_t>(getpid());
     sample.tid = sample.pid;
     sample.time_ns = 1;
-    sample.user_mode = true;
+    sample.cpu_mode = perf::CpuMode::user;
     std::vector<std::uint64_t> chain = {static_cast<std::uint64_t>(PERF_CONTEXT_USER)};
     chain.insert(chain.end(), user.begin(), user.end());
     sample.callchain = chain;

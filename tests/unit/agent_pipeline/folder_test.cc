@@ -138,7 +138,7 @@ struct Setup {
         sample.time_ns = at;
         sample.cpu = 1;
         sample.period = 10;
-        sample.user_mode = true;
+        sample.cpu_mode = perf::CpuMode::user;
         sample.callchain = chain;
         return sample;
     }
@@ -253,7 +253,7 @@ TEST_CASE("a sample without stack is still a sample") {
     sample.ip = 0x10040;
     folder.add_sample(sample, 0);
     sample.ip = 0xffffffff81000150;
-    sample.user_mode = false;
+    sample.cpu_mode = perf::CpuMode::kernel;
     folder.add_sample(sample, 0);
     const std::vector<std::uint64_t> markers = {kernel_part, user_part};
     sample.callchain = markers;
@@ -310,7 +310,7 @@ TEST_CASE("a chain is resolved anew when its address space changes") {
     Folder folder(setup.options, setup.table);
     const std::vector<std::uint64_t> chain = {user_part, 0x10010};
     folder.add_sample(setup.sample(chain), 0);
-    Mmap2Record mmap;
+    MmapRecord mmap;
     mmap.pid = mmap.tid = 42;
     mmap.time_ns = ~std::uint64_t{0} >> 1;
     mmap.start = 0x10000;
@@ -354,7 +354,7 @@ TEST_CASE("processes and threads go out as they are when the batch closes") {
     folder.add_lifecycle(*named);
     const auto exec = setup.table.on_record(CommRecord{77, 77, later + 2, true, "program"});
     folder.add_lifecycle(*exec);
-    Mmap2Record mmap;
+    MmapRecord mmap;
     mmap.pid = mmap.tid = 77;
     mmap.time_ns = later + 3;
     mmap.start = 0x20000;
@@ -553,9 +553,9 @@ TEST_CASE("a thread that leaves its CPU for the last time, without a number, is 
     Folder folder(setup.options, setup.table);
     folder.follow_absences({0, 0b001}, {});
     SampleRecord last = setup.sample({kernel_part, 0xffffffff81000310}, second);
-    last.tid = exited_task;
+    last.tid = perf::exited_task;
     folder.add_sample(last, 0);
-    folder.absences().switched({exited_task, second + 1, true, false});
+    folder.absences().switched({perf::exited_task, second + 1, true, false});
     folder.absences().cut(3 * second);
     folder.tell_absences();
     folder.tell_thread_times(3 * second);

@@ -52,7 +52,7 @@ struct Target {
     }
     std::optional<ProcessTable::LifecycleEvent> mmap(std::uint32_t pid, std::uint64_t start, std::string_view path,
                                                      std::uint64_t at, std::uint64_t offset = 0) {
-        Mmap2Record record;
+        MmapRecord record;
         record.pid = record.tid = pid;
         record.time_ns = at;
         record.start = start;
