@@ -10,7 +10,8 @@
 
 #include "base/fd.h"
 #include "base/file.h"
-#include "profile/formats/perf_data/layout.h"
+#include "perf/abi.h"
+#include "perf/decode.h"
 #include "profile/formats/perf_data/record_reader.h"
 #include "profile/formats/perf_data/sample.h"
 
@@ -33,17 +34,17 @@ private:
 };
 
 void print(const Header& header, const Sample& sample, const SamplePeriods::Part& part) {
-    fmt::print("{}\t{}\t{}\t{}\t{}\t{}\t{:x}\t", header.attributes[part.attribute].name, sample.pid, sample.tid,
-               sample.time_ns, sample.cpu, part.period, sample.ip);
+    fmt::print("{}\t{}\t{}\t{}\t{}\t{}\t{:x}\t", header.events[part.event].name, sample.pid, sample.tid, sample.time_ns,
+               sample.cpu, part.period, sample.ip);
     const char* separator = "";
     for (const std::uint64_t address : sample.callchain) {
-        if (address >= chain::context_max) continue;
+        if (address >= perf::context::max) continue;
         fmt::print("{}{:x}", separator, address);
         separator = ",";
     }
     fmt::print("\t");
     separator = "";
-    for (const unwind::Branch& branch : sample.branches) {
+    for (const perf::BranchEntry& branch : sample.branches) {
         fmt::print("{}{:x}>{:x}", separator, branch.from, branch.to);
         separator = ",";
     }
@@ -55,13 +56,15 @@ Result<bool> run(const std::string& path) {
     Header header = TRY(read_header(file));
     RecordReader reader(file, header);
     TRY(reader.find_header_records());
-    for (Attribute& attribute : header.attributes) name_event(attribute);
+    for (RecordedEvent& event : header.events) name_event(event);
     SamplePeriods periods(header);
     Sample sample;
+    perf::Decoder decoder(header.order());
     std::uint64_t broken = 0;
     const auto visit = [&](const Record& record) -> Result<bool> {
-        if (record.type != record::sample) return true;
-        if (!parse_sample(header, record, sample)) {
+        if (record.type != perf::record::sample) return true;
+        sample.event = record.event;
+        if (!decoder.sample(record.misc, record.body, header.events[record.event].format(), sample)) {
             ++broken;
             return true;
         }

@@ -2,10 +2,10 @@
 #include <catch2/catch.hpp>
 
 #include "file_maker.h"
-#include "profile/formats/perf_data/attribute.h"
 #include "profile/formats/perf_data/kernel_names.h"
 #include "profile/formats/perf_data/processes.h"
 #include "profile/formats/perf_data/record_order.h"
+#include "profile/formats/perf_data/recorded_event.h"
 
 namespace flamewire::profile::perf_data {
 
@@ -19,11 +19,11 @@ TEST_CASE("names of events are the agent's") {
     CHECK(plain_event_name(":") == ":");
     CHECK(plain_event_name("/") == "/");
     const auto named = [](std::uint32_t type, std::uint64_t config) {
-        Attribute attribute;
-        attribute.type = type;
-        attribute.config = config;
-        name_event(attribute);
-        return attribute.name + " in " + attribute.unit;
+        RecordedEvent event;
+        event.type = type;
+        event.config = config;
+        name_event(event);
+        return event.name + " in " + event.unit;
     };
     CHECK(named(0, 0) == "cycles in cycles");
     CHECK(named(0, 0x400000000) == "cycles in cycles");  // of one PMU of a hybrid CPU

@@ -4,9 +4,9 @@
 
 namespace flamewire::profile::perf_data {
 
-EventIds::EventIds(std::span<const Attribute> attributes) {
-    for (std::size_t i = 0; i < attributes.size(); ++i)
-        for (const std::uint64_t id : attributes[i].ids) ids_.emplace_back(id, static_cast<std::uint16_t>(i));
+EventIds::EventIds(std::span<const RecordedEvent> events) {
+    for (std::size_t i = 0; i < events.size(); ++i)
+        for (const std::uint64_t id : events[i].ids) ids_.emplace_back(id, static_cast<std::uint16_t>(i));
     std::ranges::sort(ids_);
 }
 

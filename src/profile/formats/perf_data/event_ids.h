@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "profile/formats/perf_data/attribute.h"
+#include "profile/formats/perf_data/recorded_event.h"
 
 namespace flamewire::profile::perf_data {
 
 class EventIds {
 public:
-    explicit EventIds(std::span<const Attribute> attributes);
-    // Returns the index into the attributes.
+    explicit EventIds(std::span<const RecordedEvent> events);
+    // Returns the index into the events.
     std::optional<std::uint16_t> find(std::uint64_t id);
 
 private:

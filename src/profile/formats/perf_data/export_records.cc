@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "perf/abi.h"
 #include "profile/formats/perf_data/layout.h"
 
 namespace flamewire::profile::perf_data {
@@ -19,7 +20,7 @@ constexpr std::size_t longest_chain = 8000, longest_name = 32'000;
 
 void ExportRecords::put(std::uint32_t type, std::uint16_t misc, const Output& body) {
     const std::size_t filled = (body.size() + 7) & ~std::size_t{7};
-    out_.u32(type).u16(misc).u16(static_cast<std::uint16_t>(header_size + filled)).bytes(body.text());
+    out_.u32(type).u16(misc).u16(static_cast<std::uint16_t>(perf::header_size + filled)).bytes(body.text());
     out_.bytes(std::string_view("\0\0\0\0\0\0\0", filled - body.size()));
 }
 
@@ -31,7 +32,7 @@ Output& ExportRecords::trailer(Output& body, std::uint32_t pid, std::uint32_t ti
 void ExportRecords::begin() {
     Output kernel;
     kernel.u32(kernel_pid).u32(0).u64(kernel_start).u64(kernel_size).u64(kernel_start).padded("[kernel.kallsyms]_text");
-    put(record::mmap, misc::kernel, trailer(kernel, 0, 0, 0));
+    put(perf::record::mmap, perf::misc::kernel, trailer(kernel, 0, 0, 0));
     std::unordered_map<std::string_view, std::size_t> same_name;
     for (const ToldFunction& function : addresses_.functions()) ++same_name[function.name];
     for (const ToldFunction& function : addresses_.functions()) {
@@ -42,28 +43,28 @@ void ExportRecords::begin() {
         Output body;
         body.u64(function.address).u32(static_cast<std::uint32_t>(function.places.size()));
         body.u16(0).u16(0).padded(name);  // a type that the kernel does not have
-        put(record::ksymbol, 0, trailer(body, 0, 0, 0));
+        put(perf::record::ksymbol, 0, trailer(body, 0, 0, 0));
     }
 }
 
 void ExportRecords::task(std::uint32_t type, ThreadId thread, std::uint64_t time_ns) {
     const Thread& who = tables_.threads[thread];
-    const std::uint32_t parent = type == record::fork ? tables_.processes[who.process].wire.parent_pid : who.pid;
+    const std::uint32_t parent = type == perf::record::fork ? tables_.processes[who.process].wire.parent_pid : who.pid;
     Output body;
     body.u32(who.pid).u32(parent).u32(who.tid).u32(parent).u64(time_ns);
     put(type, 0, trailer(body, who.pid, who.tid, time_ns));
 }
 
 void ExportRecords::fork(ThreadId thread, std::uint64_t time_ns) {
-    task(record::fork, thread, time_ns);
+    task(perf::record::fork, thread, time_ns);
     named_.erase(tables_.threads[thread].tid);
 }
-void ExportRecords::exit(ThreadId thread, std::uint64_t time_ns) { task(record::exit, thread, time_ns); }
+void ExportRecords::exit(ThreadId thread, std::uint64_t time_ns) { task(perf::record::exit, thread, time_ns); }
 
 void ExportRecords::lost(EventId event, std::uint64_t count, std::uint64_t time_ns) {
     Output body;
     body.u64(event).u64(count);
-    put(record::lost, 0, trailer(body, 0, 0, time_ns));
+    put(perf::record::lost, 0, trailer(body, 0, 0, time_ns));
 }
 
 void ExportRecords::name(ThreadId thread, std::uint64_t time_ns) {
@@ -78,7 +79,7 @@ void ExportRecords::name(ThreadId thread, std::uint64_t time_ns) {
     if (exec) std::erase_if(mapped_, [&](std::uint64_t one) { return one >> 32 == who.process; });
     Output body;
     body.u32(who.pid).u32(who.tid).padded(who.comm);
-    put(record::comm, exec ? misc::comm_exec : std::uint16_t{0}, trailer(body, who.pid, who.tid, time_ns));
+    put(perf::record::comm, exec ? perf::misc::comm_exec : std::uint16_t{0}, trailer(body, who.pid, who.tid, time_ns));
 }
 
 void ExportRecords::map(ThreadId thread, ModuleId module, std::uint64_t time_ns) {
@@ -99,7 +100,8 @@ void ExportRecords::map(ThreadId thread, ModuleId module, std::uint64_t time_ns)
     else
         body.u32(0).u32(0).u64(0).u64(0);  // device, inode, generation: unknown
     body.u32(readable_code).u32(map_private).padded(identity.path.substr(0, longest_path));
-    put(record::mmap2, static_cast<std::uint16_t>(misc::user | (id.empty() ? 0 : misc::mmap_build_id)),
+    put(perf::record::mmap2,
+        static_cast<std::uint16_t>(perf::misc::user | (id.empty() ? 0 : perf::misc::mmap_build_id)),
         trailer(body, who.pid, who.tid, time_ns));
 }
 
@@ -119,7 +121,7 @@ void ExportRecords::find_chain(StackId stack) {
     }
     std::uint64_t context = 0;
     for (const ExportedFrame& frame : frames_) {
-        const std::uint64_t wanted = frame.module == 0 ? chain::kernel : chain::user;
+        const std::uint64_t wanted = frame.module == 0 ? perf::context::kernel : perf::context::user;
         if (wanted != context) chain_.push_back(context = wanted);
         chain_.push_back(frame.address);
     }
@@ -135,9 +137,10 @@ void ExportRecords::sample(const ExportedSample& sample) {
     body.u64(sample.event).u64(frames_.empty() ? 0 : frames_.front().address).u32(who.pid).u32(who.tid);
     body.u64(sample.time_ns).u32(sample.cpu).u32(0).u64(sample.period).u64(chain_.size());
     for (const std::uint64_t entry : chain_) body.u64(entry);
-    put(record::sample, !frames_.empty() && frames_.front().module == 0 ? misc::kernel : misc::user, body);
+    put(perf::record::sample, !frames_.empty() && frames_.front().module == 0 ? perf::misc::kernel : perf::misc::user,
+        body);
 }
 
-void ExportRecords::round() { put(record::finished_round, 0, {}); }
+void ExportRecords::round() { put(tool_record::finished_round, 0, {}); }
 
 }  // namespace flamewire::profile::perf_data

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/byte_reader.h"
+#include "perf/abi.h"
+#include "perf/decode.h"
 #include "profile/formats/perf_data/layout.h"
 
 namespace flamewire::profile::perf_data {
@@ -65,16 +67,16 @@ bool read_event_names(Header& header, ByteReader fields) {
         const std::string name = text_of(fields);
         std::vector<std::uint64_t> ids;
         fields.words(id_count, ids);
-        if (!fields.ok() || bytes.size() < smallest_attribute) return false;
-        const Attribute described = parse_attribute(bytes, header.big_endian);
-        const auto is_it = [&](const Attribute& one) {
+        if (!fields.ok() || bytes.size() < perf::smallest_attribute) return false;
+        const perf::Attribute described = perf::parse_attribute(bytes, header.order());
+        const auto is_it = [&](const RecordedEvent& one) {
             return ids.empty() || one.ids.empty() ? one.type == described.type && one.config == described.config
                                                   : std::ranges::find(one.ids, ids.front()) != one.ids.end();
         };
-        auto found = std::ranges::find_if(header.attributes, is_it);
+        auto found = std::ranges::find_if(header.events, is_it);
         // Without ids, several events can have the same numbers. Then they are in the same order.
-        if (count == header.attributes.size() && is_it(header.attributes[i])) found = header.attributes.begin() + i;
-        if (found != header.attributes.end() && !name.empty()) found->name = plain_event_name(name);
+        if (count == header.events.size() && is_it(header.events[i])) found = header.events.begin() + i;
+        if (found != header.events.end() && !name.empty()) found->name = plain_event_name(name);
     }
     return fields.ok();
 }
@@ -84,8 +86,8 @@ bool read_build_ids(Header& header, Bytes content) {
         ByteReader fields(content, header.order());
         fields.skip(4);  // type
         const std::uint16_t misc = fields.u16(), size = fields.u16();
-        if (!fields.ok() || size < header_size || size > content.size()) return false;
-        if (!read_build_id(header, misc, content.subspan(header_size, size - header_size))) return false;
+        if (!fields.ok() || size < perf::header_size || size > content.size()) return false;
+        if (!read_build_id(header, misc, content.subspan(perf::header_size, size - perf::header_size))) return false;
         content = content.subspan(size);
     }
     return true;
@@ -101,21 +103,21 @@ bool read_clock(Machine& machine, ByteReader fields) {
 Result<bool> read_attributes(ImportSource& source, Header& header, const Section& section, std::uint64_t entry_size) {
     constexpr std::uint64_t id_section_size = 16;
     const std::string bytes = TRY(bytes_of(source, section, most_attribute_bytes));
-    if (entry_size < smallest_attribute + id_section_size || bytes.size() < entry_size)
+    if (entry_size < perf::smallest_attribute + id_section_size || bytes.size() < entry_size)
         return fail(ErrorCode::invalid,
                     "the perf.data file has no events, or its list of events is cut off or damaged");
     const Bytes all = as_bytes_view(bytes);
     std::uint64_t id_bytes = 0;
     for (std::uint64_t offset = 0; offset + entry_size <= all.size(); offset += entry_size) {
         const Bytes entry = all.subspan(offset, entry_size);
-        Attribute attribute = parse_attribute(entry.first(entry_size - id_section_size), header.big_endian);
+        RecordedEvent event(perf::parse_attribute(entry.first(entry_size - id_section_size), header.order()));
         ByteReader tail(entry.last(id_section_size), header.order());
         const Section id_section = read_section(tail);
         id_bytes += std::min(id_section.size, most_id_bytes);
         if (id_bytes > most_id_bytes) return fail(ErrorCode::invalid, "the perf.data file's events have too many ids");
         const std::string ids = TRY(bytes_of(source, id_section, most_id_bytes));
-        ByteReader(as_bytes_view(ids), header.order()).words(ids.size() / 8, attribute.ids);
-        header.attributes.push_back(std::move(attribute));
+        ByteReader(as_bytes_view(ids), header.order()).words(ids.size() / 8, event.ids);
+        header.events.push_back(std::move(event));
     }
     return true;
 }
@@ -169,7 +171,7 @@ Result<Header> read_header(ImportSource& source) {
         return header;
     }
     const std::uint64_t attribute_size = fields.u64();
-    const Section attributes = read_section(fields), data = read_section(fields);
+    const Section events = read_section(fields), data = read_section(fields);
     (void)read_section(fields);  // event types of old versions
     // A bitmap in words of the machine that wrote the file.
     std::array<std::uint64_t, feature::count / 64> bits{};
@@ -179,7 +181,7 @@ Result<Header> read_header(ImportSource& source) {
     if (header.order() != std::endian::native && (bits[0] >> feature::hostname & 1) == 0)
         for (std::uint64_t& word : bits) word = std::rotl(word, 32);
     if (!fields.ok()) return fail(ErrorCode::invalid, "the perf.data file ends within its header");
-    TRY(read_attributes(source, header, attributes, attribute_size));
+    TRY(read_attributes(source, header, events, attribute_size));
     header.data_offset = data.offset;
     header.data_size = data.size;
     const std::uint64_t rest = source.size() - std::min(source.size(), data.offset);
@@ -243,18 +245,19 @@ bool read_build_id(Header& header, std::uint16_t misc, Bytes body) {
     const Bytes id = fields.bytes(20);
     std::size_t size = fields.u8();
     fields.skip(3);
-    if ((misc & misc::build_id_size) == 0 || size == 0 || size > id.size()) size = id.size();
+    if ((misc & tool_misc::build_id_size) == 0 || size == 0 || size > id.size()) size = id.size();
     KnownBuildId known;
     known.path = fields.text();
     if (!fields.ok()) return false;
     known.build_id = as_text(id.first(size));
     // Older perf versions pad shorter ids with zeros.
-    if ((misc & misc::build_id_size) == 0)
+    if ((misc & tool_misc::build_id_size) == 0)
         while (known.build_id.size() > 16 && known.build_id.ends_with(std::string_view("\0\0\0\0", 4)))
             known.build_id.resize(known.build_id.size() - 4);
-    const std::uint16_t mode = misc & misc::cpu_mode;
-    known.kernel = mode == misc::kernel;
-    if (mode != misc::guest_kernel && mode != misc::guest_user) header.machine.build_ids.push_back(std::move(known));
+    const std::uint16_t mode = misc & perf::misc::cpu_mode;
+    known.kernel = mode == perf::misc::kernel;
+    if (mode != perf::misc::guest_kernel && mode != perf::misc::guest_user)
+        header.machine.build_ids.push_back(std::move(known));
     return true;
 }
 
@@ -262,11 +265,11 @@ bool read_attribute_record(Header& header, Bytes body) {
     ByteReader fields(body, header.order());
     fields.skip(4);
     const std::uint32_t size = fields.u32();
-    if (!fields.ok() || size < smallest_attribute || size > body.size()) return false;
-    Attribute attribute = parse_attribute(body.first(size), header.big_endian);
+    if (!fields.ok() || size < perf::smallest_attribute || size > body.size()) return false;
+    RecordedEvent event(perf::parse_attribute(body.first(size), header.order()));
     ByteReader rest(body.subspan(size), header.order());
-    rest.words(rest.remaining() / 8, attribute.ids);
-    header.attributes.push_back(std::move(attribute));
+    rest.words(rest.remaining() / 8, event.ids);
+    header.events.push_back(std::move(event));
     return true;
 }
 
@@ -275,8 +278,8 @@ void read_event_type(Header& header, Bytes body) {
     const std::uint64_t config = fields.u64();
     const std::string_view name = fields.text();
     if (name.empty()) return;
-    for (Attribute& attribute : header.attributes)
-        if (attribute.config == config && attribute.name.empty()) attribute.name = plain_event_name(name);
+    for (RecordedEvent& event : header.events)
+        if (event.config == config && event.name.empty()) event.name = plain_event_name(name);
 }
 
 void read_event_update(Header& header, Bytes body) {
@@ -285,8 +288,8 @@ void read_event_update(Header& header, Bytes body) {
     const std::uint64_t what = fields.u64(), id = fields.u64();
     const std::string_view name = fields.text();
     if (what != name_update || name.empty()) return;
-    for (Attribute& attribute : header.attributes)
-        if (std::ranges::find(attribute.ids, id) != attribute.ids.end()) attribute.name = plain_event_name(name);
+    for (RecordedEvent& event : header.events)
+        if (std::ranges::find(event.ids, id) != event.ids.end()) event.name = plain_event_name(name);
 }
 
 }  // namespace flamewire::profile::perf_data

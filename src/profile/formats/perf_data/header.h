@@ -14,7 +14,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "profile/formats/import.h"
-#include "profile/formats/perf_data/attribute.h"
+#include "profile/formats/perf_data/recorded_event.h"
 #include "profile/formats/perf_data/told_names.h"
 
 namespace flamewire::profile::perf_data {
@@ -40,7 +40,7 @@ struct Header {
     bool big_endian = false;  // of the file
     bool stream = false;      // written into a pipe
     std::uint64_t data_offset = 0, data_size = 0;
-    std::vector<Attribute> attributes;
+    std::vector<RecordedEvent> events;
     Machine machine;
     ToldNames told;                  // of a file that Flamewire exported; else empty
     std::vector<unsigned> features;  // features that the file has

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "perf/abi.h"
 #include "profile/formats/perf_data/layout.h"
 
 namespace flamewire::profile::perf_data {
@@ -18,17 +19,16 @@ struct Unshown {
 
 // Records that a user may look for. Others (CPU maps, ends of rounds, …) only matter to perf.
 constexpr std::array unshown{
-    Unshown{record::read, "counts of events at the end of threads"},
-    Unshown{record::aux, "AUX trace data (Intel PT, Arm SPE, CoreSight)"},
-    Unshown{record::auxtrace_info, "AUX trace data (Intel PT, Arm SPE, CoreSight)"},
-    Unshown{record::auxtrace_error, "errors of AUX trace data"},
-    Unshown{record::context, "context switches"},
-    Unshown{record::context_cpu_wide, "context switches"},
-    Unshown{record::namespaces, "namespaces"},
-    Unshown{record::cgroup, "cgroups"},
-    Unshown{record::text_poke, "changes of kernel code"},
-    Unshown{record::callchain_deferred, "user call chains that the kernel delivered later"},
-    Unshown{record::stat, "counts of perf stat"},
+    Unshown{perf::record::read, "counts of events at the end of threads"},
+    Unshown{perf::record::aux, "AUX trace data (Intel PT, Arm SPE, CoreSight)"},
+    Unshown{tool_record::auxtrace_info, "AUX trace data (Intel PT, Arm SPE, CoreSight)"},
+    Unshown{tool_record::auxtrace_error, "errors of AUX trace data"},
+    Unshown{perf::record::context_switch, "context switches"},
+    Unshown{perf::record::namespaces, "namespaces"},
+    Unshown{perf::record::cgroup, "cgroups"},
+    Unshown{perf::record::text_poke, "changes of kernel code"},
+    Unshown{perf::record::callchain_deferred, "user call chains that the kernel delivered later"},
+    Unshown{tool_record::stat, "counts of perf stat"},
 };
 
 std::string parts_not_shown(const Header& header, const RecordReader& reader, const Stacks::Counts& stacks,
@@ -41,7 +41,8 @@ std::string parts_not_shown(const Header& header, const RecordReader& reader, co
     for (const auto& [type, count] : counts.other_types) {
         for (const Unshown& one : unshown)
             if (one.type == type) add(one.what);
-        if (type > record::callchain_deferred && (type < record::attribute || type > record::compressed2))
+        if (type > perf::record::callchain_deferred &&
+            (type < tool_record::attribute || type > tool_record::compressed2))
             unknown += count;
     }
     if (reader.trace_bytes() != 0) add("AUX trace data (Intel PT, Arm SPE, CoreSight)");

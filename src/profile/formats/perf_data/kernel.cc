@@ -19,21 +19,21 @@ std::string without_compression(std::string_view path) {
 
 }  // namespace
 
-void Kernel::map(const Mapping& mapping) {
+void Kernel::map(const perf::MmapRecord& map) {
     ++generation_;
-    if (mapping.path.starts_with("[kernel.kallsyms]") || mapping.path.starts_with("[kernel.vmlinux]") ||
-        mapping.path.starts_with("[kernel]")) {
+    if (map.path.starts_with("[kernel.kallsyms]") || map.path.starts_with("[kernel.vmlinux]") ||
+        map.path.starts_with("[kernel]")) {
         // The text after the bracket is the symbol whose address is the offset.
-        if ((mapping.path.ends_with("_text") || mapping.path.ends_with("_stext")) && mapping.offset != 0)
-            base_ = mapping.offset;
+        if ((map.path.ends_with("_text") || map.path.ends_with("_stext")) && map.page_offset != 0)
+            base_ = map.page_offset;
         return;
     }
-    if (mapping.path.empty() || mapping.size == 0) return;
-    const std::uint64_t end = mapping.start + std::min(mapping.size, ~mapping.start);
-    loaded_.insert_or_assign(mapping.start, Area{end, without_compression(mapping.path), 0});
+    if (map.path.empty() || map.length == 0) return;
+    const std::uint64_t end = map.start + std::min(map.length, ~map.start);
+    loaded_.insert_or_assign(map.start, Area{end, without_compression(map.path), 0});
 }
 
-void Kernel::symbol(const KernelSymbol& symbol) {
+void Kernel::symbol(const perf::KsymbolRecord& symbol) {
     ++generation_;
     if (symbol.gone) {
         symbols_.erase(symbol.address);

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/code_address.h"
+#include "perf/record.h"
 #include "profile/formats/perf_data/modules.h"
-#include "profile/formats/perf_data/side_records.h"
 #include "profile/formats/recording_builder.h"
 
 namespace flamewire::profile::perf_data {
@@ -19,8 +19,8 @@ class Kernel {
 public:
     explicit Kernel(const Modules& modules) : modules_(modules) {}
 
-    void map(const Mapping& mapping);
-    void symbol(const KernelSymbol& symbol);
+    void map(const perf::MmapRecord& map);
+    void symbol(const perf::KsymbolRecord& symbol);
     wire::Id location(RecordingBuilder& builder, CodeAddress address);
 
     // Names the addresses seen in the image if the recorded kernel is the one that runs here.

@@ -36,12 +36,12 @@ std::string_view Modules::known_build_id(std::string_view path, bool kernel) con
     return found == build_ids_.end() ? std::string_view() : std::string_view(found->second);
 }
 
-Module& Modules::of_mapping(const Mapping& mapping) {
-    const wire::ModuleKind kind = kind_of(mapping.path);
-    const std::string path(kind == wire::ModuleKind::jit ? std::string_view("[jit]") : mapping.path);
-    std::string build_id(mapping.build_id);
+Module& Modules::of_mapping(const perf::MmapRecord& map) {
+    const wire::ModuleKind kind = kind_of(map.path);
+    const std::string path(kind == wire::ModuleKind::jit ? std::string_view("[jit]") : map.path);
+    std::string build_id(as_text(map.build_id));
     if (build_id.empty()) build_id = known_build_id(path, false);
-    const std::uint64_t inode = kind == wire::ModuleKind::file && build_id.empty() ? mapping.inode : 0;
+    const std::uint64_t inode = kind == wire::ModuleKind::file && build_id.empty() ? map.inode : 0;
     auto [entry, added] = by_identity_.try_emplace({path, build_id, inode}, 0);
     if (added) {
         Module module;

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "perf/record.h"
 #include "profile/formats/import.h"
 #include "profile/formats/perf_data/header.h"
-#include "profile/formats/perf_data/side_records.h"
 #include "symbol/files/code_file.h"
 #include "unwind/tables/code_map.h"
 
@@ -36,7 +36,7 @@ public:
     Modules(ImportJob& job, const Machine& machine, bool virtual_addresses = false)
         : job_(job), machine_(machine), virtual_addresses_(virtual_addresses) {}
 
-    Module& of_mapping(const Mapping& mapping);
+    Module& of_mapping(const perf::MmapRecord& map);
     [[nodiscard]] Module& at(unwind::ModuleId id) { return modules_[id - 1]; }
 
     // The ELF virtual address of `offset` in the file. The mapping starts at `start` with the file offset

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "profile/formats/perf_data/attribute.h"
+#include "perf/abi.h"
 #include "profile/formats/perf_data/export_records.h"
 #include "profile/formats/perf_data/layout.h"
+#include "profile/formats/perf_data/recorded_event.h"
 #include "profile/formats/thread_samples.h"
 
 namespace flamewire::profile::perf_data {
@@ -163,8 +164,9 @@ void Export::put_attribute(Output& out, EventId event) const {
                             use_clock_bit = 1 << 25, ksymbol_bit = 1 << 29;
     const std::uint64_t flags = mmap_bit | comm_bit | task_bit | sample_id_all_bit | mmap2_bit | comm_exec_bit |
                                 use_clock_bit | ksymbol_bit | (frequency ? freq_bit : 0);
-    constexpr std::uint64_t what =
-        sample::identifier | sample::ip | sample::tid | sample::time | sample::cpu | sample::period | sample::callchain;
+    constexpr std::uint64_t what = perf::sample::identifier | perf::sample::ip | perf::sample::tid |
+                                   perf::sample::time | perf::sample::cpu | perf::sample::period |
+                                   perf::sample::callchain;
     constexpr std::uint32_t monotonic = 1;  // CLOCK_MONOTONIC
     const std::size_t begin = out.size();
     out.u32(type).u32(attribute_size).u64(config).u64(frequency ? hz : std::max<std::uint64_t>(about.period, 1));
@@ -185,7 +187,9 @@ std::string Export::build_ids() const {
         Output body;
         body.u32(0xffff'ffff).bytes(id).bytes(std::string(id_room - id.size(), '\0'));
         body.u8(static_cast<std::uint8_t>(id.size())).u8(0).u16(0).padded(identity.path.substr(0, 4096), 64);
-        out.u32(0).u16(misc::user | misc::build_id_size).u16(static_cast<std::uint16_t>(header_size + body.size()));
+        out.u32(0)
+            .u16(perf::misc::user | tool_misc::build_id_size)
+            .u16(static_cast<std::uint16_t>(perf::header_size + body.size()));
         out.bytes(body.text());
     }
     return out.take();

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "perf/abi.h"
+#include "perf/decode.h"
 #include "profile/formats/perf_data/header.h"
 #include "profile/formats/perf_data/import_notes.h"
 #include "profile/formats/perf_data/kernel.h"
-#include "profile/formats/perf_data/layout.h"
 #include "profile/formats/perf_data/modules.h"
 #include "profile/formats/perf_data/perf_maps.h"
 #include "profile/formats/perf_data/processes.h"
 #include "profile/formats/perf_data/record_reader.h"
 #include "profile/formats/perf_data/sample.h"
-#include "profile/formats/perf_data/side_records.h"
 #include "profile/formats/perf_data/stacks.h"
 
 namespace flamewire::profile::perf_data {
@@ -22,11 +22,12 @@ namespace {
 constexpr std::int64_t far_ns = std::int64_t{1} << 61;
 
 // The stack mode of the recording, with the agent's names.
-std::string stack_mode(std::span<const Attribute> attributes) {
-    for (const Attribute& one : attributes) {
-        if (one.samples(sample::stack_user)) return "dwarf";
-        if (one.samples(sample::branch_stack) && (one.branch_sample_type & branch::call_stack) != 0) return "lbr";
-        if (one.samples(sample::callchain)) return "fp";
+std::string stack_mode(std::span<const RecordedEvent> events) {
+    for (const RecordedEvent& one : events) {
+        if (one.samples(perf::sample::stack_user)) return "dwarf";
+        if (one.samples(perf::sample::branch_stack) && (one.branch_sample_type & perf::branch::call_stack) != 0)
+            return "lbr";
+        if (one.samples(perf::sample::callchain)) return "fp";
     }
     return "";
 }
@@ -40,8 +41,8 @@ wire::Recording about_recording(const Header& header) {
     if (!header.machine.perf_version.empty()) about.agent_version = "perf " + header.machine.perf_version;
     about.cpus = header.machine.cpus;
     about.kernel = true;
-    about.unwind = stack_mode(header.attributes);
-    for (const Attribute& one : header.attributes) {
+    about.unwind = stack_mode(header.events);
+    for (const RecordedEvent& one : header.events) {
         if (one.frequency && about.frequency_hz == 0)
             about.frequency_hz = static_cast<std::uint32_t>(std::min<std::uint64_t>(one.period_or_frequency, 1U << 30));
         if (!one.frequency && about.period == 0) about.period = one.period_or_frequency;
@@ -56,13 +57,14 @@ public:
     Import(ImportJob& job, Header& header)
         : job_(job),
           header_(header),
-          ids_(header.attributes),
+          ids_(header.events),
           modules_(job, header.machine, !header.told.functions.empty()),
           processes_(modules_),
           kernel_(modules_),
           periods_(header),
           perf_maps_(job, header.machine),
-          stacks_(header, modules_, kernel_, perf_maps_) {}
+          stacks_(header, modules_, kernel_, perf_maps_),
+          decoder_(header.order()) {}
 
     Result<bool> take(const Record& record);
     Result<bool> finish(const RecordReader& reader);
@@ -70,13 +72,17 @@ public:
 private:
     RecordingBuilder& builder(std::uint64_t time_ns);
     Result<bool> take_sample(const Record& record);
-    void take_mapping(const Mapping& mapping);
-    void take_comm(const Comm& comm, std::uint64_t time_ns);
-    void take_task(const Task& task, bool exit, std::uint64_t time_ns);
-    void take_loss(const Record& record, const Loss& loss);
+    void take(const perf::MmapRecord& map);
+    void take(const perf::CommRecord& comm);
+    void take(const perf::TaskRecord& task);
+    void take(const perf::LostRecord& lost);
+    void take(const perf::ThrottleRecord& throttle);
+    void take(const perf::SwitchRecord& change);
+    void take(const perf::KsymbolRecord& symbol);
+    void add_loss(wire::LossReason reason, std::uint64_t count, wire::Id event, std::uint64_t time_ns);
     wire::Id announce(Process& process);
     wire::Id announce(Thread& thread, std::uint32_t tid);
-    wire::Id event_of(std::uint16_t attribute);
+    wire::Id event_of(std::uint16_t index);
 
     ImportJob& job_;
     Header& header_;
@@ -89,8 +95,10 @@ private:
     Stacks stacks_;
     RecordingBuilder* builder_ = nullptr;
     std::uint64_t start_ns_ = import_moment_ns;
-    std::vector<wire::Id> events_;  // by attribute; 0: not announced yet
+    std::vector<wire::Id> events_;  // by index into Header::events; 0: not announced yet
+    perf::Decoder decoder_;
     Sample sample_;
+    perf::SideRecord side_record_;
     ImportCounts counts_;
 };
 
@@ -106,15 +114,15 @@ RecordingBuilder& Import::builder(std::uint64_t time_ns) {
     if (machine.wall_ns > 0 && machine.wall_ns < far_ns && machine.wall_at_ns < std::uint64_t{far_ns})
         wall_ns = machine.wall_ns + static_cast<std::int64_t>(start_ns_ - machine.wall_at_ns);
     builder_ = &job_.begin(std::move(about), wall_ns);
-    events_.resize(header_.attributes.size());
+    events_.resize(header_.events.size());
     return *builder_;
 }
 
-wire::Id Import::event_of(std::uint16_t attribute) {
-    wire::Id& event = events_[attribute];
-    const Attribute& about = header_.attributes[attribute];
-    if (event == 0) event = builder_->event(about.name, about.unit);
-    return event;
+wire::Id Import::event_of(std::uint16_t index) {
+    wire::Id& id = events_[index];
+    const RecordedEvent& event = header_.events[index];
+    if (id == 0) id = builder_->event(event.name, event.unit);
+    return id;
 }
 
 wire::Id Import::announce(Process& process) {
@@ -136,12 +144,13 @@ wire::Id Import::announce(Thread& thread, std::uint32_t tid) {
 }
 
 Result<bool> Import::take_sample(const Record& record) {
-    if (!parse_sample(header_, record, sample_)) {
+    const RecordedEvent& event = header_.events[record.event];
+    sample_.event = record.event;
+    if (!decoder_.sample(record.misc, record.body, event.format(), sample_)) {
         ++counts_.broken_samples;
         return true;
     }
     RecordingBuilder& builder = this->builder(record.time_ns);
-    const Attribute& attribute = header_.attributes[sample_.attribute];
     const std::vector<SamplePeriods::Part>& parts = periods_.parts_of(sample_);
     if (parts.empty()) return true;
     Process& process = processes_.process(sample_.pid);
@@ -152,83 +161,82 @@ Result<bool> Import::take_sample(const Record& record) {
     row.cpu = sample_.cpu;
     row.stack = stacks_.stack_of(builder, sample_, process);
     row.count = 1;
-    if (attribute.samples(sample::raw)) ++counts_.raw_samples;
-    if (!sample_.branches.empty() && (attribute.branch_sample_type & branch::call_stack) == 0) ++counts_.branch_samples;
+    if (event.samples(perf::sample::raw)) ++counts_.raw_samples;
+    if (!sample_.branches.empty() && (event.branch_sample_type & perf::branch::call_stack) == 0)
+        ++counts_.branch_samples;
     for (const SamplePeriods::Part& part : parts) {
-        row.event = event_of(part.attribute);
+        row.event = event_of(part.event);
         row.weight = part.period;
         TRY(builder.add(row));
     }
     return true;
 }
 
-void Import::take_mapping(const Mapping& mapping) {
-    if (mapping.guest) {
+void Import::take(const perf::MmapRecord& map) {
+    using perf::CpuMode;
+    constexpr std::uint32_t nobody = 0xffffffff;
+    if (map.cpu_mode == CpuMode::guest_kernel || map.cpu_mode == CpuMode::guest_user)
         ++counts_.guest_maps;
-    } else if (mapping.kernel) {
-        kernel_.map(mapping);
-    } else {
-        processes_.map(mapping);
-    }
+    else if (map.cpu_mode == CpuMode::kernel || (map.cpu_mode != CpuMode::user && map.pid == nobody))
+        kernel_.map(map);
+    else
+        processes_.map(map);
 }
 
 // Records that perf synthesizes for running processes have no time and are not events.
-void Import::take_comm(const Comm& comm, std::uint64_t time_ns) {
-    processes_.name(comm, time_ns);
-    if (builder_ == nullptr || time_ns == 0) return;
-    wire::Lifecycle change{comm.exec ? wire::LifecycleKind::exec : wire::LifecycleKind::comm, time_ns, 0, 0};
+void Import::take(const perf::CommRecord& comm) {
+    processes_.name(comm);
+    if (builder_ == nullptr || comm.time_ns == 0) return;
+    wire::Lifecycle change{comm.exec ? wire::LifecycleKind::exec : wire::LifecycleKind::comm, comm.time_ns, 0, 0};
     change.thread = announce(processes_.thread(comm.pid, comm.tid), comm.tid);
     change.comm = builder_->string(comm.comm);
     builder_->lifecycle(change);
 }
 
-void Import::take_task(const Task& task, bool exit, std::uint64_t time_ns) {
-    if (!exit) processes_.fork(task, time_ns);
-    if (builder_ == nullptr || time_ns == 0) return;
-    wire::Lifecycle change{exit ? wire::LifecycleKind::exit : wire::LifecycleKind::fork, time_ns, 0, 0};
+void Import::take(const perf::TaskRecord& task) {
+    if (!task.exit) processes_.fork(task);
+    if (builder_ == nullptr || task.time_ns == 0) return;
+    wire::Lifecycle change{task.exit ? wire::LifecycleKind::exit : wire::LifecycleKind::fork, task.time_ns, 0, 0};
     change.thread = announce(processes_.thread(task.pid, task.tid), task.tid);
     builder_->lifecycle(change);
 }
 
-void Import::take_loss(const Record& record, const Loss& loss) {
-    RecordingBuilder& builder = this->builder(record.time_ns);
-    wire::Loss lost;
-    const bool throttled = record.type == record::throttle;
-    lost.reason = throttled ? wire::LossReason::throttled : wire::LossReason::ring_full;
-    lost.count = throttled ? 1 : loss.count;
-    lost.first_ns = lost.last_ns = record.time_ns != 0 ? record.time_ns : start_ns_;
-    if (const auto event = ids_.find(loss.id); event && record.type == record::lost) lost.event = event_of(*event);
-    if (lost.count != 0) builder.loss(lost);
+void Import::add_loss(wire::LossReason reason, std::uint64_t count, wire::Id event, std::uint64_t time_ns) {
+    if (count == 0) return;
+    wire::Loss loss;
+    loss.reason = reason;
+    loss.count = count;
+    loss.event = event;
+    loss.first_ns = loss.last_ns = time_ns != 0 ? time_ns : start_ns_;
+    builder(time_ns).loss(loss);
+}
+
+void Import::take(const perf::LostRecord& lost) {
+    (void)builder(lost.time_ns);
+    const auto event = lost.id != 0 ? ids_.find(lost.id) : std::nullopt;
+    add_loss(wire::LossReason::ring_full, lost.count, event ? event_of(*event) : 0, lost.time_ns);
+}
+
+void Import::take(const perf::ThrottleRecord& throttle) {
+    if (!throttle.unthrottle) add_loss(wire::LossReason::throttled, 1, 0, throttle.time_ns);
+}
+
+void Import::take(const perf::SwitchRecord& /*change*/) { ++counts_.other_types[perf::record::context_switch]; }
+
+void Import::take(const perf::KsymbolRecord& symbol) {
+    // Flamewire's own export has better names in told_names.
+    if (header_.told.functions.empty()) kernel_.symbol(symbol);
 }
 
 Result<bool> Import::take(const Record& record) {
-    switch (record.type) {
-        case record::sample:
-            return take_sample(record);
-        case record::mmap:
-        case record::mmap2:
-            if (const auto mapping = parse_mapping(header_, record)) take_mapping(*mapping);
-            break;
-        case record::comm:
-            if (const auto comm = parse_comm(header_, record)) take_comm(*comm, record.time_ns);
-            break;
-        case record::fork:
-        case record::exit:
-            if (const auto task = parse_task(header_, record))
-                take_task(*task, record.type == record::exit, record.time_ns);
-            break;
-        case record::ksymbol:
-            if (!header_.told.functions.empty()) break;  // Flamewire's own export has better names in told_names
-            if (const auto symbol = parse_kernel_symbol(header_, record)) kernel_.symbol(*symbol);
-            break;
-        case record::lost:
-        case record::lost_samples:
-        case record::throttle:
-            if (const auto loss = parse_loss(header_, record)) take_loss(record, *loss);
-            break;
-        default:
-            ++counts_.other_types[record.type];
-            break;
+    if (record.type == perf::record::sample) {
+        TRY(take_sample(record));
+    } else {
+        const perf::RecordHeader about{record.type, record.misc, 0};
+        const perf::Origin origin{.time_ns = record.time_ns};
+        const perf::Decoded decoded = decoder_.side_record(about, record.body, origin, side_record_);
+        if (decoded == perf::Decoded::skipped) ++counts_.other_types[record.type];
+        if (decoded == perf::Decoded::ok) std::visit([&](const auto& side) { take(side); }, side_record_);
     }
     return builder_ != nullptr ? builder_->give_if_enough() : Result<bool>(true);
 }
@@ -244,12 +252,12 @@ Result<bool> Import::finish(const RecordReader& reader) {
 }
 
 void name_events(Header& header) {
-    for (Attribute& attribute : header.attributes) name_event(attribute);
-    if (header.told.events.size() != header.attributes.size()) return;
-    for (std::size_t i = 0; i < header.attributes.size(); ++i) {
+    for (RecordedEvent& event : header.events) name_event(event);
+    if (header.told.events.size() != header.events.size()) return;
+    for (std::size_t i = 0; i < header.events.size(); ++i) {
         if (header.told.events[i].name.empty()) continue;  // the file is damaged
-        header.attributes[i].name = header.told.events[i].name;
-        header.attributes[i].unit = header.told.events[i].unit;
+        header.events[i].name = header.told.events[i].name;
+        header.events[i].unit = header.told.events[i].unit;
     }
 }
 

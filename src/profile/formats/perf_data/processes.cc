@@ -104,24 +104,24 @@ Thread& Processes::thread(std::uint32_t pid, std::uint32_t tid) {
     return thread;
 }
 
-void Processes::map(const Mapping& mapping) {
-    Process& owner = process(mapping.pid);
+void Processes::map(const perf::MmapRecord& map) {
+    Process& owner = process(map.pid);
     // Mappings that are not executable only matter if they replace executable ones.
-    const unwind::ModuleId module = mapping.executable ? modules_.of_mapping(mapping).id : 0;
+    const unwind::ModuleId module = map.executable() ? modules_.of_mapping(map).id : 0;
     if (module == 0 && owner.space->empty()) return;
     if (owner.space.use_count() > 1) owner.space = owner.space->copy(++generation_);
-    owner.space->map(mapping.start, mapping.size, mapping.offset, module, ++generation_);
-    if (owner.exe.empty() && module != 0 && mapping.path.starts_with('/')) owner.exe = mapping.path;
+    owner.space->map(map.start, map.length, map.page_offset, module, ++generation_);
+    if (owner.exe.empty() && module != 0 && map.path.starts_with('/')) owner.exe = map.path;
 }
 
-void Processes::name(const Comm& comm, std::uint64_t time_ns) {
+void Processes::name(const perf::CommRecord& comm) {
     Process& owner = process(comm.pid);
     if (comm.exec) {
         // After an exec the process runs another program; its other threads and its memory are gone.
         owner.space = new_space();
         owner.exe.clear();
         ++owner.executions;
-        owner.start_ns = time_ns;
+        owner.start_ns = comm.time_ns;
         owner.wire_id = 0;
     }
     if (comm.pid == comm.tid) owner.comm = comm.comm;
@@ -131,7 +131,7 @@ void Processes::name(const Comm& comm, std::uint64_t time_ns) {
     renamed.wire_id = 0;
 }
 
-void Processes::fork(const Task& task, std::uint64_t time_ns) {
+void Processes::fork(const perf::TaskRecord& task) {
     const std::string comm = thread(task.parent_pid, task.parent_tid).comm;
     if (task.pid != task.parent_pid) {
         Process& parent = process(task.parent_pid);
@@ -139,7 +139,7 @@ void Processes::fork(const Task& task, std::uint64_t time_ns) {
         child.pid = task.pid;
         child.parent_pid = task.parent_pid;
         child.comm = comm;
-        child.start_ns = time_ns;
+        child.start_ns = task.time_ns;
         child.space = task.with_maps ? parent.space : new_space();
         child.exe = task.with_maps ? parent.exe : std::string();
         processes_[task.pid] = std::move(child);

@@ -8,8 +8,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "perf/record.h"
 #include "profile/formats/perf_data/modules.h"
-#include "profile/formats/perf_data/side_records.h"
 #include "unwind/tables/code_map.h"
 
 namespace flamewire::profile::perf_data {
@@ -75,10 +75,10 @@ class Processes {
 public:
     explicit Processes(Modules& modules) : modules_(modules) {}
 
-    void map(const Mapping& mapping);
+    void map(const perf::MmapRecord& map);
     // Handles a COMM record. After an exec the process gets a new id and an empty space.
-    void name(const Comm& comm, std::uint64_t time_ns);
-    void fork(const Task& task, std::uint64_t time_ns);
+    void name(const perf::CommRecord& comm);
+    void fork(const perf::TaskRecord& task);
 
     // Created with default values if no record mentioned it.
     Process& process(std::uint32_t pid);

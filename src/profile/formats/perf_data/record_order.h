@@ -14,9 +14,9 @@ namespace flamewire::profile::perf_data {
 struct Record {
     std::uint32_t type = 0;
     std::uint16_t misc = 0;
-    std::uint16_t attribute = 0;  // of a sample: index into Header::attributes
-    std::uint64_t time_ns = 0;    // 0: none
-    Bytes body;                   // after its header
+    std::uint16_t event = 0;    // of a sample: index into Header::events
+    std::uint64_t time_ns = 0;  // 0: none
+    Bytes body;                 // after its header
 };
 
 class RecordOrder {

@@ -9,8 +9,9 @@
 #include <utility>
 
 #include "base/byte_reader.h"
+#include "perf/abi.h"
+#include "perf/decode.h"
 #include "profile/formats/perf_data/layout.h"
-#include "profile/formats/perf_data/side_records.h"
 #include "profile/formats/perf_data/tracing_data.h"
 
 namespace flamewire::profile::perf_data {
@@ -22,19 +23,19 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 constexpr std::size_t most_waiting_bytes = std::size_t{64} << 20;
 
 Record record_at(Bytes bytes, std::endian order, std::uint64_t& size) {
-    ByteReader fields(bytes, order);
+    const perf::RecordHeader header = perf::record_header(bytes, order).value_or(perf::RecordHeader{});
     Record record;
-    record.type = fields.u32();
-    record.misc = fields.u16();
-    size = fields.u16();
-    if (record.type >= record::first_of_simpleperf) size |= std::uint64_t{record.misc} << 16;
+    record.type = header.type;
+    record.misc = header.misc;
+    size = header.size;
+    if (record.type >= tool_record::first_of_simpleperf) size |= std::uint64_t{record.misc} << 16;
     return record;
 }
 
 // Accepts types that future versions of the kernel, perf and simpleperf may use. Damaged types mostly fall outside.
 bool may_be_type(std::uint32_t type) {
     constexpr std::uint32_t far = 128;
-    return (type != 0 && type < far) || type - record::first_of_simpleperf < far;
+    return (type != 0 && type < far) || type - tool_record::first_of_simpleperf < far;
 }
 
 // Rejects times that no clock can have. ~0 stands for "none"; other such values are damage.
@@ -45,7 +46,7 @@ std::uint64_t possible_time(std::uint64_t time_ns) { return time_ns < std::uint6
 void RecordReader::FreeStream::operator()(ZSTD_DCtx_s* stream) const { ZSTD_freeDCtx(stream); }
 
 RecordReader::RecordReader(ImportSource& source, Header& header)
-    : source_(source), header_(header), ids_(header.attributes) {}
+    : source_(source), header_(header), ids_(header.events) {}
 RecordReader::~RecordReader() = default;
 
 Result<bool> RecordReader::find_header_records() {
@@ -55,42 +56,44 @@ Result<bool> RecordReader::find_header_records() {
     header_records_only_ = false;
     damage_.clear();
     skip_ = 0;
-    if (header_.attributes.empty())
+    if (header_.events.empty())
         return fail(ErrorCode::invalid, "the perf.data stream ends before it says what its events are");
     return name_tracepoints();
 }
 
 // Streams from older perf versions name their tracepoints only in the tracing data.
 Result<bool> RecordReader::name_tracepoints() {
-    const auto unnamed = [](const Attribute& one) { return one.type == tracepoint_type && one.name.empty(); };
+    const auto unnamed = [](const RecordedEvent& one) { return one.type == perf::tracepoint_type && one.name.empty(); };
     std::set<std::uint64_t> ids;
-    for (const Attribute& attribute : header_.attributes)
-        if (unnamed(attribute)) ids.insert(attribute.config);
+    for (const RecordedEvent& event : header_.events)
+        if (unnamed(event)) ids.insert(event.config);
     if (tracing_data_offset_ == 0 || ids.empty()) return true;
     std::string bytes(static_cast<std::size_t>(std::min<std::uint64_t>(tracing_data_bytes_, max_tracing_data_bytes)),
                       '\0');
     bytes.resize(TRY(source_.read_at(tracing_data_offset_, bytes)));
     const auto names = tracepoint_names(as_bytes_view(bytes), ids);
-    for (Attribute& attribute : header_.attributes)
-        if (const auto name = names.find(attribute.config); name != names.end() && unnamed(attribute))
-            attribute.name = name->second;
+    for (RecordedEvent& event : header_.events)
+        if (const auto name = names.find(event.config); name != names.end() && unnamed(event))
+            event.name = name->second;
     return true;
 }
 
 Result<bool> RecordReader::read(const Visit& visit, const std::function<void(std::uint64_t)>& progress) {
     constexpr std::size_t most_events = std::numeric_limits<std::uint16_t>::max();
-    if (header_.attributes.size() > most_events)
+    if (header_.events.size() > most_events)
         return fail(ErrorCode::too_large, "the perf.data file has too many events");
     visit_ = &visit;
     progress_ = &progress;
-    ids_ = EventIds(header_.attributes);
-    const Attribute& first = header_.attributes.front();
-    ordered_ = std::ranges::all_of(header_.attributes, [](const Attribute& one) { return one.samples(sample::time); });
-    first_id_ = first.samples(sample::identifier);
-    has_id_ = first_id_ || first.samples(sample::id);
+    ids_ = EventIds(header_.events);
+    const RecordedEvent& first = header_.events.front();
+    ordered_ =
+        std::ranges::all_of(header_.events, [](const RecordedEvent& one) { return one.samples(perf::sample::time); });
+    first_id_ = first.samples(perf::sample::identifier);
+    has_id_ = first_id_ || first.samples(perf::sample::id);
     sample_id_offset_ = 0;
     if (!first_id_)
-        for (const std::uint64_t before : {sample::ip, sample::tid, sample::time, sample::address})
+        for (const std::uint64_t before :
+             {perf::sample::ip, perf::sample::tid, perf::sample::time, perf::sample::address})
             if (first.samples(before)) sample_id_offset_ += 8;
     TRY(read_all());
     return give_out(order_.ready_all());
@@ -111,7 +114,7 @@ Result<bool> RecordReader::read_all() {
         offset += *got;
         rest.clear();
         Result<bool> outcome = true;
-        while (outcome && damage_.empty() && bytes.size() >= header_size) {
+        while (outcome && damage_.empty() && bytes.size() >= perf::header_size) {
             const Result<std::size_t> taken = take_records(bytes, *block, offset - bytes.size(), false);
             if (!taken) {
                 outcome = std::unexpected(taken.error());
@@ -147,17 +150,17 @@ void RecordReader::damaged(std::string what) {
 
 Result<std::size_t> RecordReader::take_records(Bytes bytes, Block& block, std::uint64_t offset, bool unpacked) {
     std::size_t taken = 0;
-    while (bytes.size() - taken >= header_size && skip_ == 0 && damage_.empty()) {
+    while (bytes.size() - taken >= perf::header_size && skip_ == 0 && damage_.empty()) {
         const Bytes rest = bytes.subspan(taken);
         std::uint64_t size = 0;
         Record record = record_at(rest, header_.order(), size);
-        if (size < header_size || !may_be_type(record.type)) {
+        if (size < perf::header_size || !may_be_type(record.type)) {
             damaged(unpacked ? std::string("a compressed record is damaged")
                              : fmt::format("what stands at byte {} is no record", offset + taken));
             break;
         }
         if (size > rest.size()) break;
-        record.body = rest.subspan(header_size, static_cast<std::size_t>(size) - header_size);
+        record.body = rest.subspan(perf::header_size, static_cast<std::size_t>(size) - perf::header_size);
         taken += static_cast<std::size_t>(size);
         TRY(take(record, block, unpacked));
     }
@@ -167,37 +170,37 @@ Result<std::size_t> RecordReader::take_records(Bytes bytes, Block& block, std::u
 Result<bool> RecordReader::take(Record record, Block& block, bool unpacked) {
     ByteReader fields(record.body, header_.order());
     switch (record.type) {
-        case record::auxtrace: {
+        case tool_record::auxtrace: {
             const std::uint64_t size = fields.u64();
             if (!unpacked) skip_ = size;
             trace_bytes_ += size;
             return true;
         }
-        case record::tracing_data:
+        case tool_record::tracing_data:
             if (unpacked) return true;
             skip_ = (std::uint64_t{fields.u32()} + 7) & ~std::uint64_t{7};
             if (tracing_data_bytes_ == 0) tracing_data_bytes_ = skip_;
             return true;
-        case record::compressed:
+        case tool_record::compressed:
             return unpacked || header_records_only_ ? Result<bool>(true) : unpack(record.body);
-        case record::compressed2: {
+        case tool_record::compressed2: {
             if (unpacked || header_records_only_) return true;
             const Bytes packed = fields.bytes(fields.u64());
             if (!fields.ok()) damaged("a compressed record is damaged");
             return fields.ok() ? unpack(packed) : Result<bool>(true);
         }
-        case record::attribute:
-        case record::event_type:
-        case record::build_id:
-        case record::event_update:
-        case record::feature:
+        case tool_record::attribute:
+        case tool_record::event_type:
+        case tool_record::build_id:
+        case tool_record::event_update:
+        case tool_record::feature:
             if (header_records_only_ && !take_header_record(record)) ++header_.damaged_features;
             return true;
         default:
             break;
     }
     if (header_records_only_) return true;
-    if (record.type == record::finished_round) return give_out(order_.ready_at_round());
+    if (record.type == tool_record::finished_round) return give_out(order_.ready_at_round());
     if (!date(record)) {
         ++unknown_events_;
         return true;
@@ -210,14 +213,14 @@ Result<bool> RecordReader::take(Record record, Block& block, bool unpacked) {
 bool RecordReader::take_header_record(const Record& record) {
     ByteReader fields(record.body, header_.order());
     switch (record.type) {
-        case record::attribute:
+        case tool_record::attribute:
             return read_attribute_record(header_, record.body);
-        case record::event_type:
+        case tool_record::event_type:
             read_event_type(header_, record.body);
             return true;
-        case record::build_id:
+        case tool_record::build_id:
             return read_build_id(header_, record.misc, record.body);
-        case record::event_update:
+        case tool_record::event_update:
             read_event_update(header_, record.body);
             return true;
         default: {
@@ -259,47 +262,41 @@ Result<bool> RecordReader::unpack(Bytes packed) {
 }
 
 bool RecordReader::date(Record& record) {
-    if (record.type >= record::attribute) return true;
-    if (record.type != record::sample) {
+    if (record.type >= tool_record::attribute) return true;
+    if (record.type != perf::record::sample) {
         record.time_ns = trailing_time(record);
         return true;
     }
-    if (header_.attributes.size() > 1 && has_id_) {
+    if (header_.events.size() > 1 && has_id_) {
         ByteReader fields(record.body, header_.order());
         fields.skip(sample_id_offset_);
         const auto event = ids_.find(fields.u64());
         if (!event) return false;
-        record.attribute = *event;
+        record.event = *event;
     }
-    const Attribute& attribute = header_.attributes[record.attribute];
-    if (!attribute.samples(sample::time)) return true;
+    const RecordedEvent& event = header_.events[record.event];
+    if (!event.samples(perf::sample::time)) return true;
     ByteReader fields(record.body, header_.order());
-    for (const std::uint64_t before : {sample::identifier, sample::ip, sample::tid})
-        if (attribute.samples(before)) fields.skip(8);
+    for (const std::uint64_t before : {perf::sample::identifier, perf::sample::ip, perf::sample::tid})
+        if (event.samples(before)) fields.skip(8);
     record.time_ns = possible_time(fields.u64());
     return true;
 }
 
-// With sample_id_all, records end in tid, time, id, stream, cpu, identifier, as far as samples have these fields. Some
-// writers set the flag but omit the fields.
+// Some writers set sample_id_all but omit the trailer.
 std::uint64_t RecordReader::trailing_time(const Record& record) {
-    const std::size_t own = own_size(header_, record);
-    const Attribute* attribute = &header_.attributes.front();
-    ByteReader fields(record.body, header_.order());
+    const std::size_t own = perf::own_size(record.type, record.body, header_.order());
+    const RecordedEvent* event = &header_.events.front();
     if (first_id_ && record.body.size() >= own + 8) {
-        fields.skip(record.body.size() - 8);
-        if (const auto event = ids_.find(fields.u64())) attribute = &header_.attributes[*event];
+        ByteReader fields(record.body.last(8), header_.order());
+        if (const auto index = ids_.find(fields.u64())) event = &header_.events[*index];
     }
-    std::size_t behind = 8;  // the time and what follows it
-    for (const std::uint64_t later : {sample::id, sample::stream_id, sample::cpu, sample::identifier})
-        if (attribute->samples(later)) behind += 8;
-    const std::size_t before = attribute->samples(sample::tid) ? 8 : 0;
-    const bool there =
-        attribute->sample_id_all && attribute->samples(sample::time) && record.body.size() >= own + before + behind;
+    const perf::RecordFormat format = event->format();
+    const bool there = event->sample_id_all && format.has(perf::sample::time) &&
+                       record.body.size() >= own + perf::trailer_size(format);
     if (!there) return 0;
-    ByteReader at(record.body, header_.order());
-    at.skip(record.body.size() - behind);
-    return possible_time(at.u64());
+    const auto trailed = perf::split_trailer(record.type, record.body, format, header_.order());
+    return trailed ? possible_time(trailed->origin.time_ns) : 0;
 }
 
 Result<bool> RecordReader::give_out(std::size_t count) {
@@ -314,7 +311,8 @@ Result<bool> RecordReader::give_out(std::size_t count) {
 }
 
 Result<bool> RecordReader::visit_one(const Record& record) {
-    if (record.type >= record::first_of_simpleperf || record.type == record::callchain_deferred) ++unread_[record.type];
+    if (record.type >= tool_record::first_of_simpleperf || record.type == perf::record::callchain_deferred)
+        ++unread_[record.type];
     return (*visit_)(record);
 }
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <string_view>
 
+#include "perf/abi.h"
+#include "perf/callchain.h"
 #include "profile/formats/import_names.h"
-#include "profile/formats/perf_data/layout.h"
 #include "profile/store/id_index.h"
 #include "unwind/frame/linux_registers.h"
-#include "unwind/walk/branch_stack.h"
 
 namespace flamewire::profile::perf_data {
 namespace {
@@ -35,45 +35,39 @@ Stacks::Stacks(const Header& header, Modules& modules, Kernel& kernel, PerfMaps&
       unwinder_(modules, {.big_endian = header.big_endian}),
       known_(first_known) {}
 
-// Some writers omit the mode. Then the address decides: all kernels are in the upper half.
-Stacks::Kind Stacks::kind_of_mode(const Sample& sample) const {
-    switch (sample.misc & misc::cpu_mode) {
-        case misc::kernel:
-        case misc::hypervisor:
+Stacks::Kind Stacks::kind_of(perf::CpuMode mode) {
+    switch (mode) {
+        case perf::CpuMode::kernel:
+        case perf::CpuMode::hypervisor:
             return Kind::kernel;
-        case misc::user:
-            return Kind::user;
-        case misc::guest_kernel:
-        case misc::guest_user:
+        case perf::CpuMode::guest_kernel:
+        case perf::CpuMode::guest_user:
             return Kind::guest;
-        default:
+        case perf::CpuMode::user:
+        case perf::CpuMode::unknown:
             break;
     }
+    return Kind::user;
+}
+
+// Some writers omit the mode. Then the address decides: all kernels are in the upper half.
+perf::CpuMode Stacks::mode_of(const Sample& sample) const {
+    if (sample.cpu_mode != perf::CpuMode::unknown) return sample.cpu_mode;
     const bool narrow = machine_ == unwind::Arch::x86 || machine_ == unwind::Arch::arm;
     constexpr std::uint64_t kernel_64 = std::uint64_t{1} << 63, kernel_32 = 0xc000'0000;
-    return sample.ip >= (narrow ? kernel_32 : kernel_64) ? Kind::kernel : Kind::user;
+    return sample.ip >= (narrow ? kernel_32 : kernel_64) ? perf::CpuMode::kernel : perf::CpuMode::user;
 }
 
 void Stacks::split_chain(const Sample& sample) {
     frames_.clear();
     end_ = End::open;
-    Kind kind = kind_of_mode(sample);
-    bool first = true;
-    std::size_t stored = 0;
-    for (const std::uint64_t entry : sample.callchain) {
-        if (entry >= chain::context_max) {
-            kind = entry == chain::kernel ? Kind::kernel : entry == chain::user ? Kind::user : Kind::guest;
-            if (entry > chain::user && entry != chain::kernel) kind = kind_of_mode(sample);  // hypervisor, deferred
-            first = true;
-            continue;
-        }
-        ++stored;
-        if (entry != 0) frames_.push_back({{entry, !first}, kind});
-        first = false;
-    }
+    const std::size_t stored = perf::split_callchain(
+        sample.callchain, mode_of(sample), [&](std::uint64_t address, perf::CpuMode mode, bool return_address) {
+            frames_.push_back({{address, return_address}, kind_of(mode)});
+        });
     if (frames_.empty() && (sample.ip != 0 || header_.told.functions.empty()))
-        frames_.push_back({{sample.ip, false}, kind_of_mode(sample)});
-    const std::uint32_t asked = header_.attributes[sample.attribute].sample_max_stack;
+        frames_.push_back({{sample.ip, false}, kind_of(mode_of(sample))});
+    const std::uint32_t asked = header_.events[sample.event].sample_max_stack;
     // Stacks that Flamewire's export cut have a frame for it.
     if (header_.told.functions.empty() && stored >= (asked != 0 ? asked : usual_max_stack)) end_ = End::truncated;
 }
@@ -83,11 +77,11 @@ void Stacks::drop_user_part() {
 }
 
 void Stacks::unwind_user_part(const Sample& sample, const Process& process) {
-    if (sample.registers_abi == 0) return;  // a kernel thread
-    const std::uint64_t mask = header_.attributes[sample.attribute].sample_regs_user;
+    if (sample.register_abi == 0) return;  // a kernel thread
+    const std::uint64_t mask = header_.events[sample.event].sample_regs_user;
     std::optional<unwind::Registers> start;
     if (machine_)
-        start = unwind::registers_of_sample(*machine_, static_cast<unwind::RegisterAbi>(sample.registers_abi), mask,
+        start = unwind::registers_of_sample(*machine_, static_cast<unwind::RegisterAbi>(sample.register_abi), mask,
                                             sample.registers);
     ++counts_.unwound;
     if (!start) {
@@ -110,23 +104,25 @@ void Stacks::take_branches(const Sample& sample) {
     for (const Frame& frame : frames_)
         if (frame.kind == Kind::user) chain.push_back(frame.address.value);
     // In kernel mode, only the call chain has the user's pc.
-    if (kind_of_mode(sample) == Kind::user && chain.empty()) chain.push_back(sample.ip);
+    if (mode_of(sample) == perf::CpuMode::user && chain.empty()) chain.push_back(sample.ip);
     if (chain.empty()) return;
-    const std::uint64_t pc = kind_of_mode(sample) == Kind::user ? sample.ip : chain.front();
+    const std::uint64_t pc = mode_of(sample) == perf::CpuMode::user ? sample.ip : chain.front();
     // CPUs keep 8, 16 or 32 records. With exactly that many, older branches may be missing.
     const std::size_t count = sample.branches.size();
     const std::size_t depth = count == 8 || count == 16 || count == 32 ? count : 0;
     bool cut = false;
-    const std::vector<CodeAddress> found = unwind::frames_of_branches(pc, sample.branches, chain, depth, cut);
+    branches_.clear();
+    for (const perf::BranchEntry& entry : sample.branches) branches_.push_back({entry.from, entry.to});
+    const std::vector<CodeAddress> found = unwind::frames_of_branches(pc, branches_, chain, depth, cut);
     drop_user_part();
     for (const CodeAddress& address : found) frames_.push_back({address, Kind::user});
     end_ = cut ? End::truncated : End::open;
 }
 
 wire::Id Stacks::stack_of(RecordingBuilder& builder, const Sample& sample, const Process& process) {
-    const Attribute& attribute = header_.attributes[sample.attribute];
-    const bool copied = attribute.samples(sample::stack_user) && attribute.samples(sample::regs_user);
-    const bool branches = (attribute.branch_sample_type & branch::call_stack) != 0 && !sample.branches.empty();
+    const RecordedEvent& event = header_.events[sample.event];
+    const bool copied = event.samples(perf::sample::stack_user) && event.samples(perf::sample::regs_user);
+    const bool branches = (event.branch_sample_type & perf::branch::call_stack) != 0 && !sample.branches.empty();
     std::uint64_t place = hash_mix(process.space->generation(), kernel_.generation());
     // The pid selects the perf map: forked processes share an address space but have different pids.
     if (process.space->has_jit()) place = hash_mix(place, process.pid);
@@ -156,8 +152,9 @@ wire::Id Stacks::stack_of(RecordingBuilder& builder, const Sample& sample, const
 // Hashes all inputs of split_chain(). It takes two numbers per step, because every sample of a large file has this
 // cost.
 std::uint64_t Stacks::hash_of_chain(const Sample& sample, std::uint64_t place) const {
-    const std::vector<std::uint64_t>& chain = sample.callchain;
-    std::uint64_t hash = hash_mix(place ^ sample.ip, std::uint64_t{sample.attribute} << 16 | sample.misc);
+    const std::span<const std::uint64_t> chain = sample.callchain;
+    std::uint64_t hash =
+        hash_mix(place ^ sample.ip, std::uint64_t{sample.event} << 16 | static_cast<std::uint64_t>(sample.cpu_mode));
     std::size_t i = 0;
     for (; i + 1 < chain.size(); i += 2) hash = hash_mix(hash ^ chain[i], chain[i + 1]);
     if (i < chain.size()) hash = hash_mix(hash, chain[i]);

@@ -14,6 +14,7 @@
 #include "profile/formats/perf_data/processes.h"
 #include "profile/formats/perf_data/sample.h"
 #include "profile/formats/recording_builder.h"
+#include "unwind/walk/branch_stack.h"
 #include "unwind/walk/unwinder.h"
 
 namespace flamewire::profile::perf_data {
@@ -43,7 +44,8 @@ private:
 
     void split_chain(const Sample& sample);
     [[nodiscard]] std::uint64_t hash_of_chain(const Sample& sample, std::uint64_t place) const;
-    [[nodiscard]] Kind kind_of_mode(const Sample& sample) const;
+    static Kind kind_of(perf::CpuMode mode);
+    [[nodiscard]] perf::CpuMode mode_of(const Sample& sample) const;
     void unwind_user_part(const Sample& sample, const Process& process);
     void take_branches(const Sample& sample);
     void drop_user_part();
@@ -63,6 +65,7 @@ private:
     std::vector<Frame> frames_;
     End end_ = End::open;
     std::vector<unwind::Frame> walked_;
+    std::vector<unwind::Branch> branches_;
     std::vector<wire::Id> locations_;
 
     // A hash table of stacks. The key covers the frames and the address space in which they are looked up.

@@ -1,12 +1,11 @@
-#include "profile/formats/perf_data/attribute.h"
+#include "profile/formats/perf_data/recorded_event.h"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <functional>
 
-#include "base/byte_reader.h"
-#include "profile/formats/perf_data/layout.h"
+#include "perf/abi.h"
 
 namespace flamewire::profile::perf_data {
 namespace {
@@ -14,7 +13,7 @@ namespace {
 enum Type : std::uint32_t {
     hardware = 0,
     software = 1,
-    tracepoint = tracepoint_type,
+    tracepoint = perf::tracepoint_type,
     hw_cache = 3,
     raw = 4,
     breakpoint = 5
@@ -54,12 +53,11 @@ constexpr std::array software_events{
 constexpr std::array<std::string_view, 7> caches{"L1-dcache", "L1-icache", "LLC", "dTLB", "iTLB", "branch", "node"};
 constexpr std::array<std::string_view, 3> operations{"load", "store", "prefetch"};
 
-Known by_numbers(const Attribute& attribute) {
+Known by_numbers(const RecordedEvent& event) {
     // The upper half of a generic event's config names the PMU (hybrid CPUs).
-    const std::uint64_t number = attribute.config & 0xffffffff;
-    if (attribute.type == hardware && number < hardware_events.size()) return hardware_events[number];
-    if (attribute.type == software && attribute.config < software_events.size())
-        return software_events[attribute.config];
+    const std::uint64_t number = event.config & 0xffffffff;
+    if (event.type == hardware && number < hardware_events.size()) return hardware_events[number];
+    if (event.type == software && event.config < software_events.size()) return software_events[event.config];
     return {};
 }
 
@@ -73,73 +71,37 @@ std::string cache_name(std::uint64_t config) {
                                                                 : "s");
 }
 
-std::string numbered_name(const Attribute& attribute) {
-    switch (attribute.type) {
+std::string numbered_name(const RecordedEvent& event) {
+    switch (event.type) {
         case hw_cache:
-            if (std::string name = cache_name(attribute.config); !name.empty()) return name;
+            if (std::string name = cache_name(event.config); !name.empty()) return name;
             break;
         case tracepoint:
-            return fmt::format("tracepoint-{}", attribute.config);
+            return fmt::format("tracepoint-{}", event.config);
         case raw:
-            return fmt::format("r{:x}", attribute.config);
+            return fmt::format("r{:x}", event.config);
         case breakpoint:
             return "breakpoint";
         default:
             break;
     }
-    return fmt::format("event-{}-{:x}", attribute.type, attribute.config);
+    return fmt::format("event-{}-{:x}", event.type, event.config);
 }
 
 bool are_modifiers(std::string_view text) { return text.find_first_not_of("ukhGHpPSDIeWbR") == std::string_view::npos; }
 
-constexpr std::uint8_t reversed(std::uint8_t byte) {
-    std::uint8_t result = 0;
-    for (unsigned bit = 0; bit < 8; ++bit)
-        if ((byte >> bit & 1) != 0) result = static_cast<std::uint8_t>(result | 1U << (7 - bit));
-    return result;
-}
-
-// Reads a word of one-bit fields. Compilers for big-endian machines start at the highest bit of the first byte.
-std::uint64_t flag_word(ByteReader& fields, bool big_endian) {
-    std::uint64_t flags = 0;
-    for (unsigned byte = 0; byte < 8; ++byte) {
-        const std::uint8_t value = fields.u8();
-        flags |= std::uint64_t{big_endian ? reversed(value) : value} << (8 * byte);
-    }
-    return flags;
-}
-
 }  // namespace
 
-std::uint64_t Attribute::usual_period() const {
+std::uint64_t RecordedEvent::usual_period() const {
     if (!frequency) return period_or_frequency != 0 ? period_or_frequency : 1;
     constexpr std::uint64_t second_ns = 1'000'000'000;
     return unit == "ns" && period_or_frequency != 0 ? second_ns / period_or_frequency : 1;
 }
 
-Attribute parse_attribute(Bytes bytes, bool big_endian) {
-    ByteReader fields(bytes, byte_order(big_endian));
-    Attribute attribute;
-    attribute.type = fields.u32();
-    attribute.size = fields.u32();
-    attribute.config = fields.u64();
-    attribute.period_or_frequency = fields.u64();
-    attribute.sample_type = fields.u64();
-    attribute.read_format = fields.u64();
-    const std::uint64_t flags = flag_word(fields, big_endian);
-    attribute.inherit = (flags >> 1 & 1) != 0;
-    attribute.frequency = (flags >> 10 & 1) != 0;
-    attribute.sample_id_all = (flags >> 18 & 1) != 0;
-    attribute.exclude_callchain_user = (flags >> 22 & 1) != 0;
-    fields.skip(24);  // wakeup, breakpoint type, config1, config2
-    attribute.branch_sample_type = fields.u64();
-    attribute.sample_regs_user = fields.u64();
-    attribute.sample_stack_user = fields.u32();
-    fields.skip(4);  // clock
-    attribute.sample_regs_intr = fields.u64();
-    fields.skip(4);  // AUX watermark
-    attribute.sample_max_stack = fields.u16();
-    return attribute;
+perf::RecordFormat RecordedEvent::format() const {
+    perf::RecordFormat format = Attribute::format();
+    if (!samples(perf::sample::period)) format.period = usual_period();
+    return format;
 }
 
 std::string plain_event_name(std::string_view name) {
@@ -163,15 +125,14 @@ EventNumbers numbers_of_event(std::string_view name) {
     return {raw, std::uint64_t{1} << 62 | std::hash<std::string_view>()(name) >> 32};
 }
 
-void name_event(Attribute& attribute) {
-    const Known known = by_numbers(attribute);
-    if (attribute.name.empty())
-        attribute.name = known.name.empty() ? numbered_name(attribute) : std::string(known.name);
-    attribute.unit = known.unit;
-    if (attribute.type == hw_cache) attribute.unit = (attribute.config >> 16 & 0xff) == 1 ? "misses" : "references";
-    if (attribute.unit.empty() && attribute.name == "cycles") attribute.unit = "cycles";
-    if (attribute.unit.empty() && attribute.name == "instructions") attribute.unit = "instructions";
-    if (attribute.unit.empty()) attribute.unit = "events";
+void name_event(RecordedEvent& event) {
+    const Known known = by_numbers(event);
+    if (event.name.empty()) event.name = known.name.empty() ? numbered_name(event) : std::string(known.name);
+    event.unit = known.unit;
+    if (event.type == hw_cache) event.unit = (event.config >> 16 & 0xff) == 1 ? "misses" : "references";
+    if (event.unit.empty() && event.name == "cycles") event.unit = "cycles";
+    if (event.unit.empty() && event.name == "instructions") event.unit = "instructions";
+    if (event.unit.empty()) event.unit = "events";
 }
 
 }  // namespace flamewire::profile::perf_data
