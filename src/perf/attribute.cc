@@ -28,7 +28,7 @@ Attribute parse_attribute(Bytes bytes, std::endian order) {
     ByteReader in(bytes, order);
     Attribute attribute;
     attribute.type = in.u32();
-    attribute.size = in.u32();
+    in.skip(4);  // the size
     attribute.config = in.u64();
     attribute.period_or_frequency = in.u64();
     attribute.sample_type = in.u64();
@@ -37,14 +37,12 @@ Attribute parse_attribute(Bytes bytes, std::endian order) {
     attribute.inherit = (flags >> 1 & 1) != 0;
     attribute.frequency = (flags >> 10 & 1) != 0;
     attribute.sample_id_all = (flags >> 18 & 1) != 0;
-    attribute.exclude_callchain_user = (flags >> 22 & 1) != 0;
     in.skip(24);  // wakeup, breakpoint type, config1, config2
     attribute.branch_sample_type = in.u64();
     attribute.sample_regs_user = in.u64();
     attribute.sample_stack_user = in.u32();
-    in.skip(4);  // clock
-    attribute.sample_regs_intr = in.u64();
-    in.skip(4);  // AUX watermark
+    in.skip(4);   // clock
+    in.skip(12);  // registers of the interrupted code, AUX watermark
     attribute.sample_max_stack = in.u16();
     return attribute;
 }

@@ -22,17 +22,18 @@ struct RecordFormat {
 
 // All sizes that perf has ever written are read. Trailing fields that are unknown here are ignored.
 struct Attribute {
-    std::uint32_t type = 0, size = 0;
+    std::uint32_t type = 0;
     std::uint64_t config = 0;
     std::uint64_t period_or_frequency = 0;
     std::uint64_t sample_type = 0, read_format = 0;
-    std::uint64_t branch_sample_type = 0, sample_regs_user = 0, sample_regs_intr = 0;
+    std::uint64_t branch_sample_type = 0, sample_regs_user = 0;
     std::uint32_t sample_stack_user = 0, sample_max_stack = 0;
-    bool inherit = false, frequency = false, sample_id_all = false, exclude_callchain_user = false;
+    bool inherit = false, frequency = false, sample_id_all = false;
 
     [[nodiscard]] bool samples(std::uint64_t what) const { return (sample_type & what) != 0; }
-    [[nodiscard]] RecordFormat format() const {
-        return {sample_type, read_format, branch_sample_type, sample_regs_user, 1};
+    // `period`: of samples that have none of their own.
+    [[nodiscard]] RecordFormat record_format(std::uint64_t period) const {
+        return {sample_type, read_format, branch_sample_type, sample_regs_user, period};
     }
 };
 

@@ -44,7 +44,7 @@ std::size_t trailer_size(const RecordFormat& format);
 std::optional<Trailed> split_trailer(std::uint32_t type, Bytes body, const RecordFormat& format,
                                      std::endian order = std::endian::native);
 
-// The size of a record's own fields, which a trailer may follow. 0: of a type that is not known.
+// The size of a record's own fields, which a trailer may follow; it can exceed `body`. 0 also if it is not known here.
 std::size_t own_size(std::uint32_t type, Bytes body, std::endian order = std::endian::native);
 
 // The value of a counter at a sample.
@@ -66,7 +66,8 @@ class Decoder {
 public:
     explicit Decoder(std::endian order = std::endian::native) : order_(order) {}
 
-    // `body`: all after the header. False if it is too short for its fields; ignore `out`.
+    // `body`: all after the header. False if it is too short for its fields, or if more of the stack was copied than it
+    // has space for; ignore `out`.
     bool sample(std::uint16_t misc, Bytes body, const RecordFormat& format, Sample& out);
     // `body`: with or without the trailer. `origin`: from the trailer, if there is one.
     Decoded side_record(const RecordHeader& header, Bytes body, const Origin& origin, SideRecord& out) const;

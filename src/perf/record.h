@@ -1,5 +1,5 @@
-// The records of perf_event_open, decoded: views into the bytes of a record. Source: linux/perf_event.h, enum
-// perf_event_type.
+// The records of perf_event_open, decoded. Texts, bytes and arrays are views, see perf::Decoder. Source:
+// linux/perf_event.h, enum perf_event_type.
 #pragma once
 
 #include <cstdint>
@@ -99,14 +99,14 @@ struct SwitchRecord {
     bool preempted = false;  // switched out while still runnable (since Linux 4.17; false before)
 };
 
-// Code was loaded into the kernel or removed (since Linux 5.1): a BPF program or a trampoline.
+// Code was loaded into the kernel or removed (since Linux 5.1): a BPF program, or a trampoline or probe.
 struct KsymbolRecord {
     std::uint64_t time_ns = 0;
     std::uint64_t address = 0;
     std::uint32_t size = 0;
     bool gone = false;
     std::string_view name;  // as in /proc/kallsyms: "bpf_prog_0123456789abcdef_name"
-    bool of_bpf = true;     // else a trampoline
+    bool of_bpf = true;     // else other code, or the type is not known
 };
 
 // All but samples.

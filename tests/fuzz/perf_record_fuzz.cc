@@ -28,15 +28,25 @@ std::uint64_t touch(const perf::Sample& sample) {
     return sum;
 }
 
+template <class T>
+std::uint64_t touch_texts(const T& record) {
+    std::uint64_t sum = 0;
+    const auto add = [&](std::string_view text) {
+        for (const char letter : text) sum += static_cast<unsigned char>(letter);
+    };
+    if constexpr (requires { record.path; }) add(record.path);
+    if constexpr (requires { record.build_id; }) add(as_text(record.build_id));
+    if constexpr (requires { record.comm; }) add(record.comm);
+    if constexpr (requires { record.name; }) add(record.name);
+    return sum;
+}
+
 std::uint64_t touch_record(const Record& record) {
     std::uint64_t sum = 0;
     if (const auto* sample = std::get_if<SampleRecord>(&record)) {
         sum += sample->woken_tid + touch(*sample);
-    } else if (const auto* map = std::get_if<MmapRecord>(&record)) {
-        for (const char letter : map->path) sum += static_cast<unsigned char>(letter);
-        for (const std::byte byte : map->build_id) sum += std::to_integer<std::uint64_t>(byte);
-    } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
-        for (const char letter : comm->comm) sum += static_cast<unsigned char>(letter);
+    } else {
+        std::visit([&](const auto& one) { sum += touch_texts(one); }, record);
     }
     return sum;
 }
@@ -69,9 +79,11 @@ std::uint64_t decode_any_format(Bytes bytes) {
             perf::counter_values(sample, format, values);
         }
         sum += perf::own_size(header.type, body, order) + values.size();
-        if (const auto trailed = perf::split_trailer(header.type, body, format, order)) sum += trailed->body.size();
+        if (const auto trailed = perf::split_trailer(header.type, body, format, order))
+            for (const std::byte byte : trailed->body) sum += std::to_integer<std::uint64_t>(byte);
         perf::SideRecord side;
-        (void)decoder.side_record(header, body, {}, side);
+        if (decoder.side_record(header, body, {}, side) == perf::Decoded::ok)
+            std::visit([&](const auto& one) { sum += touch_texts(one); }, side);
     }
     return sum;
 }

@@ -13,8 +13,8 @@
 namespace flamewire::agent {
 
 // Fields of every sample, in the order in which the kernel writes them. IDENTIFIER comes first, because events of many
-// threads share a ring and only the id distinguishes them. decode.cc reads id, tid and time where they stand by these fields.
-// record_format() adds those of a SampleLayout.
+// threads share a ring and only the id distinguishes them. decode.cc knows where id, tid and time are. record_format()
+// adds the fields of a SampleLayout.
 inline constexpr std::uint64_t sample_fields = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
                                                PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
                                                PERF_SAMPLE_CALLCHAIN;

@@ -1,7 +1,5 @@
 #include "agent/perf/decode.h"
 
-#include <linux/perf_event.h>
-
 #include <cstring>
 
 #include "perf/abi.h"
@@ -25,7 +23,7 @@ T load(Bytes bytes, std::size_t offset) {
 }
 
 bool is_sample(Bytes record) {
-    return record.size() >= perf::header_size && load<std::uint32_t>(record, 0) == PERF_RECORD_SAMPLE;
+    return record.size() >= perf::header_size && load<std::uint32_t>(record, 0) == perf::record::sample;
 }
 
 // A tracepoint's data begins with common fields: type (2 bytes), flags, preempt_count, pid (kernel/trace/trace.h).
@@ -77,7 +75,7 @@ Decoded decode_record(Bytes record, const SampleLayout& layout, Record& out, per
     const bool aligned = reinterpret_cast<std::uintptr_t>(record.data()) % alignof(std::uint64_t) == 0;
     if (!header || header->size != record.size() || !aligned) return Decoded::malformed;
     const Bytes body = record.subspan(perf::header_size);
-    if (header->type == PERF_RECORD_SAMPLE)
+    if (header->type == perf::record::sample)
         return decode_sample(header->misc, body, layout, out, origin) ? Decoded::ok : Decoded::malformed;
 
     const auto trailed = perf::split_trailer(header->type, body, sideband_format);
@@ -86,7 +84,7 @@ Decoded decode_record(Bytes record, const SampleLayout& layout, Record& out, per
     perf::SideRecord decoded;
     const Decoded answer = perf::Decoder().side_record(*header, trailed->body, origin, decoded);
     if (answer != Decoded::ok) return answer;
-    // Trampolines have no samples of their own.
+    // The names of other code are not sent.
     if (const auto* symbol = std::get_if<KsymbolRecord>(&decoded); symbol != nullptr && !symbol->of_bpf)
         return Decoded::skipped;
     std::visit([&](const auto& one) { out = one; }, decoded);

@@ -1,5 +1,6 @@
-// What a sample costs from the record to the row: warm (its chain was seen in this epoch) and cold (a new chain), with
-// the shape of a real profile: 2,000 distinct stacks of 25 frames in 4 threads. One JSON line a figure.
+// What a sample costs from the bytes in the ring to the row: decoding; then warm (its chain was seen in this epoch) or
+// cold (a new chain), with the shape of a real profile: 2,000 distinct stacks of 25 frames in 4 threads. One JSON line a
+// figure.
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "../figure.h"
+#include "agent/perf/decode.h"
 #include "agent/pipeline/folder.h"
 #include "agent/process/process_table.h"
 #include "base/clock.h"
@@ -58,6 +60,24 @@ double run(Folder& folder, const std::vector<std::vector<std::uint64_t>>& chains
     return static_cast<double>(process_cpu_ns() - began) / static_cast<double>(count);
 }
 
+// Decodes a sample without registers and stack; ns a record.
+double decode(const std::vector<std::uint64_t>& chain, int count) {
+    // id, ip, pid and tid, time, cpu, period, and the chain with its length.
+    std::vector<std::uint64_t> words{0,     77, 0x401000,  100 | std::uint64_t{101} << 32,
+                                     5'000, 3,  1'000'000, chain.size()};
+    words.insert(words.end(), chain.begin(), chain.end());
+    constexpr std::uint64_t sample = 9, user = 2;
+    words[0] = sample | user << 32 | words.size() * 8 << 48;
+    const Bytes bytes = std::as_bytes(std::span(words));
+    Record record;
+    perf::Origin origin;
+    std::uint64_t decoded = 0;
+    const std::uint64_t began = process_cpu_ns();
+    for (int i = 0; i < count; ++i)
+        decoded += decode_record(bytes, {}, record, origin) == perf::Decoded::ok ? origin.id / 77 : 0;
+    return static_cast<double>(process_cpu_ns() - began) / static_cast<double>(decoded);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -74,6 +94,10 @@ int main(int argc, char** argv) {
     Folder folder(options, table);
     const auto chains = make_chains(reinterpret_cast<std::uintptr_t>(&make_chains) & ~std::uint64_t{0xfff});
     std::uint64_t now = monotonic_ns();
+    std::vector<double> records;
+    for (int i = 0; i < (smoke ? 1 : 9); ++i) records.push_back(decode(chains.front(), smoke ? 1'000 : 1'000'000));
+    std::sort(records.begin(), records.end());
+    bench::print({"decode_ns", records[records.size() / 2], "", {}, ""});
     bench::print({"add_sample_cold_ns", run(folder, chains, pid, 1, now), "", {}, ""});
     std::vector<double> warm;
     for (int i = 0; i < (smoke ? 1 : 9); ++i) warm.push_back(run(folder, chains, pid, smoke ? 1 : 50, now));

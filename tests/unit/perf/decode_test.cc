@@ -54,6 +54,7 @@ TEST_CASE("a sample with every field") {
             CHECK((sample.id == 70 && sample.ip == 0x401000 && sample.pid == 10 && sample.tid == 11));
             CHECK((sample.time_ns == 5'000 && sample.cpu == 3 && sample.period == 999 && sample.user_mode()));
             CHECK(list(sample.callchain) == std::vector<std::uint64_t>{0xffff'ffff'ffff'fe00, 0x401000});
+            CHECK(reinterpret_cast<std::uintptr_t>(sample.callchain.data()) % alignof(std::uint64_t) == 0);
             CHECK(as_text(sample.raw) == "raw!");
             REQUIRE(sample.branches.size() == 1);
             CHECK((sample.branches[0].from == 0x1000 && sample.branches[0].to == 0x2000));
@@ -116,6 +117,35 @@ TEST_CASE("a sample has the period of its event unless it has its own") {
     RecordBody body(std::endian::native);
     REQUIRE(decoder.sample(0, body.u64(0x401000).bytes(), {.fields = sample::ip, .period = 250}, sample));
     CHECK((sample.period == 250 && sample.ip == 0x401000 && sample.callchain.empty()));
+}
+
+TEST_CASE("a decoder keeps nothing of the sample before") {
+    Decoder decoder;
+    Sample sample;
+    RecordBody first = sample_body(std::endian::native);
+    REQUIRE(decoder.sample(misc::user, first.bytes(), everything(), sample));
+    REQUIRE(decoder.sample(0, {}, {}, sample));
+    CHECK((sample.id == 0 && sample.ip == 0 && sample.pid == 0 && sample.tid == 0 && sample.time_ns == 0));
+    CHECK((sample.cpu == 0 && sample.period == 1 && sample.register_abi == 0 && sample.register_mask == 0));
+    CHECK((sample.counters.empty() && sample.callchain.empty() && sample.raw.empty() && sample.branches.empty()));
+    CHECK((sample.registers.empty() && sample.stack.empty() && !sample.stack_cut && sample.stack_missing == 0));
+}
+
+TEST_CASE("arrays behind raw data of any length are whole") {
+    for (std::uint32_t length = 0; length < 9; ++length) {
+        RecordBody body(std::endian::native);
+        body.u64(3).u64(1).u64(2).u64(3).u32(length);
+        for (std::uint32_t i = 0; i < length; ++i) body.u8(0xff);
+        body.u64(1).u64(0x1000).u64(0x2000).u64(3).u64(2).u64(7).u64(8);
+        RecordFormat format{.fields = sample::callchain | sample::raw | sample::branch_stack | sample::regs_user};
+        format.register_mask = 0x3;
+        Decoder decoder;
+        Sample sample;
+        REQUIRE(decoder.sample(0, body.bytes(), format, sample));
+        CHECK(list(sample.callchain) == std::vector<std::uint64_t>{1, 2, 3});
+        CHECK((sample.raw.size() == length && sample.branches.size() == 1 && sample.branches[0].to == 0x2000));
+        CHECK(list(sample.registers) == std::vector<std::uint64_t>{7, 8});
+    }
 }
 
 TEST_CASE("the mode is that of the record's header") {

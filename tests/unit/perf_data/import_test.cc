@@ -93,6 +93,29 @@ TEST_CASE("perf.data of both byte orders: addresses, maps, an exec, and what is 
     }
 }
 
+// Linux adds the size of a trailer for each event that receives the record, and writes one (perf_event_ksymbol_output).
+TEST_CASE("a KSYMBOL record that the kernel made larger than what it wrote has its time") {
+    for (const bool big : {false, true}) {
+        constexpr std::uint64_t program = 0xffffffffc0100000;
+        const auto ksymbol = [&](bool gone, std::uint64_t time) {
+            Writer body(big);
+            body.u64(program).u32(0x100).u16(1).u16(gone ? 1 : 0).padded("bpf_prog_17_x");
+            trailer(body, 1, time);
+            for (int word = 0; word < 4; ++word) body.u64(0x5555555555555555);
+            return record(big, 17, 0, body);
+        };
+        std::string records =
+            mmap(big, 0xffffffff, 0xffffffff81000000, 0x1000000, 0xffffffff81000000, "[kernel.kallsyms]_text", 0);
+        for (const std::uint64_t time : {999, 1001, 1003}) records += sample(big, 7, program + 4, time * ms);
+        records += ksymbol(false, 1000 * ms) + ksymbol(true, 1002 * ms);
+        const Imported imported(perf_file(big, {EventOf{}}, records));
+        CHECK(imported.problem.empty());
+        REQUIRE(imported.rows.size() == 3);
+        const std::string lines = imported.lines();
+        CHECK(lines.find("bpf_prog_17_x 1\n") != std::string::npos);
+    }
+}
+
 TEST_CASE("perf.data with attributes of every size") {
     for (std::uint32_t size = 64; size <= 168; size += 8)
         CHECK(Imported(small_file(false, size)).lines() == small_lines);

@@ -6,7 +6,6 @@
 
 #include "base/byte_reader.h"
 #include "perf/abi.h"
-#include "perf/decode.h"
 #include "profile/formats/perf_data/layout.h"
 
 namespace flamewire::profile::perf_data {

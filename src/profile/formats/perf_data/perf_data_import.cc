@@ -202,13 +202,14 @@ void Import::take(const perf::TaskRecord& task) {
 }
 
 void Import::add_loss(wire::LossReason reason, std::uint64_t count, wire::Id event, std::uint64_t time_ns) {
+    RecordingBuilder& builder = this->builder(time_ns);
     if (count == 0) return;
     wire::Loss loss;
     loss.reason = reason;
     loss.count = count;
     loss.event = event;
     loss.first_ns = loss.last_ns = time_ns != 0 ? time_ns : start_ns_;
-    builder(time_ns).loss(loss);
+    builder.loss(loss);
 }
 
 void Import::take(const perf::LostRecord& lost) {
@@ -229,15 +230,12 @@ void Import::take(const perf::KsymbolRecord& symbol) {
 }
 
 Result<bool> Import::take(const Record& record) {
-    if (record.type == perf::record::sample) {
-        TRY(take_sample(record));
-    } else {
-        const perf::RecordHeader about{record.type, record.misc, 0};
-        const perf::Origin origin{.time_ns = record.time_ns};
-        const perf::Decoded decoded = decoder_.side_record(about, record.body, origin, side_record_);
-        if (decoded == perf::Decoded::skipped) ++counts_.other_types[record.type];
-        if (decoded == perf::Decoded::ok) std::visit([&](const auto& side) { take(side); }, side_record_);
-    }
+    if (record.type == perf::record::sample) return take_sample(record);
+    const perf::RecordHeader about{record.type, record.misc, 0};
+    const perf::Origin origin{.time_ns = record.time_ns};
+    const perf::Decoded decoded = decoder_.side_record(about, record.body, origin, side_record_);
+    if (decoded == perf::Decoded::skipped) ++counts_.other_types[record.type];
+    if (decoded == perf::Decoded::ok) std::visit([&](const auto& side) { take(side); }, side_record_);
     return builder_ != nullptr ? builder_->give_if_enough() : Result<bool>(true);
 }
 

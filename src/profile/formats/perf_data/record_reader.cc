@@ -286,17 +286,20 @@ bool RecordReader::date(Record& record) {
 // Some writers set sample_id_all but omit the trailer.
 std::uint64_t RecordReader::trailing_time(const Record& record) {
     const std::size_t own = perf::own_size(record.type, record.body, header_.order());
+    const auto trailed_by = [&](const RecordedEvent& event) -> std::optional<perf::Trailed> {
+        const perf::RecordFormat format = event.format();
+        if (record.body.size() < own + perf::trailer_size(format)) return std::nullopt;
+        return perf::split_trailer(record.type, record.body, format, header_.order());
+    };
     const RecordedEvent* event = &header_.events.front();
-    if (first_id_ && record.body.size() >= own + 8) {
-        ByteReader fields(record.body.last(8), header_.order());
-        if (const auto index = ids_.find(fields.u64())) event = &header_.events[*index];
+    auto trailed = trailed_by(*event);
+    // The identifier is the last field, whichever others the event has.
+    const auto index = trailed && first_id_ ? ids_.find(trailed->origin.id) : std::nullopt;
+    if (index && *index != 0) {
+        event = &header_.events[*index];
+        trailed = trailed_by(*event);
     }
-    const perf::RecordFormat format = event->format();
-    const bool there = event->sample_id_all && format.has(perf::sample::time) &&
-                       record.body.size() >= own + perf::trailer_size(format);
-    if (!there) return 0;
-    const auto trailed = perf::split_trailer(record.type, record.body, format, header_.order());
-    return trailed ? possible_time(trailed->origin.time_ns) : 0;
+    return trailed && event->sample_id_all ? possible_time(trailed->origin.time_ns) : 0;
 }
 
 Result<bool> RecordReader::give_out(std::size_t count) {

@@ -99,9 +99,7 @@ std::uint64_t RecordedEvent::usual_period() const {
 }
 
 perf::RecordFormat RecordedEvent::format() const {
-    perf::RecordFormat format = Attribute::format();
-    if (!samples(perf::sample::period)) format.period = usual_period();
-    return format;
+    return record_format(samples(perf::sample::period) ? 1 : usual_period());
 }
 
 std::string plain_event_name(std::string_view name) {
