@@ -42,8 +42,6 @@ inline constexpr std::uint64_t hypervisor = static_cast<std::uint64_t>(-32), ker
                                user = static_cast<std::uint64_t>(-512), guest = static_cast<std::uint64_t>(-2048),
                                guest_kernel = static_cast<std::uint64_t>(-2176),
                                guest_user = static_cast<std::uint64_t>(-2560);
-// The entry after it is no address: it names the record with the user's part (Linux 6.19).
-inline constexpr std::uint64_t user_deferred = static_cast<std::uint64_t>(-640);
 }  // namespace context
 
 inline constexpr std::uint32_t tracepoint_type = 2;  // PERF_TYPE_TRACEPOINT

@@ -30,8 +30,9 @@ constexpr CpuMode mode_of_marker(std::uint64_t marker) {
 }
 
 // Calls take(address, mode, return_address) for each frame, innermost first. Leaves out markers, zero addresses (the
-// end of a user's frame-pointer list), and what follows a marker that is not known. `mode` is that of entries before
-// the first marker. Returns the number of addresses that the kernel stored: at its limit, the chain was truncated.
+// end of a user's frame-pointer list), and what follows a marker that is not known here: after that of a deferred user
+// chain (Linux 6.19) there is no address. `mode` is that of entries before the first marker. Returns the number of
+// entries that the kernel stored: at its limit, the chain was truncated.
 template <class Take>
 std::size_t split_callchain(std::span<const std::uint64_t> chain, CpuMode mode, Take&& take) {
     bool known = true;
