@@ -44,14 +44,16 @@ def bare(name):
 
 
 def of_perf(data):
-    """Samples, and function -> samples with it anywhere, as perf has them."""
+    """Samples, function -> samples with it anywhere, and samples whose stack does not reach a program's entry, as perf has them."""
     command = [PERF, "script", "--no-inline", "-i", data, "-F", "ip,sym"]
     text = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout
     samples = [block.splitlines() for block in text.strip().split("\n\n")]
-    totals = collections.Counter()
+    totals, broken = collections.Counter(), 0
     for lines in samples:
-        totals.update({bare(line.split(None, 1)[1]) for line in lines if len(line.split(None, 1)) == 2})
-    return len(samples), totals
+        names = [bare(line.split(None, 1)[1]) for line in lines if len(line.split(None, 1)) == 2]
+        totals.update(set(names))
+        broken += not names or names[-1] not in ("_start", "_dl_start_user")
+    return len(samples), totals, broken
 
 
 @pytest.mark.skipif(PERF is None, reason="there is no perf: nothing was recorded")
@@ -67,7 +69,7 @@ def test_functions_have_the_samples_of_perf_script(start, tmp_path):
     (tmp_path / "stream.out").rename(tmp_path / "stream")
     server, sessions = imported(start, *(tmp_path / name for name in files))
     for name, session in zip(files, sessions):
-        number, theirs = of_perf(tmp_path / name)
+        number, theirs, broken = of_perf(tmp_path / name)
         assert session["samples"] == number, (name, session)
         assert "perf record" in session["target"] and session["frequency_hz"] == 499 and session["host"] == os.uname().nodename
         assert [event["name"] for event in session["events"]] == ["cpu-clock"], session["events"]
@@ -76,9 +78,9 @@ def test_functions_have_the_samples_of_perf_script(start, tmp_path):
             for function in {bare(frame) for frame in frames}:
                 ours[function] += count
         for function in ("burn_10", "burn_20", "burn_30", "burn_40", "round_of_work", "main"):
-            # perf walks a few copied stacks otherwise; of such ones oracle_unwind_replay lets gdb say who is right.
-            allowed = max(2, number // 100) if name == "stacks" else 0
-            assert theirs[function] > 0 and abs(ours[function] - theirs[function]) <= allowed, (name, function, ours[function], theirs[function])
+            # A copied stack that perf cannot walk to its end may have more functions; of such ones oracle_unwind_replay asks gdb.
+            more = broken if name == "stacks" else 0
+            assert 0 < theirs[function] <= ours[function] <= theirs[function] + more, (name, function, ours[function], theirs[function], broken)
         # The weights are nanoseconds: of every sample its period.
         weight = server.get("/api/functions", session=session["id"], limit=1)["total"]["weight"]
         assert weight == pytest.approx(number * 1e9 / 499, rel=0.001)
@@ -110,7 +112,7 @@ def test_code_made_at_run_time_has_the_names_of_its_perf_map(start, tmp_path):
     program.write_text(JIT)
     data = tmp_path / "jit.data"
     subprocess.run([PERF, "record", "-q", "-F", "999", "-e", "cpu-clock:u", "-g", "-o", data, "--", "/usr/bin/python3", program, "2"], check=True, timeout=60)
-    number, totals = of_perf(data)
+    number, totals, _ = of_perf(data)
     pid = int(subprocess.run([PERF, "script", "-i", data, "-F", "pid"], check=True, capture_output=True, text=True, timeout=60).stdout.split()[0])
     written = pathlib.Path(f"/tmp/perf-{pid}.map")
     try:
