@@ -1,7 +1,9 @@
 """pytest: the harness on the path; programs that a test starts are ended with it."""
 import contextlib
+import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -16,7 +18,9 @@ import flamewire  # noqa: E402
 
 @pytest.fixture
 def start(tmp_path):
-    """start.server(...), start.agent(...), start.workload(...): all are killed at the end of the test."""
+    """start.server(...), start.agent(...), start.workload(...): all are killed at the end of the test, and what they started.
+
+    A workload whose end is not the subject runs for 600 s: no test takes as long, on a busy machine either."""
     started = []
 
     class Start:
@@ -31,8 +35,12 @@ def start(tmp_path):
         def end():
             for process in reversed(started):
                 if process.alive():
+                    children = flamewire.children(process.pid)
                     process.process.kill()
                     process.process.wait()
+                    for child in children:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(child, signal.SIGKILL)
             started.clear()
 
         def renew(self, directory):

@@ -337,7 +337,7 @@ def bench_targets(directory):
         for way, (old, young, programs) in {"alone": (many, 0, 0), "each": (many, 10, 10), "machine": (many, 10, 10)}.items():
             everybody = family.ready(flamewire.Process(way, family.command(old, young, programs, nice=0), directory))
             with flamewire.ended(everybody):
-                there = [str(pid) for pid in family.children(everybody.pid)[:old]]
+                there = [str(pid) for pid in flamewire.children(everybody.pid)[:old]]
                 time.sleep(1)
                 target = {"alone": ["--pid", ",".join(there[::100])], "each": ["--pid", ",".join([str(everybody.pid), *there])], "machine": ["-a"]}[way]
                 known = {session["id"] for session in server.sessions()}

@@ -51,7 +51,7 @@ before(async () => {
   writeFileSync(token, `${TOKEN}\n`);
   server = await programs.server('--http-token-file', token, '--http-prefix', PREFIX);
   proxy = await startProxy(new URL(server.url).port);
-  const demo = programs.start('demo-workload', 120);
+  const demo = programs.start('demo-workload', 0);
   programs.start(
     'flamewire-agent',
     '--server',

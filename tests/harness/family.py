@@ -55,8 +55,3 @@ def command(old, young=0, programs=0, nice=10):
 def ready(process):
     flamewire.wait_until(lambda: "ready" in process.out, 60, "the processes")
     return process
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as listed:
-        return [int(word) for word in listed.read().split()]

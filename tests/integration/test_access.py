@@ -168,7 +168,7 @@ def test_what_is_kept_is_for_its_owner(start, tmp_path):
     before = os.umask(0o022)
     try:
         server = start.server(data_dir=tmp_path / "new" / "data")
-        program = start.workload("shares", 20)
+        program = start.workload("shares", 600)
         agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid)
         wait_until(lambda: server.sessions() and server.only_session()["samples"], 20, "samples")
         assert agent.stop() == 0
@@ -284,7 +284,7 @@ def test_prefix_and_names(start, token_file):
 
 def test_metrics(start):
     server = start.server()
-    program = start.workload("demo", 60)
+    program = start.workload("demo", 600)
     start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 1000, 20, "samples")
     status, headers, text = ask(server, "/metrics")

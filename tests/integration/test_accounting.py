@@ -27,7 +27,7 @@ def test_server_away_longer_than_the_spool(start):
     port, http_port = flamewire.free_port(), flamewire.free_port()
     server = start.server(port=port, http_port=http_port)
     relay = Relay(port)
-    program = start.workload("bench", 60, 2)
+    program = start.workload("bench", 600, 2)
     # So many different samples fill the smallest spool in less than 1.5 s of the program's CPU time.
     agent = start.agent("--server", "127.0.0.1", "--port", relay.port, "--pid", program.pid, "--frequency", 14_999, "--events", "cpu-clock,task-clock", "--spool", 65_536, "--interval", 50)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 1000, 20, "samples")
@@ -51,7 +51,7 @@ def test_server_away_longer_than_the_spool(start):
 def test_three_agents_at_once(start):
     """Each agent has its own session; one that is killed leaves the others untouched."""
     server = start.server()
-    programs = [start.workload("shares", 60) for _ in range(3)]
+    programs = [start.workload("shares", 600) for _ in range(3)]
     agents = [start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499, name=f"agent{number}")
               for number, program in enumerate(programs)]
     # The first batch says whose they are.

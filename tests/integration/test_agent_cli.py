@@ -140,7 +140,7 @@ def test_output_file_is_a_session(start, tmp_path):
 
 
 def test_output_to_a_pipe(start, tmp_path):
-    program = start.workload("shares", 20)
+    program = start.workload("shares", 600)
     begin = time.monotonic()
     with Looks(program.pid) as looks:
         outcome = subprocess.run([AGENT, "--output", "-", "--pid", str(program.pid), "--duration", "1", "--rounds", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30)
@@ -210,7 +210,7 @@ def test_listening_agent_and_commands(start):
     port = flamewire.free_port()
     agent = start.agent("--listen", "--port", port)
     server = start.server()
-    program = start.workload("shares", 60, 2)
+    program = start.workload("shares", 600, 2)
     answer = server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port, "pair": agent.code})
     assert answer["ok"] and answer["hello"]["agent"] == "flamewire"
     assert server.command("ping")["ok"]

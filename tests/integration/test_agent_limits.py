@@ -23,7 +23,7 @@ def test_a_connected_agent_has_given_up_what_it_does_not_need(start):
     if os.geteuid() != 0:
         pytest.skip("NOT tested: an ordinary user has nothing to give up")
     server = start.server()
-    program = start.workload("demo", 60)
+    program = start.workload("demo", 600)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--unwind", "dwarf")
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 100, 20, "samples")
     server.command("list_processes")
@@ -63,7 +63,7 @@ def test_a_server_chooses_among_the_allowed(start):
     # Programs of other tests have usual names.
     name = f"other-{os.getpid()}"
     shutil.copy(TESTS_BIN / "shares-workload", start.directory / name)
-    allowed, other = start.workload("demo", 60), start.process("other", [start.directory / name, "60"])
+    allowed, other = start.workload("demo", 600), start.process("other", [start.directory / name, "600"])
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--allow-command", "demo-*,nothing")
     connected(server)
     reply = server.command("list_processes")

@@ -72,7 +72,7 @@ def test_another_users_process_is_refused_with_a_sentence(start, tmp_path):
     for parent in tmp_path.parents:
         if str(parent).startswith("/tmp/") and parent.stat().st_uid == os.geteuid():
             os.chmod(parent, 0o755)
-    program = start.workload("shares", 30)
+    program = start.workload("shares", 600)
     agent_copy = tmp_path / "flamewire-agent"
     shutil.copy(BIN / "flamewire-agent", agent_copy)
     agent_copy.chmod(0o755)

@@ -434,7 +434,7 @@ def terminal(home, tmp_path):
 
 
 def test_top_in_a_terminal(terminal, tmp_path):
-    burner = subprocess.Popen([TESTS_BIN / "shares-workload", "120"], stdout=subprocess.DEVNULL)
+    burner = subprocess.Popen([TESTS_BIN / "shares-workload", "600"], stdout=subprocess.DEVNULL)
     try:
         terminal.start(PROGRAM, "top", "--pid", burner.pid, "-F", "499", "-e", "cpu-clock", "--every", "0.5")
         screen = terminal.wait(r"pid-\d+  cpu-clock  [0-9,]+ samples.*Self +Total +Samples  Function\n.*\d%")[0]

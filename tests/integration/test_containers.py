@@ -91,7 +91,7 @@ def flamewire(*words, check=True):
 
 def test_a_container_whose_image_is_deleted(group, start):
     inside, image = start_container(start, group, 60)
-    outside = start.workload("shares", 60)
+    outside = start.workload("shares", 600)
     shutil.rmtree(image)
     server = start.server("--binary", PROGRAM)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", f"{inside},{outside.pid}", "--frequency", 499)

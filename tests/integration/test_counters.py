@@ -8,7 +8,7 @@ PMU = ("cycles", "instructions", "branch-misses")
 
 @pytest.fixture
 def recorded(start):
-    program = start.workload("demo", 60)
+    program = start.workload("demo", 600)
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 199, "--events", "cpu-clock")
     wait_until(lambda: server.sessions() and server.get("/api/counters")["groups"], 20, "counters")

@@ -33,7 +33,7 @@ def cli(tmp_path):
 def saved(start, tmp_path):
     """The file that an agent wrote in 6 s."""
     path = tmp_path / "saved.flw"
-    first = start.workload("shares", 60)
+    first = start.workload("shares", 600)
     agent = start.agent("--output", path, "--pid", first.pid, "--frequency", 999, "--interval", 100, "--duration", 6)
     assert agent.wait(60) == 0, agent.err
     first.stop()
@@ -149,7 +149,7 @@ def test_server_and_terminal_say_the_same(start, cli, saved):
 
 def test_a_killed_server_leaves_a_cut_tail_and_a_running_one_no_damage(start, cli):
     server = start.server()
-    program = start.workload("shares", 60)
+    program = start.workload("shares", 600)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999, "--interval", 100)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 20, "samples")
     stream = next((server.data_dir / "sessions").glob("*/stream.flw"))

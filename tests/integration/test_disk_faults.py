@@ -65,7 +65,7 @@ def replayed(start, server, session, name):
 @needs_root
 def test_a_disk_that_fills_while_recording(start, small_disk):
     server = small_disk
-    program = start.workload("shares", 120, 2)
+    program = start.workload("shares", 600, 2)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499, "--interval", 50)
     session = wait_until(lambda: server.sessions() and server.only_session()["samples"] > 300 and server.only_session(), 20, "samples")["id"]
     filler = fill(server)
@@ -118,7 +118,7 @@ def test_a_start_on_a_full_disk(start, small_disk):
 def test_a_recording_that_begins_on_a_full_disk(start, small_disk):
     server = small_disk
     filler = fill(server)
-    program = start.workload("shares", 120)
+    program = start.workload("shares", 600)
     start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499)
     problem = wait_until(lambda: [agent["problem"] for agent in server.get("/api/agents")["agents"] if agent["problem"]], 20, "the problem")[0]
     assert "No space left on device: free some space under the data directory" in problem
@@ -138,7 +138,7 @@ def test_a_sessions_directory_that_becomes_read_only(start, tmp_path):
     folder = data / "sessions"
     inside(server, "mount", "--bind", folder, folder)
     inside(server, "mount", "-o", "remount,bind,ro", folder)
-    program = start.workload("shares", 120)
+    program = start.workload("shares", 600)
     start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499)
     problem = wait_until(lambda: [agent["problem"] for agent in server.get("/api/agents")["agents"] if agent["problem"]], 20, "the problem")[0]
     assert "Read-only file system: make the data directory writable for the server" in problem

@@ -20,7 +20,7 @@ def frame(flag, payload):
 
 def live_server(start):
     server = start.server("--insecure")
-    program = start.workload("shares", 60)
+    program = start.workload("shares", 600)
     start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 199)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 50, 20, "samples")
     return server
@@ -152,7 +152,7 @@ def test_json_nested_without_end(start):
 
 def test_session_files(start):
     server = start.server()
-    program = start.workload("shares", 20)
+    program = start.workload("shares", 600)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 300, 20, "samples")
     agent.stop()

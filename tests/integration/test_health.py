@@ -262,7 +262,7 @@ def test_system_and_network_against_proc_and_free(agent_at):
 
 
 def test_processes_only_while_profiling(start, agent_at):
-    program = start.workload("shares", 60, 2)
+    program = start.workload("shares", 600, 2)
 
     def look():
         return dict(at=time.monotonic(), stat=process_stat(program.pid), status=keys(f"/proc/{program.pid}/status"))
@@ -311,7 +311,7 @@ def test_processes_only_while_profiling(start, agent_at):
 
 
 def test_configure_metrics(start, agent_at):
-    program = start.workload("shares", 60, 3)
+    program = start.workload("shares", 600, 3)
     tasks = sorted(int(task) for task in os.listdir(f"/proc/{program.pid}/task"))
 
     def look():
@@ -381,7 +381,7 @@ def frames_of(path):
 
 
 def test_session_file(start, tmp_path):
-    program = start.workload("shares", 60)
+    program = start.workload("shares", 600)
     silent, full = tmp_path / "silent.flw", tmp_path / "full.flw"
     agents = [start.agent("--output", file, "--pid", program.pid, "--duration", 3, "--metrics", metrics, name=file.stem)
               for file, metrics in ((silent, "off"), (full, "1"))]

@@ -102,7 +102,7 @@ def test_live_and_replayed(start):
     with pytest.raises(HttpError) as nobody:
         server.command("ping")
     assert nobody.value.status == 409 and nobody.value.error["code"] == "no_agent"
-    program = start.workload("demo", 60)
+    program = start.workload("demo", 600)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 2000, 20, "samples")
     seen = {}
@@ -176,7 +176,7 @@ def test_a_server_that_ends_while_connections_are_open(start):
 
 def test_a_live_session_is_not_deleted(start):
     server = start.server()
-    program = start.workload("shares", 30)
+    program = start.workload("shares", 600)
     start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid)
     session = wait_until(lambda: server.sessions(), 20, "a session")[0]["id"]
     assert server.request("DELETE", f"/api/sessions/{session}")[0] == 409

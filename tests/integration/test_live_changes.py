@@ -13,7 +13,7 @@ def samples(server, session, pid):
 def test_rate_stacks_and_process_of_one_session(start):
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--verbose")
-    first, second = start.workload("shares", 120), start.process("second", [TESTS_BIN / "demo-workload", "120"])
+    first, second = start.workload("shares", 600), start.process("second", [TESTS_BIN / "demo-workload", "600"])
     wait_until(lambda: any(entry["connected"] for entry in server.get("/api/agents")["agents"]), 30, "the agent")
     started = server.command("start", pid=first.pid, frequency=199, events=["cpu-clock"])
     assert started["ok"], started
@@ -59,8 +59,8 @@ def test_rate_stacks_and_process_of_one_session(start):
 
 def test_a_launched_command_stays_the_target(start):
     server = start.server()
-    start.agent("--server", "127.0.0.1", "--port", server.port, "--", TESTS_BIN / "shares-workload", "60")
-    program = start.workload("shares", 60)
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--", TESTS_BIN / "shares-workload", "600")
+    program = start.workload("shares", 600)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 0, 30, "samples")
     refused = server.command("configure", pid=program.pid)
     assert not refused["ok"] and "launched" in refused["error"]
@@ -69,7 +69,7 @@ def test_a_launched_command_stays_the_target(start):
 def test_changes_end_with_their_recording(start):
     server = start.server()
     start.agent("--server", "127.0.0.1", "--port", server.port, "--events", "cpu-clock", "--frequency", 49)
-    program = start.workload("shares", 120)
+    program = start.workload("shares", 600)
     wait_until(lambda: any(entry["connected"] for entry in server.get("/api/agents")["agents"]), 30, "the agent")
     told = ("frequency", "unwind", "stack_size", "max_depth", "filter", "stat", "event_list", "kernel")
     idle = {name: server.command("status")[name] for name in told}

@@ -237,7 +237,7 @@ def test_a_server_cannot_read_other_files(start, tmp_path):
     """Only what the recording saw mapped as ELF: no path, known or not, opens anything else."""
     secret = tmp_path / "secret"
     secret.write_text("secret")
-    program = start.workload("shares", 60)
+    program = start.workload("shares", 600)
     with Peer() as peer:
         agent = start.agent("--server", "127.0.0.1", "--port", peer.port, "--insecure", "--pid", program.pid, "--frequency", 199)
         peer.accept()

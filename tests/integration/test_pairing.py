@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import pytest
-from flamewire import BIN, TESTS_BIN, HttpError, Relay, Server, free_port, wait_until
+from flamewire import BIN, TESTS_BIN, HttpError, Relay, Server, children, free_port, wait_until
 
 CODE = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}")
 WRONG = "0123456789abcdef-00112233445566778899aabbccddeeff"
@@ -89,7 +89,7 @@ def test_nothing_of_the_code_is_seen_in_the_process(start):
     for name, arguments, environment in (("argument", ["--pair", code], {}), ("joined", [f"--pair={code}"], {}), ("variable", [], {"FLAMEWIRE_PAIR": code})):
         agent = start.agent("--server", OWN, "--port", server.port, *arguments, "--", "sleep", 30, name=name, env={**os.environ, **environment})
         wait_until(lambda: "connected to" in agent.err, 20, "the connection")
-        for pid in (agent.pid, int(pathlib.Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()[0])):
+        for pid in (agent.pid, children(agent.pid)[0]):
             for file in ("cmdline", "environ"):
                 assert code[17:].encode() not in pathlib.Path(f"/proc/{pid}/{file}").read_bytes(), (name, pid, file)
         agent.stop()

@@ -38,7 +38,7 @@ def findings(reply):
 
 def test_privileges_that_are_missing_and_their_remedies(nobody, start):
     server = nobody
-    program = start.workload("shares", 60)
+    program = start.workload("shares", 600)
     with sysctl(perf_event_paranoid=2, kptr_restrict=1):
         found = findings(server.command("reprobe"))
         assert found["perf-events"]["works"]
@@ -84,7 +84,7 @@ def test_without_tracefs(tmp_path, start):
 def test_everything_that_is_listed_as_an_event_records(start):
     server = start.server()
     start.agent("--server", "127.0.0.1", "--port", server.port)
-    program = start.workload("shares", 60)
+    program = start.workload("shares", 600)
     wait_until(lambda: any(entry["connected"] for entry in server.get("/api/agents")["agents"]), 30, "the agent")
     reply = server.command("reprobe")
     broken = {finding["name"] for finding in reply["findings"] if finding["code"] == "event"}

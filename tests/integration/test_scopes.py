@@ -119,7 +119,7 @@ def test_from_a_process_to_the_whole_system_and_back(start):
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--verbose")
     connected(server)
-    first, second = start.workload("shares", 120), start.workload("demo", "120") if (TESTS_BIN / "demo-workload").exists() else start.workload("shares", 119)
+    first, second = start.workload("shares", 600), start.workload("demo", "600") if (TESTS_BIN / "demo-workload").exists() else start.workload("shares", 599)
     started = server.command("start", pid=first.pid, frequency=199, events=["cpu-clock"])
     assert started["ok"] and not started["all"], started
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 20, 30, "samples")
@@ -149,7 +149,7 @@ def test_from_a_process_to_the_whole_system_and_back(start):
 
 def test_an_agent_that_was_told_whom_to_show_does_not_show_all(start):
     server = start.server()
-    program = start.workload("shares", 60)
+    program = start.workload("shares", 600)
     start.agent("--server", "127.0.0.1", "--port", server.port, "--allow-pid", program.pid)
     connected(server)
     for args in ({"all": True}, {"cpus": [0]}, {"cgroups": ["/"]}, {"container": "a"}):
@@ -165,7 +165,7 @@ def test_without_the_privilege(start, tmp_path):
         copy = pathlib.Path(place) / "flamewire-agent"
         shutil.copy(BIN / "flamewire-agent", copy)
         copy.chmod(0o755)
-        other = start.workload("shares", 60)
+        other = start.workload("shares", 600)
         user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", copy, "--events", "cpu-clock", "--stat", "none", "--frequency", "999", "--duration", "1"]
 
         def run(name, *options):
@@ -209,7 +209,7 @@ def test_more_threads_than_descriptors(start):
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--stat", "none")
     connected(server)
-    burning = start.workload("shares", 120)
+    burning = start.workload("shares", 600)
     events = {}
     for threads in (40, 1500):
         crowd = start.process(f"crowd-{threads}", [sys.executable, "-c", CROWD, str(threads)])
@@ -238,7 +238,7 @@ def test_more_threads_than_descriptors(start):
 
 def test_refused_for_processes_or_for_cpus_alone(start, tmp_path):
     """As a sandbox may: without events of CPUs a process can still be sampled; what cannot is said in one sentence."""
-    program = start.workload("shares", 60)
+    program = start.workload("shares", 600)
     without = ROOT / "tests" / "harness" / "without_perf_events.py"
 
     def run(refused, *target):

@@ -40,7 +40,7 @@ def ids(server, **parameters):
 
 def test_a_live_session_is_named_tagged_and_found(start):
     server = start.server("--tag", "lab=7", "--tag", "board=imx8 rev b")
-    program = start.workload("shares", 60)
+    program = start.workload("shares", 600)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499)
     session = wait_until(lambda: server.sessions(), 20, "a session")[0]["id"]
     assert server.session(session)["tags"] == {"lab": "7", "board": "imx8 rev b"}
@@ -126,7 +126,7 @@ def test_the_oldest_go_by_count_and_what_is_pinned_or_looked_at_stays(start, rec
 def test_a_live_session_is_no_rules_to_delete(start, recording, tmp_path):
     put(tmp_path / "data", recording, ["a", "b"])
     server = start.server("--keep-count", "1", "--keep-size", "1K")
-    program = start.workload("shares", 60)
+    program = start.workload("shares", 600)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499)
     wait_until(lambda: len(ids(server)) == 1 and server.get("/api/status")["live_sessions"], 40, "only what is live")
     assert {name for name, _ in deletions(server)} == {"a", "b"}

@@ -60,7 +60,7 @@ def check_sandwich(server, session, stacks, name):
 
 def test_shapes_equal_sums_over_the_export(start):
     server = start.server()
-    program = start.workload("demo", 60)
+    program = start.workload("demo", 600)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 1000, 60, "samples")
     agent.stop()

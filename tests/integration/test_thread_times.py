@@ -28,7 +28,7 @@ def test_agent_prints_it_itself():
 
 
 def test_agent_prints_it_anew_each_second_on_a_terminal(start):
-    program = start.workload("waits", 60)
+    program = start.workload("waits", 600)
     ours, theirs = pty.openpty()
     agent = subprocess.Popen([AGENT, "--output", "-", "--stat", "sched", "--pid", str(program.pid)], stdout=theirs, stderr=subprocess.PIPE)
     os.close(theirs)

@@ -9,7 +9,7 @@ def rows(server, session, **parameters):
 
 def test_states_and_counters_of_threads_while_they_are_recorded(start):
     server = start.server()
-    program = start.workload("shares", 120, 2)
+    program = start.workload("shares", 600, 2)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--events", "cpu-clock", "--frequency", 499)
     session = wait_until(lambda: next((one["id"] for one in server.sessions() if one["samples"] > 50), None), 60, "samples")
     wait_until(lambda: len(rows(server, session)) >= 2, 60, "both threads")

@@ -14,7 +14,7 @@ def monotonic_ms(session, time_ns):
 
 def test_the_axis_goes_on_while_the_program_stands_still(start):
     server = start.server()
-    program = start.workload("shares", 60)
+    program = start.workload("shares", 600)
     start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499, "--events", "cpu-clock")
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 100, 20, "samples")
     program.signal(signal.SIGSTOP)
@@ -43,7 +43,7 @@ def test_a_cut_link_is_a_mark_and_no_gap(start):
     server = start.server()
     relay = Relay(server.port)
     # It has to have CPU time in each slice, however busy the machine is.
-    program = start.workload("shares", 60, preexec_fn=lambda: os.nice(-10))
+    program = start.workload("shares", 600, preexec_fn=lambda: os.nice(-10))
     agent = start.agent("--server", "127.0.0.1", "--port", relay.port, "--pid", program.pid, "--frequency", 499, "--events", "cpu-clock")
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 300, 20, "samples")
     session_id = server.only_session()["id"]

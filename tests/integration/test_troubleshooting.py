@@ -116,12 +116,12 @@ def seccomp(place):
 
 
 def another_user(place):
-    program = place.start.workload("shares", 30)
+    program = place.start.workload("shares", 600)
     return place.run("--output", "-", "--pid", program.pid, nobody=True)
 
 
 def unreadable_map(place):
-    place.start.workload("shares", 30)
+    place.start.workload("shares", 600)
     server = place.start.server()
     with sysctl(perf_event_paranoid=-1):
         agent = place.start.process("nobodys", [*NOBODY, place.agent, "--server", "127.0.0.1", "--pair", server.code, "--port", server.port, "-a", "--frequency", 499])
@@ -262,7 +262,7 @@ def full_disk(place):
     data = place.folder / "data"
     data.mkdir()
     server = place.start.server(data_dir=data, program=in_namespace(f"mount -t tmpfs -o size=2m flamewire {data}") + (BIN / "flamewire-server",))
-    program = place.start.workload("shares", 60)
+    program = place.start.workload("shares", 600)
     place.start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 100, 20, "samples")
     fill(server)
@@ -461,7 +461,7 @@ PROVOCATIONS = {
 @pytest.mark.parametrize("living", [False, True], ids=["launched", "living"])
 def test_one_file_too_many_has_its_remedy_at_every_step(living, start):
     """From the standard streams alone to all that a recording needs."""
-    target = ["--pid", start.workload("shares", 60).pid, "--duration", "1"] if living else ["--", PROGRAM, "0.1"]
+    target = ["--pid", start.workload("shares", 600).pid, "--duration", "1"] if living else ["--", PROGRAM, "0.1"]
     with tempfile.TemporaryDirectory(prefix="flamewire-trouble-") as folder:
         place = Place(start, folder)
         outcomes = [place.run("--output", place.folder / "some.flw", "--force", *target, before=("prlimit", f"--nofile={files}:{files}"))

@@ -67,7 +67,7 @@ def test_programs_work_with_what_their_units_leave(start, tmp_path):
     server_trace = tmp_path / "server.trace"
     server_strace = Process("strace", ["strace", "-f", "-qq", "-p", server.pid, "-o", server_trace], tmp_path)
     wait_until(lambda: server_strace.err or server_trace.exists(), 20, "strace")
-    target = start.workload("shares", 120)
+    target = start.workload("shares", 600)
     folder = tmp_path / "state"
     folder.mkdir()
     os.chown(folder, 65534, 65534)

@@ -15,7 +15,7 @@ def test_hot_lines(start):
     assert len(hot) == 3
     loops = {number - 1 for number in hot}  # the `for` above a hot line: its increment and test belong to the loop too
 
-    program = start.workload("lines", 120)
+    program = start.workload("lines", 600)
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 3999)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 4000, 60, "samples")
