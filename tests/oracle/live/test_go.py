@@ -54,9 +54,9 @@ def samples_of(server, pid):
     return sum(thread["samples"] for thread in threads if thread["pid"] == pid)
 
 
-def record(start, program, beside=None, whole_system=False):
+def record(start, program, beside=None, whole_system=False, arguments=(), enough=ENOUGH):
     """The stacks of a program that runs until enough samples are taken, by the default settings; `beside` is where perf leaves its own."""
-    process = start.process("go", [program, "600"])
+    process = start.process("go", [program, "600", *arguments])
     time.sleep(0.3)
     server = start.server("--no-inline")
     if beside:
@@ -66,7 +66,7 @@ def record(start, program, beside=None, whole_system=False):
         writer = wait_until(lambda: opened(beside / "enough", perf), 60, "perf")
     target = ["--all"] if whole_system else ["--pid", process.pid]
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, *target, "--frequency", FREQUENCY, "--events", "cpu-clock:u")
-    wait_until(lambda: server.sessions() and samples_of(server, process.pid) > ENOUGH, 120, "samples")
+    wait_until(lambda: server.sessions() and samples_of(server, process.pid) > enough, 120, "samples")
     if beside:
         os.close(writer)
         assert perf.wait(60) == 0, perf.err
@@ -121,6 +121,47 @@ def test_callers_are_those_of_perf(start, tmp_path):
             missing += count
             examples[unknown[0]] += count
     PEER.at_least(seen - missing, seen, 0.98, detail=examples.most_common(8))
+
+
+# The runtime hides what switches to another stack to make room on this one, and what the compiler made: a function that a `go` statement
+# starts, and a pointer's method that calls the value's.
+HIDDEN = re.compile(r"runtime\.(morestack|gcenable\.func\d)")
+
+
+def method(name):
+    return re.sub(r"\(\*(\w+)\)", r"\1", re.sub(r"\.abi0$", "", name))
+
+
+def callers_in(stacks):
+    """Of (frames, count): how often a function has a caller, for each pair of frames that both have a name."""
+    pairs = collections.Counter()
+    for frames, count in stacks:
+        for pair in set(zip(frames, frames[1:])):
+            if not any(name.startswith("[") for name in pair):
+                pairs[pair] += count
+    return pairs
+
+
+def test_callers_are_those_of_the_runtimes_own_profile(start, tmp_path):
+    """Go's runtime walks its stacks by tables of its own. Its profile lacks the roots, and the handler of the signal that takes it; it takes
+    no samples where signals are off, so only what we find is looked for in it."""
+    program, profile = build(tmp_path, "go"), tmp_path / "own.pprof"
+    stacks = record(start, program, arguments=[profile], enough=6 * ENOUGH)
+    ours = [([method(name) for name in frames[1:] if not HIDDEN.fullmatch(name)], count)
+            for frames, count in stacks if not any(name.startswith("runtime.sig") for name in frames)]
+    said = subprocess.run(["go", "tool", "pprof", "-noinlines", "-traces", program, profile], check=True, capture_output=True, text=True,
+                          env=go_programs.environment(tmp_path)).stdout
+    theirs = []
+    for block in re.split(r"^-+\+-+\n", said, flags=re.MULTILINE)[1:]:
+        # The first line has a time before its name: 2ms for each sample.
+        if match := re.match(r" *([\d.]+)(m?s) +(.*)", block, re.DOTALL):
+            names = [method(name.strip()) for name in match[3].splitlines()]
+            theirs.append((names[::-1], round(float(match[1]) * (1 if match[2] == "ms" else 1000) / 2)))
+    known, share = callers_in(theirs), sum(count for _, count in theirs) / sum(count for _, count in ours)
+    # A pair that the runtime has 15 times on average is missing in its profile once in 3 million.
+    expected = {pair: count * share for pair, count in callers_in(ours).items() if count * share > 15}
+    assert ("main.middle", "main.hot") in expected and len(expected) > 8, expected
+    assert not [pair for pair in expected if pair not in known], (expected, known)
 
 
 def test_c_and_back(start, tmp_path):

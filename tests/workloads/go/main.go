@@ -1,14 +1,19 @@
 // Go code with a call path that is known (main.hot, through main.middle and main.work, on two goroutines), among work of the
-// runtime: growing stacks, maps, garbage collection. Argument: seconds.
+// runtime: growing stacks, maps, garbage collection. Arguments: seconds [PROFILE]. With PROFILE the runtime profiles the
+// program too, and SIGTERM ends it with that profile written.
 package main
 
 import (
 	"fmt"
 	"os"
+	"os/signal"
+	"runtime"
+	"runtime/pprof"
 	"sort"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -54,8 +59,31 @@ func work(end time.Time) int {
 	return sum
 }
 
+func profile(path string) {
+	out, err := os.Create(path)
+	if err != nil {
+		panic(err)
+	}
+	// More than the usual 100 samples a second; StartCPUProfile says that it cannot set its own rate.
+	runtime.SetCPUProfileRate(500)
+	if err := pprof.StartCPUProfile(out); err != nil {
+		panic(err)
+	}
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM)
+	go func() {
+		<-end
+		pprof.StopCPUProfile()
+		out.Close()
+		os.Exit(0)
+	}()
+}
+
 func main() {
 	seconds, _ := strconv.Atoi(os.Args[1])
+	if len(os.Args) > 2 {
+		profile(os.Args[2])
+	}
 	end := time.Now().Add(time.Duration(seconds) * time.Second)
 	var workers sync.WaitGroup
 	for i := 0; i < 2; i++ {
