@@ -17,8 +17,8 @@ import { currentId, follow, followAgent } from './session';
 import { sessionTitle } from '../text/sessions';
 import { type RecordingDraft, startArgs } from '../text/recording';
 import { toast } from './ui';
+import { reset } from './url';
 import { openSession, setView, view } from './view';
-import { nowhere } from './url';
 
 const words = (error: unknown) => (error instanceof ApiError ? error.message : String(error));
 
@@ -63,20 +63,7 @@ export async function startProfiling(agent: string, draft: RecordingDraft): Prom
   }
   // Show what was asked for, as soon as the server knows its session.
   followAgent(agent);
-  setView({
-    tab: 'flame',
-    session: '',
-    event: '',
-    pids: [],
-    tids: [],
-    ...nowhere,
-    start: null,
-    end: null,
-    axis: null,
-    zoom: [],
-    file: '',
-    line: 0,
-  });
+  openSession('');
   sessionListVersion.value += 1;
   void refreshOverview();
   return '';
@@ -161,7 +148,7 @@ export async function deleteSession(session: Session): Promise<void> {
   toast(`Deleted ${sessionTitle(session)}`);
   if (currentId.value === session.id) {
     follow('');
-    if (view.value.session) setView({ session: '', zoom: [], file: '', line: 0 }, 'replace');
+    if (view.value.session) setView({ ...reset('session'), session: '' }, 'replace');
   }
   sessionListVersion.value += 1;
 }

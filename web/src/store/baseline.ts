@@ -1,4 +1,6 @@
 // The other side of a comparison, and its form in the address: a view of a session, as it was when it was chosen. Pure.
+import { numbers, time } from './codec';
+
 export interface Baseline {
   session: string; // never empty: what is followed changes, what it is compared with does not
   pids: readonly number[];
@@ -8,43 +10,36 @@ export interface Baseline {
 }
 
 // What weights are divided by: all weight of their side, or the seconds that it covers.
-export type Normalise = 'total' | 'time';
+export const normalisations = ['total', 'time'] as const;
+export type Normalise = (typeof normalisations)[number];
 // Which side's weights the widths of the flame graph are.
-export type Width = 'view' | 'baseline';
+export const widths = ['view', 'baseline'] as const;
+export type Width = (typeof widths)[number];
 // Red grew and blue shrank, or hues that stand apart with any colour vision.
-export type Contrast = 'red-blue' | 'orange-purple';
-export type Change = 'all' | 'new' | 'gone' | 'grew' | 'shrank';
-
-function numbers(text: string | null): number[] {
-  return (text ?? '')
-    .split(',')
-    .filter(Boolean)
-    .map(Number)
-    .filter((n) => Number.isInteger(n) && n >= 0);
-}
-
-function time(text: string | null): number | null {
-  const value = text ? Number(text) : NaN;
-  return Number.isFinite(value) && value >= 0 ? value : null;
-}
+export const contrasts = ['red-blue', 'orange-purple'] as const;
+export type Contrast = (typeof contrasts)[number];
+export const changes = ['all', 'new', 'gone', 'grew', 'shrank'] as const;
+export type Change = (typeof changes)[number];
 
 export function parseBaseline(params: URLSearchParams): Baseline | null {
   const session = params.get('base');
   if (!session) return null;
+  const written = (name: string) => params.get(name) ?? '';
   return {
     session,
-    pids: numbers(params.get('base_pid')),
-    tids: numbers(params.get('base_tid')),
-    start: time(params.get('base_start')),
-    end: time(params.get('base_end')),
+    pids: numbers.read(written('base_pid')) ?? [],
+    tids: numbers.read(written('base_tid')) ?? [],
+    start: time.read(written('base_start')) ?? null,
+    end: time.read(written('base_end')) ?? null,
   };
 }
 
 export function putBaseline(put: (name: string, value: string) => void, baseline: Baseline | null): void {
   if (!baseline) return;
+  const putIf = (name: string, value: string | null) => value !== null && put(name, value);
   put('base', baseline.session);
-  put('base_pid', baseline.pids.join(','));
-  put('base_tid', baseline.tids.join(','));
-  put('base_start', baseline.start === null ? '' : String(baseline.start));
-  put('base_end', baseline.end === null ? '' : String(baseline.end));
+  putIf('base_pid', numbers.write(baseline.pids));
+  putIf('base_tid', numbers.write(baseline.tids));
+  putIf('base_start', time.write(baseline.start));
+  putIf('base_end', time.write(baseline.end));
 }

@@ -4,19 +4,14 @@
 import { parseSpan, spanText, type Span } from '../flame/span';
 import type { Merge } from '../flame/tree';
 import { axisText, parseAxis, type Axis } from '../timeline/axis';
-import {
-  parseBaseline,
-  putBaseline,
-  type Baseline,
-  type Change,
-  type Contrast,
-  type Normalise,
-  type Width,
-} from './baseline';
+import { changes, contrasts, normalisations, parseBaseline, putBaseline, widths, type Baseline } from './baseline';
+import { choice, flag, hexadecimal, list, numbers, text, time, whole, type Codec } from './codec';
 
 export const tabs = ['flame', 'functions', 'callers', 'source', 'threads', 'counters', 'modules', 'sessions'] as const;
 export type Tab = (typeof tabs)[number];
-export type SortKey = 'self' | 'total' | 'name' | 'module';
+
+const sortKeys = ['self', 'total', 'name', 'module'] as const;
+export type SortKey = (typeof sortKeys)[number];
 
 export const changeSorts = [
   'self_change',
@@ -30,253 +25,161 @@ export const changeSorts = [
 ] as const;
 export type ChangeSort = (typeof changeSorts)[number];
 
-export type Colouring = 'kind' | 'module' | 'heat';
-export type Grouping = 'none' | 'module' | 'file';
+const colourings = ['kind', 'module', 'heat'] as const;
+export type Colouring = (typeof colourings)[number];
+
+const groupings = ['none', 'module', 'file'] as const;
+export type Grouping = (typeof groupings)[number];
 
 // Whose root frames a flame graph has.
 export const groups = ['none', 'process', 'thread', 'container', 'cpu'] as const;
 export type Group = (typeof groups)[number];
 
-export type Lanes = 'total' | 'thread' | 'cpu';
+const allLanes = ['total', 'thread', 'cpu'] as const;
+export type Lanes = (typeof allLanes)[number];
+
+const merges: readonly Merge[] = ['function', 'line', 'address'];
 
 // Where processes run, as filters: an id, a uid, a path; each may be a list with commas.
-export const nowhere = { container: '', pod: '', cgroup: '' };
 export const places = ['container', 'pod', 'cgroup'] as const;
 
-export interface ViewState {
-  container: string;
-  pod: string;
-  cgroup: string;
-  tab: Tab;
-  session: string; // empty: follow what is live
-  event: string; // empty: the session's first
-  pids: readonly number[];
-  tids: readonly number[];
-  start: number | null; // ms since the session's start
-  end: number | null;
-  zoom: readonly string[]; // entries of a path (flame/path.ts) from the root
-  search: string; // regular expression over frames
-  filter: string; // regular expression over the functions table
-  sort: SortKey;
-  ascending: boolean;
-  file: string; // source: as the debug info names it
-  line: number; // 0: the hottest
-  split: boolean; // machine code beside the source
-  codeOf: string; // whose code, and its module (empty: any); empty: that of the line
-  codeModule: string;
-  address: number | null; // of the marked instruction
-  upright: boolean; // flame graph with the root at the bottom
-  byWeight: boolean; // siblings by weight instead of by name
-  inverted: boolean; // bottom-up: from the innermost frames to their callers
-  merge: Merge;
-  group: Group;
-  collapse: boolean; // a function that calls itself directly is one frame
-  hidden: readonly (readonly string[])[]; // subtrees that are taken out, as paths
-  colouring: Colouring;
-  span: Span | null; // the part of the zoomed frame that is shown; null: all of it
-  callersOf: string; // the function of callers and callees, and its module (empty: any)
-  callersModule: string;
-  callersZoom: readonly string[]; // entries of a path from the function, upwards and downwards
-  calleesZoom: readonly string[];
-  module: string; // functions of this module alone
-  grouping: Grouping; // of the functions table
-  modulesLike: string; // regular expression over the modules
-  about: string; // the module that is shown in full: its key of store/modules.ts
-  axis: Axis; // what the time axis shows
-  lanes: Lanes; // samples on it: of all, or of each thread or CPU
-  plots: readonly string[]; // lines on it, by their ids
-  baseline: Baseline | null; // what is shown is compared with it
-  normalise: Normalise;
-  width: Width;
-  contrast: Contrast;
-  change: Change; // functions that changed so
-  changeSort: ChangeSort;
+// What makes a field its default again: another session has other threads and times; another shape of the flame graph
+// has other paths, and so has another session.
+type Scope = 'session' | 'shape';
+
+type Put = (name: string, value: string) => void;
+
+interface Field<T> {
+  initial: T;
+  resetBy: Scope | undefined;
+  read(params: URLSearchParams): T;
+  write(value: T, put: Put): void;
 }
 
-export const defaultView: ViewState = {
-  ...nowhere,
-  tab: 'flame',
-  session: '',
-  event: '',
-  pids: [],
-  tids: [],
-  start: null,
-  end: null,
-  zoom: [],
-  search: '',
-  filter: '',
-  sort: 'self',
-  ascending: false,
-  file: '',
-  line: 0,
-  split: true,
-  codeOf: '',
-  codeModule: '',
-  address: null,
-  upright: false,
-  byWeight: false,
-  inverted: false,
-  group: 'none',
-  merge: 'function',
-  collapse: false,
-  hidden: [],
-  colouring: 'kind',
-  span: null,
-  callersOf: '',
-  callersModule: '',
-  callersZoom: [],
-  calleesZoom: [],
-  module: '',
-  grouping: 'none',
-  modulesLike: '',
-  about: '',
-  axis: null,
-  lanes: 'total',
-  plots: [],
-  baseline: null,
-  normalise: 'total',
-  width: 'view',
-  contrast: 'red-blue',
-  change: 'all',
-  changeSort: 'self_change',
+function field<T>(key: string, codec: Codec<T>, initial: T, resetBy?: Scope): Field<T> {
+  return {
+    initial,
+    resetBy,
+    read: (params) => {
+      const written = params.get(key);
+      return written === null ? initial : (codec.read(written) ?? initial);
+    },
+    write: (value, put) => {
+      const written = value === initial ? null : codec.write(value);
+      if (written !== null) put(key, written);
+    },
+  };
+}
+
+// The separators occur in no name of a function or counter.
+const path = list('\u001f', text);
+const paths = list('\u001d', path);
+const id: Codec<string> = { ...text, read: (written) => written || undefined };
+
+const spanCodec: Codec<Span | null> = {
+  read: (written) => parseSpan(written) ?? undefined,
+  write: (value) => spanText(value) || null,
+};
+const axisCodec: Codec<Axis> = { read: parseAxis, write: (value) => axisText(value) || null };
+
+// It takes several parameters.
+const baseline: Field<Baseline | null> = {
+  initial: null,
+  resetBy: undefined,
+  read: parseBaseline,
+  write: (value, put) => putBaseline(put, value),
 };
 
-// Stands in no name of a function or counter.
-const SEPARATOR = '\u001f';
-const PATHS_SEPARATOR = '\u001d';
+// The order is that of the parameters in the address.
+const fields = {
+  session: field('session', text, ''), // empty: follow what is live
+  event: field('event', text, '', 'session'), // empty: the session's first
+  pids: field('pid', numbers, [], 'session'),
+  tids: field('tid', numbers, [], 'session'),
+  container: field('container', text, '', 'session'),
+  pod: field('pod', text, '', 'session'),
+  cgroup: field('cgroup', text, '', 'session'),
+  start: field('start', time, null, 'session'),
+  end: field('end', time, null, 'session'),
+  zoom: field('zoom', path, [], 'shape'), // entries of a path (flame/path.ts) from the root
+  search: field('search', text, ''), // regular expression over frames
+  filter: field('filter', text, ''), // regular expression over the functions table
+  sort: field('sort', choice(sortKeys), 'self'),
+  ascending: {
+    ...field('sorted', flag('up'), false),
+    // Addresses of before say order=asc.
+    read: (params: URLSearchParams) => params.get('sorted') === 'up' || params.get('order') === 'asc',
+  },
+  file: field('file', text, '', 'session'), // source: as the debug info names it
+  line: field('line', whole, 0, 'session'), // 0: the hottest
+  split: field('split', flag('off', true), true), // machine code beside the source
+  codeOf: field('code', text, '', 'session'), // whose code, and its module (empty: any); empty: that of the line
+  codeModule: field('codein', text, '', 'session'),
+  address: field('at', hexadecimal, null, 'session'), // of the marked instruction
+  upright: field('root', flag('bottom'), false), // flame graph with the root at the bottom
+  byWeight: field('siblings', flag('weight'), false), // siblings by weight instead of by name
+  inverted: field('order', flag('bottom-up'), false), // from the innermost frames to their callers
+  group: field('each', choice(groups), 'none'),
+  merge: field('merge', choice(merges), 'function'),
+  collapse: field('recursion', flag('collapse'), false), // a function that calls itself directly is one frame
+  hidden: field('hide', paths, [], 'shape'), // subtrees that are taken out, as paths
+  colouring: field('colour', choice(colourings), 'kind'),
+  span: field('span', spanCodec, null, 'shape'), // the part of the zoomed frame that is shown; null: all of it
+  callersOf: field('function', text, '', 'session'), // the function of callers and callees, and its module (empty: any)
+  callersModule: field('in', text, '', 'session'),
+  callersZoom: field('above', path, [], 'shape'), // entries of a path from the function, upwards and downwards
+  calleesZoom: field('below', path, [], 'shape'),
+  module: field('module', text, '', 'session'), // functions of this module alone
+  grouping: field('group', choice(groupings), 'none'), // of the functions table
+  modulesLike: field('modules', text, ''), // regular expression over the modules
+  about: field('about', text, '', 'session'), // the module that is shown in full: its key of store/modules.ts
+  axis: field('axis', axisCodec, null, 'session'), // what the time axis shows
+  lanes: field('lanes', choice(allLanes), 'total'), // samples on it: of all, or of each thread or CPU
+  plots: field('plot', list('\u001f', id), []), // lines on it, by their ids
+  baseline, // what is shown is compared with it
+  normalise: field('per', choice(normalisations, { time: 'second' }), 'total'),
+  width: field('width', choice(widths), 'view'),
+  contrast: field('contrast', choice(contrasts), 'red-blue'),
+  change: field('change', choice(changes), 'all'), // functions that changed so
+  changeSort: field('changes', choice(changeSorts), 'self_change'),
+};
 
-function numbers(text: string | null): number[] {
-  if (!text) return [];
-  return text
-    .split(',')
-    .map(Number)
-    .filter((n) => Number.isInteger(n) && n >= 0);
+type Fields = typeof fields;
+type FieldName = keyof Fields;
+type ValueOf<F> = F extends Field<infer T> ? T : never;
+
+export type ViewState = { tab: Tab } & { [Name in FieldName]: ValueOf<Fields[Name]> };
+
+const names = Object.keys(fields) as FieldName[];
+
+// The values of some fields, each by `value`.
+function valuesOf(some: readonly FieldName[], value: (one: Field<never>) => unknown): Partial<ViewState> {
+  return Object.fromEntries(some.map((name) => [name, value(fields[name] as Field<never>)])) as Partial<ViewState>;
 }
 
-function hexadecimal(text: string | null): number | null {
-  return text !== null && /^0x[0-9a-f]{1,13}$/.test(text) ? Number(text) : null;
-}
+export const defaultView = { tab: 'flame', ...valuesOf(names, (one) => one.initial) } as ViewState;
 
-function time(text: string | null): number | null {
-  const value = text === null || text === '' ? NaN : Number(text);
-  return Number.isFinite(value) && value >= 0 ? value : null;
+// The defaults of all that `scope` resets.
+export function reset(scope: Scope): Partial<ViewState> {
+  const reaches = (by: Scope | undefined) => by === scope || (by === 'shape' && scope === 'session');
+  return valuesOf(
+    names.filter((name) => reaches(fields[name].resetBy)),
+    (one) => one.initial,
+  );
 }
 
 export function parseHash(hash: string): ViewState {
-  const text = hash.replace(/^#/, '');
-  const mark = text.indexOf('?');
-  const name = mark < 0 ? text : text.slice(0, mark);
-  const params = new URLSearchParams(mark < 0 ? '' : text.slice(mark + 1));
-  const tab = tabs.find((t) => t === name) ?? defaultView.tab;
-  const sort = params.get('sort');
-  const lanes = params.get('lanes');
-  const merge = params.get('merge');
-  const colouring = params.get('colour');
-  const grouping = params.get('group');
-  const change = params.get('change');
-  return {
-    tab,
-    container: params.get('container') ?? '',
-    pod: params.get('pod') ?? '',
-    cgroup: params.get('cgroup') ?? '',
-    session: params.get('session') ?? '',
-    event: params.get('event') ?? '',
-    pids: numbers(params.get('pid')),
-    tids: numbers(params.get('tid')),
-    start: time(params.get('start')),
-    end: time(params.get('end')),
-    zoom: params.get('zoom')?.split(SEPARATOR) ?? [],
-    search: params.get('search') ?? '',
-    filter: params.get('filter') ?? '',
-    sort: sort === 'total' || sort === 'name' || sort === 'module' ? sort : 'self',
-    // Addresses of before say order=asc.
-    ascending: params.get('sorted') === 'up' || params.get('order') === 'asc',
-    file: params.get('file') ?? '',
-    line: numbers(params.get('line'))[0] ?? 0,
-    split: params.get('split') !== 'off',
-    codeOf: params.get('code') ?? '',
-    codeModule: params.get('codein') ?? '',
-    address: hexadecimal(params.get('at')),
-    upright: params.get('root') === 'bottom',
-    byWeight: params.get('siblings') === 'weight',
-    inverted: params.get('order') === 'bottom-up',
-    group: groups.find((one) => one === params.get('each')) ?? 'none',
-    merge: merge === 'line' || merge === 'address' ? merge : 'function',
-    collapse: params.get('recursion') === 'collapse',
-    hidden:
-      params
-        .get('hide')
-        ?.split(PATHS_SEPARATOR)
-        .map((path) => path.split(SEPARATOR)) ?? [],
-    colouring: colouring === 'module' || colouring === 'heat' ? colouring : 'kind',
-    span: parseSpan(params.get('span')),
-    callersOf: params.get('function') ?? '',
-    callersModule: params.get('in') ?? '',
-    callersZoom: params.get('above')?.split(SEPARATOR) ?? [],
-    calleesZoom: params.get('below')?.split(SEPARATOR) ?? [],
-    module: params.get('module') ?? '',
-    grouping: grouping === 'module' || grouping === 'file' ? grouping : 'none',
-    modulesLike: params.get('modules') ?? '',
-    about: params.get('about') ?? '',
-    axis: parseAxis(params.get('axis')),
-    lanes: lanes === 'thread' || lanes === 'cpu' ? lanes : 'total',
-    plots: params.get('plot')?.split(SEPARATOR).filter(Boolean) ?? [],
-    baseline: parseBaseline(params),
-    normalise: params.get('per') === 'second' ? 'time' : 'total',
-    width: params.get('width') === 'baseline' ? 'baseline' : 'view',
-    contrast: params.get('contrast') === 'orange-purple' ? 'orange-purple' : 'red-blue',
-    change: change === 'new' || change === 'gone' || change === 'grew' || change === 'shrank' ? change : 'all',
-    changeSort: changeSorts.find((key) => key === params.get('changes')) ?? 'self_change',
-  };
+  const written = hash.replace(/^#/, '');
+  const mark = written.indexOf('?');
+  const name = mark < 0 ? written : written.slice(0, mark);
+  const params = new URLSearchParams(mark < 0 ? '' : written.slice(mark + 1));
+  const tab = tabs.find((one) => one === name) ?? defaultView.tab;
+  return { tab, ...valuesOf(names, (one) => one.read(params)) } as ViewState;
 }
 
 export function formatHash(view: ViewState): string {
   const params = new URLSearchParams();
-  const put = (name: string, value: string) => value && params.set(name, value);
-  put('session', view.session);
-  put('event', view.event);
-  put('pid', view.pids.join(','));
-  put('tid', view.tids.join(','));
-  for (const place of places) put(place, view[place]);
-  put('start', view.start === null ? '' : String(view.start));
-  put('end', view.end === null ? '' : String(view.end));
-  if (view.zoom.length > 0) params.set('zoom', view.zoom.join(SEPARATOR));
-  put('search', view.search);
-  put('filter', view.filter);
-  put('sort', view.sort === 'self' ? '' : view.sort);
-  put('sorted', view.ascending ? 'up' : '');
-  put('file', view.file);
-  put('line', view.line > 0 ? String(view.line) : '');
-  put('split', view.split ? '' : 'off');
-  put('code', view.codeOf);
-  put('codein', view.codeModule);
-  put('at', view.address === null ? '' : `0x${view.address.toString(16)}`);
-  put('root', view.upright ? 'bottom' : '');
-  put('siblings', view.byWeight ? 'weight' : '');
-  put('order', view.inverted ? 'bottom-up' : '');
-  put('each', view.group === 'none' ? '' : view.group);
-  put('merge', view.merge === 'function' ? '' : view.merge);
-  put('recursion', view.collapse ? 'collapse' : '');
-  put('hide', view.hidden.map((path) => path.join(SEPARATOR)).join(PATHS_SEPARATOR));
-  put('colour', view.colouring === 'kind' ? '' : view.colouring);
-  put('span', spanText(view.span));
-  put('function', view.callersOf);
-  put('in', view.callersModule);
-  if (view.callersZoom.length > 0) params.set('above', view.callersZoom.join(SEPARATOR));
-  if (view.calleesZoom.length > 0) params.set('below', view.calleesZoom.join(SEPARATOR));
-  put('module', view.module);
-  put('group', view.grouping === 'none' ? '' : view.grouping);
-  put('modules', view.modulesLike);
-  put('about', view.about);
-  put('axis', axisText(view.axis));
-  put('lanes', view.lanes === 'total' ? '' : view.lanes);
-  put('plot', view.plots.join(SEPARATOR));
-  putBaseline(put, view.baseline);
-  put('per', view.normalise === 'time' ? 'second' : '');
-  put('width', view.width === 'baseline' ? 'baseline' : '');
-  put('contrast', view.contrast === 'red-blue' ? '' : view.contrast);
-  put('change', view.change === 'all' ? '' : view.change);
-  put('changes', view.changeSort === 'self_change' ? '' : view.changeSort);
-  const text = params.toString();
-  return `#${view.tab}${text ? `?${text}` : ''}`;
+  for (const name of names) (fields[name] as Field<unknown>).write(view[name], (key, value) => params.set(key, value));
+  const written = params.toString();
+  return `#${view.tab}${written ? `?${written}` : ''}`;
 }

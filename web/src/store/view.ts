@@ -1,6 +1,6 @@
 // What the person looks at: the one writable copy of the view state, mirrored in the address bar.
 import { computed, signal } from '@preact/signals';
-import { formatHash, nowhere, parseHash, places, type Tab, type ViewState } from './url';
+import { formatHash, parseHash, places, reset, type Tab, type ViewState } from './url';
 
 export const view = signal<ViewState>(parseHash(location.hash));
 
@@ -28,7 +28,7 @@ export function openCallers(name: string, module: string): void {
 
 // Paths are of one shape of the tree; another begins at its root, with nothing hidden.
 export function setShape(patch: Partial<Pick<ViewState, 'inverted' | 'merge' | 'collapse' | 'group'>>): void {
-  setView({ ...patch, zoom: [], span: null, hidden: [], callersZoom: [], calleesZoom: [] });
+  setView({ ...reset('shape'), ...patch });
 }
 
 // With the code of `name`, when it is given; without a file the code tells it.
@@ -38,31 +38,7 @@ export function openSource(file: string, line: number, name = '', module = ''): 
 
 // Another session has other threads and times; what is not about them stays.
 export function openSession(id: string, name: Tab = 'flame'): void {
-  setView({
-    tab: name,
-    session: id,
-    event: '',
-    pids: [],
-    tids: [],
-    ...nowhere,
-    start: null,
-    end: null,
-    axis: null,
-    zoom: [],
-    span: null,
-    hidden: [],
-    callersOf: '',
-    callersModule: '',
-    callersZoom: [],
-    calleesZoom: [],
-    module: '',
-    about: '',
-    file: '',
-    line: 0,
-    codeOf: '',
-    codeModule: '',
-    address: null,
-  });
+  setView({ ...reset('session'), tab: name, session: id });
 }
 
 export const isFiltered = computed(() => {

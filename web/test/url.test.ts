@@ -1,0 +1,25 @@
+// The view state in the address: what is reset together, and addresses of before.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { defaultView, formatHash, parseHash, reset } from '../src/store/url';
+
+test('another shape of the flame graph has other paths', () => {
+  assert.deepEqual(reset('shape'), { zoom: [], hidden: [], span: null, callersZoom: [], calleesZoom: [] });
+});
+
+test('another session resets what belongs to one session, and no choice of how it is shown', () => {
+  const fields = Object.keys(reset('session'));
+  for (const field of Object.keys(reset('shape'))) assert.ok(fields.includes(field), field);
+  const kept = Object.keys(defaultView).filter((field) => !fields.includes(field));
+  assert.deepEqual(
+    kept.join(' '),
+    'tab session search filter sort ascending split upright byWeight inverted group merge collapse colouring grouping ' +
+      'modulesLike lanes plots baseline normalise width contrast change changeSort',
+  );
+});
+
+test('addresses of before are read', () => {
+  const view = parseHash('#functions?sort=name&order=asc&per=second&plot=');
+  assert.deepEqual([view.ascending, view.inverted, view.normalise, view.plots], [true, false, 'time', []]);
+  assert.equal(formatHash(view), '#functions?sort=name&sorted=up&per=second');
+});
