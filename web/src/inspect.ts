@@ -1,5 +1,5 @@
 // What the page shows, for tests: the frames that are really on the canvas and the state behind them.
-import { entryName } from './flame/path';
+import { entryName } from './model/path';
 import { calleesHalf, callersHalf, sandwich } from './store/callers';
 import { flame, functions } from './store/data';
 import { matches, pane, tree, zoomTarget } from './store/flame';

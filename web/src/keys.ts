@@ -6,7 +6,7 @@ import { currentId, isLive } from './store/session';
 import { followNow, panAxis, showAllTime, stepRange, zoomAxis, zoomToRange } from './store/timeline';
 import { toggleTheme } from './store/theme';
 import { dialog } from './store/ui';
-import { tabs } from './store/url';
+import { tabs } from './model/view_state';
 import { openTab, tab } from './store/view';
 
 function typing(target: EventTarget | null): boolean {

@@ -13,7 +13,7 @@ import {
   splitText,
 } from '../src/code/listing';
 import { grammarOf } from '../src/code/languages';
-import { formatHash, parseHash } from '../src/store/url';
+import { formatHash, parseHash } from '../src/model/view_state';
 
 const zeros = [0, 0, 0, 0];
 const code: Disassembly = {

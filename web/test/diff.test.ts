@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Diff, FunctionDiff } from '../src/api/types';
 import { diffPalette, diffStep, DIFF_STEPS, isDiff, presence, roundScale } from '../src/flame/difference';
-import { graft } from '../src/flame/graft';
+import { graft } from '../src/model/graft';
 import { buildTree, nodeAt, pathOf, type FlameTree } from '../src/flame/tree';
-import { defaultView, formatHash, parseHash } from '../src/store/url';
+import { defaultView, formatHash, parseHash } from '../src/model/view_state';
 import { changesCsv, changeText, countChanges, partText, scaleText, selectChanges } from '../src/text/diff';
 import { graphOf } from './graph';
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { frameColour, kinds, shadeOf } from '../src/flame/colour';
-import { graft, hasPrunedBelow, nodesAlong } from '../src/flame/graft';
-import { entryName } from '../src/flame/path';
+import { graft, hasPrunedBelow, nodesAlong } from '../src/model/graft';
+import { entryName } from '../src/model/path';
 import { boxAt, BoxType, layOut, newBoxes, type Boxes } from '../src/flame/layout';
 import { compilePattern, escapePattern, findMatches } from '../src/flame/search';
 import { buildTree, largestChild, nodeAt, pathOf, type FlameTree } from '../src/flame/tree';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FlameGraph, ShapeParams } from '../src/api/types';
 import { answerOf, NotSaved, shapeOf, type SavedAnswers } from '../src/api/saved';
-import { callersOf, functionsOf, LEFT_OUT, reshape } from '../src/flame/reshape';
+import { callersOf, functionsOf, LEFT_OUT, reshape } from '../src/model/reshape';
 
 const plain: ShapeParams = { inverted: false, merge: 'function', collapse: false, hidden: [] };
 

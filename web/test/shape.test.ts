@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HEAT_STEPS, heatColour, heatStep, moduleColour } from '../src/flame/colour';
-import { graft, nodesAlong } from '../src/flame/graft';
-import { panned, parseSpan, spanText, wholeSpan, widened } from '../src/flame/span';
+import { graft, nodesAlong } from '../src/model/graft';
+import { panned, parseSpan, spanText, wholeSpan, widened } from '../src/model/span';
 import { buildTree, nodeAt, pathOf } from '../src/flame/tree';
-import { defaultView, formatHash, parseHash } from '../src/store/url';
+import { defaultView, formatHash, parseHash } from '../src/model/view_state';
 import { graphOf } from './graph';
 
 // main has two frames of f: line 7 (weight 30) and line 9 (weight 50).

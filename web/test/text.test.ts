@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Loss, Module, ModuleRow, ModuleState, SourceLine } from '../src/api/types';
 import { query } from '../src/api/client';
-import { defaultView, formatHash, parseHash } from '../src/store/url';
+import { defaultView, formatHash, parseHash } from '../src/model/view_state';
 import {
   counterRate,
   counterValue,

@@ -1,7 +1,7 @@
 // The view state in the address: what is reset together, and addresses of before.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { defaultView, formatHash, parseHash, reset } from '../src/store/url';
+import { defaultView, formatHash, parseHash, reset } from '../src/model/view_state';
 
 test('another shape of the flame graph has other paths', () => {
   assert.deepEqual(reset('shape'), { zoom: [], hidden: [], span: null, callersZoom: [], calleesZoom: [] });

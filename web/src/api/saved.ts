@@ -1,7 +1,7 @@
 // The answers of a page that is one file and has no server: what was embedded when it was made (src/server/http/html_answer.cc), and
 // what can be worked out of that. The rest is said to be missing.
 import { answerItself, ApiError } from './client';
-import { callersOf, functionsOf, reshape } from '../flame/reshape';
+import { callersOf, functionsOf, reshape } from '../model/reshape';
 import type {
   Callers,
   Counters,

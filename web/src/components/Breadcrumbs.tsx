@@ -1,5 +1,5 @@
 // The way from the root to the zoomed frame. A long way keeps its beginning and its end.
-import { entryName } from '../flame/path';
+import { entryName } from '../model/path';
 import { zoomTo } from '../store/flame';
 
 const SHOWN_FIRST = 2;

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import type { Neighbour } from '../api/types';
 import type { CallersHead } from '../flame/messages';
-import { compilePattern } from '../flame/search';
+import { compilePattern } from '../model/pattern';
 import { calleesHalf, callersHalf, sandwich } from '../store/callers';
 import { callers, functions } from '../store/data';
 import type { Frames } from '../store/frames';

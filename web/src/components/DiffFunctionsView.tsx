@@ -1,13 +1,13 @@
 // All functions of two sides, by what changed; those that are new and those that are gone.
 import { computed, signal } from '@preact/signals';
 import type { FunctionDiff } from '../api/types';
-import { compilePattern, escapePattern } from '../flame/search';
-import type { Change } from '../store/baseline';
+import { compilePattern, escapePattern } from '../model/pattern';
+import type { Change } from '../model/baseline';
 import { dropBaseline } from '../store/compare';
 import { functionDiffs } from '../store/data';
 import { saveFile } from '../store/save';
 import { session } from '../store/session';
-import type { ChangeSort } from '../store/url';
+import type { ChangeSort } from '../model/view_state';
 import { openSource, setView, view } from '../store/view';
 import { changesCsv, changeText, countChanges, selectChanges } from '../text/diff';
 import { count, percent, weight } from '../text/format';

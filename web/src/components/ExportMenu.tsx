@@ -5,7 +5,7 @@ import { saveFile } from '../store/save';
 import { isSaved } from '../store/saved';
 import { currentId, filter } from '../store/session';
 import { copy, toast } from '../store/ui';
-import { formatHash } from '../store/url';
+import { formatHash } from '../model/view_state';
 import { view } from '../store/view';
 import { otherTools } from '../text/formats';
 import { Icon } from './Icon';

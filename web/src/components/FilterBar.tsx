@@ -4,7 +4,7 @@ import { keepWindow } from '../store/actions';
 import { threads } from '../store/data';
 import { isSaved } from '../store/saved';
 import { event, session } from '../store/session';
-import { places } from '../store/url';
+import { places } from '../model/view_state';
 import { openTab, setView, view } from '../store/view';
 import { duration } from '../text/format';
 import { shortId } from '../text/threads';

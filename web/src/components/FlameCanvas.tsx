@@ -3,7 +3,7 @@ import { effect, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { hitIn, type Hit } from '../flame/drawn';
 import { FlamePane } from '../flame/pane';
-import { wholeSpan } from '../flame/span';
+import { wholeSpan } from '../model/span';
 import type { FlameTree } from '../flame/tree';
 import { showCallersOf, showSourceOf, type Frames } from '../store/frames';
 import { printing } from '../store/printing';

@@ -4,7 +4,7 @@ import { mainFrames, matches, pattern, setSearch, tree, walk, walkedMatch, zoomT
 import { comparing, dropBaseline } from '../store/compare';
 import { isSaved } from '../store/saved';
 import { event, isLive } from '../store/session';
-import { groups, type Group } from '../store/url';
+import { groups, type Group } from '../model/view_state';
 import { isFiltered, search, setShape, setView, view, zoom } from '../store/view';
 import { changeText } from '../text/diff';
 import { count, percent, weightOf } from '../text/format';

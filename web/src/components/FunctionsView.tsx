@@ -2,9 +2,9 @@
 import { computed, effect, signal } from '@preact/signals';
 import type { FunctionRow } from '../api/types';
 import { useState } from 'preact/hooks';
-import { compilePattern, escapePattern } from '../flame/search';
+import { compilePattern, escapePattern } from '../model/pattern';
 import { functions } from '../store/data';
-import type { SortKey } from '../store/url';
+import type { SortKey } from '../model/view_state';
 import { saveFile } from '../store/save';
 import { session } from '../store/session';
 import { isFiltered, openCallers, openSource, setView, view } from '../store/view';

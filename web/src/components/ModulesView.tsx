@@ -1,7 +1,7 @@
 // The files whose code was sampled: which symbols each has, where they were found, and what helps.
 import { Fragment } from 'preact';
 import type { ModuleRow } from '../api/types';
-import { compilePattern } from '../flame/search';
+import { compilePattern } from '../model/pattern';
 import { isShown, moduleKey, modules } from '../store/modules';
 import { isSaved } from '../store/saved';
 import { setView, view } from '../store/view';

@@ -6,7 +6,7 @@ import { view } from '../store/view';
 import { clock, count, duration, percent } from '../text/format';
 import { lostText } from '../text/loss';
 import { sessionTitle } from '../text/sessions';
-import { places } from '../store/url';
+import { places } from '../model/view_state';
 import { tabNames } from './Tabs';
 
 export function PrintHead() {

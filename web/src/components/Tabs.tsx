@@ -1,7 +1,7 @@
 // The views of a session.
 import { isSaved } from '../store/saved';
 import { sessionList } from '../store/session';
-import { tabs, type Tab } from '../store/url';
+import { tabs, type Tab } from '../model/view_state';
 import { openTab, tab } from '../store/view';
 
 export const tabNames: Record<Tab, string> = {

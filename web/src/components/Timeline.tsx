@@ -20,7 +20,7 @@ import {
   togglePlot,
   zoomAxis,
 } from '../store/timeline';
-import type { Lanes } from '../store/url';
+import type { Lanes } from '../model/view_state';
 import { setView, view } from '../store/view';
 import { rangeOf, snapped, wallClock } from '../timeline/axis';
 import { LANE, LINES, plotHeight, RAIL, SIDE, TimelineChart, type Density } from '../timeline/chart';

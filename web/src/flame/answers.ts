@@ -2,7 +2,7 @@
 import { ApiError, graphApi, orEmpty, PATH_SEPARATOR } from '../api/client';
 import type { FlameGraph } from '../api/types';
 import { isDiff } from './difference';
-import { graft, hasPrunedBelow } from './graft';
+import { graft, hasPrunedBelow } from '../model/graft';
 import type { CallersHead, CallersQuestion, FlameHead, FlameQuestion } from './messages';
 
 // The server takes addresses of up to 1 MiB; some thousand frames with long names are more.

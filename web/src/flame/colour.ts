@@ -1,7 +1,7 @@
 // Colours of frames. The kinds differ in hue and in lightness, so that they can be told apart with any colour vision (after Okabe
 // and Ito); a name's shade varies a little so that neighbours stand apart.
 import type { Kind } from '../api/types';
-import type { Theme } from '../store/theme';
+import type { Theme } from '../model/theme';
 
 // As answers number them. A group's is no code: the root frame of a process or the like.
 export type FrameKind = Kind | 'group';

@@ -3,8 +3,8 @@
 // The change of a frame is its weight / per of the view, less the same of the baseline. As a share of everything it decides the
 // colour: the root of it, so that a tenth of the largest change can be told from none.
 import type { Diff, FlameGraph } from '../api/types';
-import type { Contrast, Normalise, Width } from '../store/baseline';
-import type { Theme } from '../store/theme';
+import type { Contrast, Normalise, Width } from '../model/baseline';
+import type { Theme } from '../model/theme';
 
 export interface TreeDiff {
   readonly normalise: Normalise;

@@ -1,7 +1,7 @@
 // Draws boxes on a canvas. Knows colours and text, nothing of input or data.
-import type { Theme } from '../store/theme';
-import type { Contrast } from '../store/baseline';
-import type { Colouring } from '../store/url';
+import type { Theme } from '../model/theme';
+import type { Contrast } from '../model/baseline';
+import type { Colouring } from '../model/view_state';
 import { heatColour, heatStep, HEAT_STEPS, kinds, moduleColour, palette, shadeOf } from './colour';
 import { diffPalette, DIFF_STEPS } from './difference';
 import { contextOf, newCanvas, type AnyCanvas, type AnyContext } from './canvas';

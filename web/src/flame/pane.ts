@@ -1,16 +1,16 @@
 // The flame graph on the screen: a canvas that stays in view inside a scroller as tall as the stacks are deep. Holds what is
 // momentary (window, hover, cursor) and makes scenes of it, which the workshop draws; what lasts is told to it and reported back
 // through callbacks.
-import type { Contrast } from '../store/baseline';
-import type { Theme } from '../store/theme';
-import type { Colouring } from '../store/url';
+import type { Contrast } from '../model/baseline';
+import type { Theme } from '../model/theme';
+import type { Colouring } from '../model/view_state';
 import { framesOf, hitAt, nodeIn, type Drawn, type DrawnFrame, type Hit } from './drawn';
 import { actionOf, stepFrom } from './keyboard';
 import { BoxType } from './layout';
 import { workshop, type Easel } from './link';
 import { Minimap } from './minimap';
 import { ROW, rowTop, type Rows, type Scene, type Seen } from './scene';
-import { panned, wholeSpan, widened, type Span } from './span';
+import { panned, wholeSpan, widened, type Span } from '../model/span';
 import { Paper, pngOf } from './still';
 import { pathOf, type FlameTree } from './tree';
 import { Viewport } from './viewport';

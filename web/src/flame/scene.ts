@@ -1,8 +1,8 @@
 // What a flame graph's canvas shall show: all that its drawing needs besides the tree and the matches of a search. Plain values, so
 // that a scene can be drawn on another thread than the one it was made on. Pure.
-import type { Contrast } from '../store/baseline';
-import type { Theme } from '../store/theme';
-import type { Colouring } from '../store/url';
+import type { Contrast } from '../model/baseline';
+import type { Theme } from '../model/theme';
+import type { Colouring } from '../model/view_state';
 import type { Boxes } from './layout';
 
 export const ROW = 20; // CSS pixels a level

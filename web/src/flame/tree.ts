@@ -1,14 +1,13 @@
 // A flame graph's answer as typed arrays, ready to be laid out: every frame has a start on the axis of weight, children follow
 // each other from their parent's start, and what is left of the parent behind them is its own weight.
 import type { FlameGraph } from '../api/types';
+import type { Width } from '../model/baseline';
+import { chooseSibling, placesOf, qualified } from '../model/path';
+import type { Merge } from '../model/view_state';
 import { orderByNumber } from '../text/functions';
-import type { Width } from '../store/baseline';
 import { differences, isDiff, sideOf, type TreeDiff } from './difference';
-import { chooseSibling, qualified } from './path';
 
 export type SiblingOrder = 'name' | 'weight';
-// What makes two frames one node of the answer.
-export type Merge = 'function' | 'line' | 'address';
 
 // How siblings stand, and of a diff, the side whose weights are shown.
 export interface Arrangement {
@@ -101,13 +100,6 @@ function siblingOrder(label: Int32Array, labels: readonly string[]): Int32Array 
   const order = new Int32Array(label.length);
   for (let node = 0; node < label.length; node++) order[place[rank[label[node]!]!]!++] = node;
   return order;
-}
-
-// Line or address of every node; zeros when the tree is merged by function.
-export function placesOf(graph: FlameGraph, merge: Merge): Float64Array {
-  const { parent, line, address } = graph.nodes;
-  if (merge === 'function') return new Float64Array(parent.length);
-  return Float64Array.from(parent, (_, node) => address?.[node] || line[node]!);
 }
 
 export const placeText = (merge: Merge, isAddress: boolean, place: number): string =>

@@ -1,5 +1,5 @@
 // Which part of a tree is in the window: the zoomed frame, how much of it, and the way there.
-import { wholeSpan, type Span } from './span';
+import { wholeSpan, type Span } from '../model/span';
 import { emptyTree, nodeAt, type FlameTree } from './tree';
 
 const ANIMATION_MS = 150;

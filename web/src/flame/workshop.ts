@@ -8,7 +8,8 @@ import type { FromWorkshop, Made, Question, ToWorkshop } from './messages';
 import { OverviewPicture } from './overview';
 import { Picture } from './picture';
 import type { Scene, Seen } from './scene';
-import { buildTree, type Arrangement, type FlameTree, type Merge } from './tree';
+import type { Merge } from '../model/view_state';
+import { buildTree, type Arrangement, type FlameTree } from './tree';
 
 // The page drops what it shows no longer. This bounds what it could forget.
 const MOST_TREES = 24;

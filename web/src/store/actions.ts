@@ -17,7 +17,7 @@ import { currentId, follow, followAgent } from './session';
 import { sessionTitle } from '../text/sessions';
 import { type RecordingDraft, startArgs } from '../text/recording';
 import { toast } from './ui';
-import { reset } from './url';
+import { reset } from '../model/view_state';
 import { openSession, setView, view } from './view';
 
 const words = (error: unknown) => (error instanceof ApiError ? error.message : String(error));

@@ -1,7 +1,7 @@
 // Callers and callees of the chosen function: the two halves as flame graphs.
 import { computed, effect, signal, type ReadonlySignal } from '@preact/signals';
 import type { FlamePane } from '../flame/pane';
-import type { Span } from '../flame/span';
+import type { Span } from '../model/span';
 import type { FlameTree } from '../flame/tree';
 import { arrangement, callers } from './data';
 import type { Frames } from './frames';

@@ -1,6 +1,6 @@
 // What the view is compared with: choosing, exchanging and dropping it.
 import { computed } from '@preact/signals';
-import type { Baseline } from './baseline';
+import type { Baseline } from '../model/baseline';
 import { threads } from './data';
 import { currentId, session, sessions } from './session';
 import { sessionEnd } from './timeline';

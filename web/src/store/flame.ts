@@ -1,7 +1,8 @@
 // The flame graph's derived state: the tree as laid out, what the search finds in it, and the pane that draws it.
 import { computed, signal } from '@preact/signals';
 import type { FlamePane } from '../flame/pane';
-import { compilePattern, findMatches } from '../flame/search';
+import { compilePattern } from '../model/pattern';
+import { findMatches } from '../flame/search';
 import { nodeAt } from '../flame/tree';
 import { arrangement, flame } from './data';
 import type { Frames } from './frames';

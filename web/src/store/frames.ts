@@ -1,7 +1,7 @@
 // Where a flame graph takes what it draws from, and what its frames do: the large one, and the halves of callers and callees.
 import type { ReadonlySignal, Signal } from '@preact/signals';
 import type { FlamePane } from '../flame/pane';
-import type { Span } from '../flame/span';
+import type { Span } from '../model/span';
 import type { FlameTree } from '../flame/tree';
 import { copy } from './ui';
 import { openCallers, openSource } from './view';

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import { isSaved, savedAnswers } from '../api/saved';
 import { follow } from './session';
-import { parseHash } from './url';
+import { parseHash } from '../model/view_state';
 import { setView } from './view';
 
 export { isSaved };

@@ -1,8 +1,8 @@
 // Dark or light: the system's choice unless the person chose.
 import { computed, effect, signal } from '@preact/signals';
+import type { Theme } from '../model/theme';
 import { printing } from './printing';
 
-export type Theme = 'dark' | 'light';
 const STORAGE = 'flamewire-theme';
 const stored = localStorage.getItem(STORAGE);
 const chosen = signal<Theme | null>(stored === 'dark' || stored === 'light' ? stored : null);

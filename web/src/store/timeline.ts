@@ -2,7 +2,8 @@
 import { computed, effect, signal } from '@preact/signals';
 import { api, orEmpty } from '../api/client';
 import type { Counters, Timeline } from '../api/types';
-import { axisOf, bucketFor, panned, spanOf, stepped, zoomed, type Span } from '../timeline/axis';
+import type { Span } from '../model/axis';
+import { axisOf, bucketFor, panned, spanOf, stepped, zoomed } from '../timeline/axis';
 import {
   counterLine,
   counterPlot,

@@ -1,6 +1,6 @@
 // What the person looks at: the one writable copy of the view state, mirrored in the address bar.
 import { computed, signal } from '@preact/signals';
-import { formatHash, parseHash, places, reset, type Tab, type ViewState } from './url';
+import { formatHash, parseHash, places, reset, type Tab, type ViewState } from '../model/view_state';
 
 export const view = signal<ViewState>(parseHash(location.hash));
 

@@ -1,8 +1,8 @@
 // Changes in words, and the table of functions of two sides. Pure.
 import type { FunctionDiff } from '../api/types';
-import type { Pattern } from '../flame/search';
-import type { Baseline, Change, Normalise } from '../store/baseline';
-import type { ChangeSort } from '../store/url';
+import type { Pattern } from '../model/pattern';
+import type { Baseline, Change, Normalise } from '../model/baseline';
+import type { ChangeSort } from '../model/view_state';
 import { csv } from './counters';
 import { duration, weight } from './format';
 import { orderByNumber } from './functions';

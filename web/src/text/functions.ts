@@ -1,8 +1,8 @@
 // The functions table: order, filter, groups and CSV of a hundred thousand rows within a few frames. Orders are made once for each
 // answer and kept; what the person does then is one pass.
 import type { FunctionRow } from '../api/types';
-import type { Pattern } from '../flame/search';
-import type { Grouping, SortKey } from '../store/url';
+import type { Pattern } from '../model/pattern';
+import type { Grouping, SortKey } from '../model/view_state';
 import { csv } from './counters';
 import { TextColumn } from './text_column';
 

@@ -1,6 +1,6 @@
 // Many texts, and which of them a pattern fits. A pattern without the signs of expressions is looked for in all of them at once, as
 // one long text: the browser does that far faster than it asks a hundred thousand texts one by one.
-import type { Pattern } from '../flame/search';
+import type { Pattern } from '../model/pattern';
 
 // No text has it, nor has a pattern that is searched in this way.
 const SEPARATOR = '\n';

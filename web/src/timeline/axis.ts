@@ -1,16 +1,7 @@
 // The arithmetic of the time axis: which stretch of a session it shows, zooming, panning, slices, labels. Pure. Times are ms since
 // the session's start.
+import { SHORTEST_MS, type Axis, type Span } from '../model/axis';
 import { ticks } from '../text/format';
-
-export interface Span {
-  from: number;
-  to: number;
-}
-
-// What the person chose: everything, the newest so many ms (which follows a live session), or a fixed stretch.
-export type Axis = null | { last: number } | Span;
-
-export const SHORTEST_MS = 10;
 
 // `end`: until when the session is known.
 export function spanOf(axis: Axis, end: number): Span {
@@ -108,17 +99,3 @@ export function wallClock(epochMs: number, stepMs: number): string {
 
 // Ticks at round times, far enough from each other for their labels.
 export const axisTicks = (span: Span, width: number) => ticks(span.from, span.to, Math.max(2, Math.floor(width / 96)));
-
-// In the address: "", "last-30000", "1000-5000".
-export function axisText(axis: Axis): string {
-  if (axis === null) return '';
-  return 'last' in axis ? `last-${axis.last}` : `${axis.from}-${axis.to}`;
-}
-
-export function parseAxis(text: string | null): Axis {
-  const match = /^(?:last-(\d+)|(\d+)-(\d+))$/.exec(text ?? '');
-  if (!match) return null;
-  if (match[1] !== undefined) return { last: Math.max(SHORTEST_MS, Number(match[1])) };
-  const span = { from: Number(match[2]), to: Number(match[3]) };
-  return span.to - span.from >= SHORTEST_MS ? span : null;
-}

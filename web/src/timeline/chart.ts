@@ -3,7 +3,8 @@
 import uPlot from 'uplot';
 import type { Mark } from '../api/types';
 import { axisTime } from '../text/format';
-import { axisTicks, wallClock, type Span } from './axis';
+import type { Span } from '../model/axis';
+import { axisTicks, wallClock } from './axis';
 import type { Line } from './plots';
 
 export interface Density {

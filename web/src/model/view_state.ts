@@ -1,9 +1,8 @@
 // The view state and its form in the address: `#flame?event=cycles&tid=12`. Defaults are left out, so a plain address is the
 // default view. Pure; view.ts keeps it in step with the browser's history.
 
-import { parseSpan, spanText, type Span } from '../flame/span';
-import type { Merge } from '../flame/tree';
-import { axisText, parseAxis, type Axis } from '../timeline/axis';
+import { parseSpan, spanText, type Span } from './span';
+import { axisText, parseAxis, type Axis } from './axis';
 import { changes, contrasts, normalisations, parseBaseline, putBaseline, widths, type Baseline } from './baseline';
 import { choice, flag, hexadecimal, list, numbers, text, time, whole, type Codec } from './codec';
 
@@ -38,7 +37,9 @@ export type Group = (typeof groups)[number];
 const allLanes = ['total', 'thread', 'cpu'] as const;
 export type Lanes = (typeof allLanes)[number];
 
-const merges: readonly Merge[] = ['function', 'line', 'address'];
+// What makes two frames one node of the answer.
+const merges = ['function', 'line', 'address'] as const;
+export type Merge = (typeof merges)[number];
 
 // Where processes run, as filters: an id, a uid, a path; each may be a list with commas.
 export const places = ['container', 'pod', 'cgroup'] as const;
@@ -101,7 +102,7 @@ const fields = {
   cgroup: field('cgroup', text, '', 'session'),
   start: field('start', time, null, 'session'),
   end: field('end', time, null, 'session'),
-  zoom: field('zoom', path, [], 'shape'), // entries of a path (flame/path.ts) from the root
+  zoom: field('zoom', path, [], 'shape'), // entries of a path (model/path.ts) from the root
   search: field('search', text, ''), // regular expression over frames
   filter: field('filter', text, ''), // regular expression over the functions table
   sort: field('sort', choice(sortKeys), 'self'),

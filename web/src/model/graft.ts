@@ -1,8 +1,8 @@
 // A flame graph's answer leaves out subtrees that are too small to see. When the person zooms into one, the server sends that
 // subtree in full, and it is grafted onto the tree at hand. Pure functions on the answer's columns.
 import type { FlameGraph } from '../api/types';
-import { chooseSibling, entryName } from './path';
-import { placesOf, type Merge } from './tree';
+import { chooseSibling, entryName, placesOf } from './path';
+import type { Merge } from './view_state';
 
 type Nodes = FlameGraph['nodes'];
 const columns = [

@@ -1,6 +1,9 @@
 // Frames on the way to a zoomed one, as the address keeps them: a function's name, which survives new data. Siblings may share a
 // name (a function inlined at one place and called at another, or of two modules); the heaviest needs its name alone, the others
 // carry kind and module as well, and in a tree that is merged by it, line or address.
+import type { FlameGraph } from '../api/types';
+import type { Merge } from './view_state';
+
 const MARK = '\u001e';
 
 export const entryName = (entry: string): string => {
@@ -37,4 +40,11 @@ export function chooseSibling(entry: string, siblings: Iterable<number>, look: (
     }
   }
   return best;
+}
+
+// Line or address of every node; zeros when the tree is merged by function.
+export function placesOf(graph: FlameGraph, merge: Merge): Float64Array {
+  const { parent, line, address } = graph.nodes;
+  if (merge === 'function') return new Float64Array(parent.length);
+  return Float64Array.from(parent, (_, node) => address?.[node] || line[node]!);
 }
