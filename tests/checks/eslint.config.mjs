@@ -3,6 +3,28 @@ import globals from 'globals';
 import reactHooks from 'eslint-plugin-react-hooks';
 import tseslint from 'typescript-eslint';
 
+// What the code of each folder of the page may import from others, lowest folders first. model/ has the types of the API, too.
+const imports = {
+  model: [],
+  api: ['model'],
+  text: ['model', 'api'],
+  code: ['model', 'api', 'text'],
+  flame: ['model', 'api', 'text'],
+  timeline: ['model', 'api', 'text'],
+  store: ['model', 'api', 'text', 'code', 'flame', 'timeline'],
+  components: ['model', 'api', 'text', 'code', 'flame', 'timeline', 'store'],
+};
+const boundaries = Object.entries(imports).map(([folder, allowed]) => {
+  const others = Object.keys(imports).filter((other) => other !== folder && !allowed.includes(other));
+  const regex = `^(\\.\\./)+(${others.map((other) => (folder === 'model' && other === 'api' ? 'api/(?!types$)' : `${other}/`)).join('|')})`;
+  const message = `src/${folder} may import from ${['itself', ...allowed].join(', ')} only.`;
+  if (others.length === 0) return {};
+  return {
+    files: [`web/src/${folder}/**`],
+    rules: { 'no-restricted-imports': ['error', { patterns: [{ regex, message }] }] },
+  };
+});
+
 export default tseslint.config(
   ...tseslint.configs.recommended,
   {
@@ -19,5 +41,6 @@ export default tseslint.config(
       'no-restricted-globals': ['error', 'event', 'name'],
     },
   },
+  ...boundaries,
   { files: ['web/src/**'], plugins: { 'react-hooks': reactHooks }, rules: { 'react-hooks/rules-of-hooks': 'error' } },
 );

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FunctionRow } from '../src/api/types';
-import { compilePattern } from '../src/flame/search';
+import { compilePattern } from '../src/model/pattern';
 import { FunctionTable, functionsCsv, grouped, modulesOf, orderByNumber } from '../src/text/functions';
 import { TextColumn } from '../src/text/text_column';
 

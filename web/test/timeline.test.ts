@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Counters, Mark } from '../src/api/types';
+import { axisText, parseAxis } from '../src/model/axis';
 import {
   axisOf,
-  axisText,
   axisTicks,
   bucketFor,
   panned,
-  parseAxis,
   rangeOf,
   snapped,
   spanOf,
