@@ -2,8 +2,8 @@
 import './api/saved'; // first: who answers, before anything asks
 import { effect } from '@preact/signals';
 import { render } from 'preact';
-import { App } from './components/App';
-import { Message } from './components/Message';
+import { App } from './components/shell/App';
+import { Message } from './components/widgets/Message';
 import { fetchElsewhere } from './api/client';
 import { workshop } from './flame/link';
 import { exposeForTests } from './inspect';
