@@ -55,13 +55,15 @@ struct EventSetOptions {
     std::uint32_t stack_bytes = default_stack_bytes;  // copied with a sample in dwarf mode; a multiple of 8
     std::uint32_t hybrid_stack_bytes = 2'048;         // the same in hybrid mode
     bool copy_at_switches = true;                     // false: context switches are sampled as in fp mode
-    bool sample_stack_pointer = false;  // fp samples carry the registers sp and pc (if the kernel has them)
-    std::uint32_t max_depth = 0;        // number of frames that the user requested; 0: none
-    bool enable_on_exec = false;        // start counting when the (single) target calls exec
-    bool start_disabled = false;        // enable() starts it
-    std::uint32_t ring_pages = 0;       // of a sample ring; 0: from frequency and memory limits
-    bool force_one_page = false;        // tests: smallest rings
-    bool prefer_whole_cpus = false;     // sample the targets with events of whole CPUs, if permitted
+    // A process may be in the wrong mode: fp samples carry sp and pc (if the kernel has them), dwarf samples the user's
+    // call chain.
+    bool automatic_modes = false;
+    std::uint32_t max_depth = 0;     // number of frames that the user requested; 0: none
+    bool enable_on_exec = false;     // start counting when the (single) target calls exec
+    bool start_disabled = false;     // enable() starts it
+    std::uint32_t ring_pages = 0;    // of a sample ring; 0: from frequency and memory limits
+    bool force_one_page = false;     // tests: smallest rings
+    bool prefer_whole_cpus = false;  // sample the targets with events of whole CPUs, if permitted
 };
 
 // The kernel's own numbers, for accounting. All since open().

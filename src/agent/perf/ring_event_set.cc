@@ -51,9 +51,9 @@ Result<bool> RingEventSet::check_modes(std::span<const wire::StackMode> modes) {
 }
 
 SampleLayout RingEventSet::layout_of(wire::StackMode mode, const EventSpec& spec, const EventPart& part) const {
-    // An event of a whole CPU also samples Go programs, whose goroutine stacks are not in the copy.
-    const StackOptions stacks{options_.stack_bytes, options_.hybrid_stack_bytes, options_.sample_stack_pointer,
-                              whole_cpus_};
+    // A mode that was not chosen for the program also samples Go programs, whose goroutine stacks are not in the copy.
+    const StackOptions stacks{options_.stack_bytes, options_.hybrid_stack_bytes, options_.automatic_modes,
+                              whole_cpus_ || options_.automatic_modes};
     SampleLayout layout = sample_layout(mode, part, stacks, capabilities_);
     if (layout.stack_bytes == 0 || spec.away == 0 || options_.copy_at_switches) return layout;
     layout = sample_layout(wire::StackMode::fp, part, stacks, capabilities_);

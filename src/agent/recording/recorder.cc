@@ -130,7 +130,7 @@ EventSetOptions Recorder::event_options(const EventChoice& choice, const std::ve
         options.scope.mode = wire::StackMode::fp;
         for (Target& one : options.targets) one.mode = wire::StackMode::fp;
     }
-    options.sample_stack_pointer = settings.unwind == "auto";
+    options.automatic_modes = settings.unwind == "auto";
     options.max_depth = settings.max_depth_given ? settings.max_depth : 0;
     options.ring_pages = plan_.ring_pages;
     return options;

@@ -5,6 +5,7 @@ import collections
 import errno
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -96,6 +97,20 @@ def test_callers_to_the_root(start, tmp_path, kind):
     right = ("runtime.goexit", "main.main.func1", "main.work", "main.middle", "main.hot")
     lacking = {(*right[:3], "[caller missing]", right[4])} | {(cut, *right[begin:]) for cut in ("[incomplete]", "[truncated]") for begin in range(1, 5)}
     assert paths[right] > 0.1 * ENOUGH and set(paths) <= {right} | lacking, paths
+
+
+def test_started_by_a_shell(start, tmp_path):
+    """The shell keeps no frame pointers, and what it starts inherits its mode: copies of the stack, which lack a goroutine's callers."""
+    script = tmp_path / "script"
+    script.write_text(f"#!/bin/sh\necho $$\nexec {build(tmp_path, 'go')} 600\n")
+    script.chmod(0o700)
+    server = start.server("--no-inline")
+    agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", FREQUENCY, "--events", "cpu-clock:u", "--", script)
+    wait_until(lambda: agent.out.strip() and server.sessions() and samples_of(server, int(agent.out)) > ENOUGH, 120, "samples")
+    assert agent.stop() == 128 + signal.SIGTERM, agent.err
+    server.wait_ended()
+    of_go = [(frames, count) for frames, count in stacks_of(server) if any(frame.startswith(("runtime.", "main.")) for frame in frames)]
+    check_whole(of_go)  # the others are the shell's
 
 
 def test_whole_system(start, tmp_path):

@@ -198,10 +198,9 @@ TEST_CASE("stacks can be copied with samples but not with switches") {
         }
     });
     child.go();
-    auto set = open_set({.targets = {{child.pid(), wire::StackMode::dwarf}},
-                         .copy_at_switches = at_switches,
-                         .sample_stack_pointer = true},
-                        "cpu-clock,off-cpu");
+    auto set = open_set(
+        {.targets = {{child.pid(), wire::StackMode::dwarf}}, .copy_at_switches = at_switches, .automatic_modes = true},
+        "cpu-clock,off-cpu");
     struct ByEvent final : RecordSink {
         EventSet* set = nullptr;
         std::map<std::uint32_t, Stacks> of;
@@ -223,12 +222,12 @@ TEST_CASE("stacks can be copied with samples but not with switches") {
     const Stacks& switches = seen.of.rbegin()->second;
     CHECK(clock.modes == std::set{wire::StackMode::dwarf});
     CHECK(clock.stack_bytes > 0);
-    CHECK(clock.user_chains == 0);
+    CHECK(clock.user_chains == clock.samples);
     CHECK(seen.left_out_of_first == std::set{false});
     REQUIRE(switches.samples > 50);
     CHECK(switches.modes == std::set{at_switches ? wire::StackMode::dwarf : wire::StackMode::fp});
     CHECK((switches.stack_bytes > 0) == at_switches);
-    CHECK(switches.user_chains == (at_switches ? 0 : switches.samples));
+    CHECK(switches.user_chains == switches.samples);
     CHECK(seen.left_out_of_switches == std::set{!at_switches});
 }
 
@@ -253,7 +252,7 @@ TEST_CASE("samples of whole CPUs have a chain beside the copy") {
     CHECK(seen.stack_bytes > seen.samples);
 }
 
-TEST_CASE("targets of different modes share the rings; children have their parent's") {
+TEST_CASE("targets of different modes share the rings; children have their parent's, and all have chains") {
     const Capabilities capabilities = read_capabilities(real_sysfs());
     if (!stacks_work(capabilities)) return;
     const SharedMemory<Place> place;
@@ -268,7 +267,7 @@ TEST_CASE("targets of different modes share the rings; children have their paren
     auto set = open_set({.targets = {{by_pointer.pid()},
                                      {hybrid.pid(), wire::StackMode::hybrid},
                                      {dwarf.pid(), wire::StackMode::dwarf}},
-                         .sample_stack_pointer = true});
+                         .automatic_modes = true});
     StacksByProcess all(*place);
     for (const Child* child : {&by_pointer, &hybrid, &dwarf}) child->go();
     for (const Child* child : {&by_pointer, &hybrid, &dwarf}) run_cpu(*set, all, *child, 0.15);
@@ -294,7 +293,7 @@ TEST_CASE("targets of different modes share the rings; children have their paren
         } else {
             CHECK(seen.modes == std::set{wire::StackMode::dwarf});
             CHECK(seen.registers == words(capabilities.register_mask));
-            CHECK(seen.user_chains == 0);
+            CHECK(seen.user_chains == seen.samples);
             CHECK(seen.stack_bytes > 0);
             if (pid != dwarf.pid()) {
                 CHECK(seen.in_place > 30);
