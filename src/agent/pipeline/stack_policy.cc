@@ -64,7 +64,9 @@ StackChoice first_choice(const std::string& path) {
     const auto fd = open_read(path);
     const auto header = fd ? elf::read_header(elf::source_of_fd(fd->get())) : Result<elf::Header>(elf::Header{});
     const auto arch = fd && header ? unwind::arch_of_machine(header->machine) : std::nullopt;
-    if (!arch) return {StackMode::dwarf, "its program file cannot be read"};
+    if (!arch)
+        return {StackMode::dwarf,
+                fd ? "its program file is not an ELF file, for example a script" : "its program file cannot be read"};
     OneFile file(fd->get());
     unwind::Unwinder unwinder(file, {.memory_bytes = survey_memory, .big_endian = header->big_endian});
     const unwind::Unwinder::Survey survey = unwinder.survey(1, *arch);

@@ -1,6 +1,14 @@
 #include "agent/pipeline/stack_policy.h"
 
 #include <catch2/catch.hpp>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
 
 using namespace flamewire;
 using namespace flamewire::agent;
@@ -136,6 +144,17 @@ TEST_CASE("counts begin anew with each mode, and old ones fade") {
 
 TEST_CASE("a program that cannot be read is walked by its tables") {
     const StackChoice choice = first_choice("/nonexistent");
-    REQUIRE(choice.mode == StackMode::dwarf);
-    REQUIRE(!choice.why.empty());
+    CHECK(choice.mode == StackMode::dwarf);
+    CHECK(choice.why == "its program file cannot be read");
+}
+
+TEST_CASE("a script has no unwind tables") {
+    std::string path = std::filesystem::temp_directory_path() / "flamewire-script-XXXXXX";
+    const UniqueFd script(::mkstemp(path.data()));
+    const std::string_view text = "#!/bin/sh\nexec sleep 1\n";
+    REQUIRE(::write(script.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    const StackChoice choice = first_choice(path);
+    std::filesystem::remove(path);
+    CHECK(choice.mode == StackMode::dwarf);
+    CHECK(choice.why == "its program file is not an ELF file, for example a script");
 }
