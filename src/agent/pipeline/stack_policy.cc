@@ -23,6 +23,8 @@ constexpr double share_where_chains_are_enough = 0.985;
 constexpr std::uint64_t tolerated_of_1000 = 5;
 // A mode is too small only after at least this many stacks and misses.
 constexpr std::uint64_t stacks_to_raise = 32, misses_to_raise = 3;
+// The same for one process if it fails for most of them, so that a short recording is not over before.
+constexpr std::uint64_t stacks_to_raise_soon = 8;
 // A mode is larger than needed only after this many stacks and this time.
 constexpr std::uint64_t stacks_to_lower = 1000, ns_to_lower = 5'000'000'000;
 // The first stacks of a process also count for the inherited mode. Only several processes together can raise it.
@@ -106,8 +108,8 @@ void StackPolicy::add(State& state, StackMode mode, StackNeed need, std::uint64_
         for (std::uint64_t& count : state.needs) count /= 2;
 }
 
-// Returns true and sets `choice` if the mode should change.
-bool StackPolicy::judge(const State& state, StackChoice& choice) {
+// Returns true and sets `choice` if the mode should change. It can be too small after `soonest` stacks.
+bool StackPolicy::judge(const State& state, std::uint64_t soonest, StackChoice& choice) {
     const std::uint64_t seen = total(state.needs);
     Needs needs = state.needs;
     // A chain is best for stacks that no copy contains.
@@ -122,7 +124,8 @@ bool StackPolicy::judge(const State& state, StackChoice& choice) {
 
     const std::uint64_t missed = misses(needs, state.mode);
     if (!served(state.mode)) {
-        if (seen < stacks_to_raise || missed < misses_to_raise) return false;
+        const std::uint64_t enough = missed * 2 > seen ? soonest : stacks_to_raise;
+        if (seen < enough || missed < misses_to_raise) return false;
     } else {
         // The current, larger mode has measured all stacks. Lower it only after enough of them, and enough time.
         const bool long_enough = seen >= stacks_to_lower && state.newest_ns - state.since_ns >= ns_to_lower;
@@ -140,9 +143,10 @@ bool StackPolicy::judge(const State& state, StackChoice& choice) {
 std::vector<StackPolicy::Change> StackPolicy::wanted() const {
     std::vector<Change> changes;
     for (const auto& [process, state] : processes_)
-        if (StackChoice choice; judge(state, choice)) changes.push_back({process, std::move(choice)});
+        if (StackChoice choice; judge(state, stacks_to_raise_soon, choice))
+            changes.push_back({process, std::move(choice)});
     for (const State& state : inherited_)
-        if (StackChoice choice; judge(state, choice) && choice.mode > state.mode) {
+        if (StackChoice choice; judge(state, stacks_to_raise, choice) && choice.mode > state.mode) {
             choice.why = "of the processes that it started: " + choice.why;
             changes.push_back({inherited, std::move(choice)});
         }

@@ -101,6 +101,22 @@ TEST_CASE("a few stacks are enough to see that frame pointers are not") {
         REQUIRE(process.follow());
         REQUIRE(process.mode == StackMode::hybrid);
     }
+    SECTION("eight, if most of them miss") {
+        process.run(2, 0, StackNeed::chain);
+        process.run(5, 1000, StackNeed::long_copy);
+        REQUIRE_FALSE(process.follow());
+        process.run(1, 1000, StackNeed::long_copy);
+        REQUIRE(process.follow());
+        REQUIRE(process.mode == StackMode::dwarf);
+    }
+    SECTION("not eight, if half of them miss") {
+        process.run(4, 1000, StackNeed::long_copy);
+        process.run(27, 0, StackNeed::chain);
+        REQUIRE_FALSE(process.follow());
+        process.run(1, 0, StackNeed::chain);
+        REQUIRE(process.follow());
+        REQUIRE(process.mode == StackMode::dwarf);
+    }
     SECTION("one stray stack is not") {
         process.run(31, 1000, StackNeed::chain);
         process.run(1, 1000, StackNeed::long_copy);
