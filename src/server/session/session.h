@@ -102,8 +102,10 @@ public:
     // The next symbolize() resolves all frames again.
     void forget_frames();
     // Writes the resolved symbols beside the stream, for machines that can resolve fewer, unless they are written
-    // already. Does nothing while symbolize() runs; call it again after that. Blocking.
+    // already. Waits for a symbolize() that runs, which has most of them. Blocking.
     void keep_symbols();
+    // The same, but does nothing while symbolize() runs: call it again after that.
+    void try_keep_symbols();
     // Resolving its symbols threw an exception. Sets a notice with the reason, which stays until resolving succeeds.
     void symbols_failed(const std::string& why);
     [[nodiscard]] std::size_t unresolved_kernel() const { return unresolved_kernel_; }
@@ -181,6 +183,7 @@ private:
     void state_damage();
     Result<bool> append(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
     void read_kept_symbols();
+    void write_kept_symbols();  // under symbols_mutex_
     void symbolize_module(symbol::Symbolizer& symbolizer, const profile::PendingModule& module,
                           const symbol::ModuleIdentity& identity);
     std::vector<WantedModule> listed(const std::map<profile::ModuleId, WantedModule>& modules) const;

@@ -139,8 +139,17 @@ void Session::read_kept_symbols() {
 }
 
 void Session::keep_symbols() {
+    const std::lock_guard symbols_lock(symbols_mutex_);
+    write_kept_symbols();
+}
+
+void Session::try_keep_symbols() {
     const std::unique_lock symbols_lock(symbols_mutex_, std::try_to_lock);
-    if (!symbols_lock || !symbols_changed_ || kept_unreadable_ || reading_) return;
+    if (symbols_lock) write_kept_symbols();
+}
+
+void Session::write_kept_symbols() {
+    if (!symbols_changed_ || kept_unreadable_ || reading_) return;
     symbols_changed_ = false;
     std::vector<profile::KeptModule> modules;
     const auto reports = module_reports();

@@ -32,7 +32,7 @@ void Symbolization::finish(const std::shared_ptr<Session>& session) {
     session->symbolize(symbolizer_, [&] { changed_(session); });
     // Callers that wait for symbols do not wait for the file.
     if (!session->fed())
-        post([session] { session->keep_symbols(); },
+        post([session] { session->try_keep_symbols(); },
              [session](const std::string& why) { session->symbols_failed(why); });
 }
 

@@ -3,8 +3,13 @@
 #include <catch2/catch.hpp>
 
 #include <fstream>
+#include <future>
 
+#include "base/file.h"
+#include "profile/symbols/kept_symbols.h"
 #include "recording.h"
+#include "server/session/side_files.h"
+#include "symbol/symbolizer.h"
 
 using namespace flamewire;
 using namespace flamewire::server;
@@ -280,4 +285,32 @@ TEST_CASE("of many processes those with most samples are listed, and all are cou
     CHECK(unwinding.processes[1].pid == 999);
     CHECK(unwinding.processes[0].counts.samples == 500);
     CHECK(unwinding.processes.back().counts.samples == 401);
+}
+
+TEST_CASE("an archive waits for the symbols that are being looked up") {
+    ScratchDirectory directory;
+    RecordingScene scene;
+    const auto session = begin(directory, scene);
+    give(*session, scene.next()).value();
+    const std::string path = side_file(session->stream_path(), symbols_name);
+    profile::KeptModule kept{
+        .identity = session->read([](const profile::Store& store) { return store.modules()[1].identity; }),
+        .report = {.quality = symbol::Quality::symbols},
+        .addresses = {{0x1000, false}},
+        .frames = {.first = {0, 1}, .frames = {{.function = 1}}, .strings = {"", "main"}}};
+    replace_file(path, as_bytes_view(profile::encode_kept({&kept, 1}).bytes)).value();
+
+    symbol::Symbolizer symbolizer{symbol::Config{}};
+    std::future<void> waiting;
+    bool waited = false;
+    session->symbolize(symbolizer, [&] {
+        std::filesystem::remove(path);
+        session->try_keep_symbols();
+        waiting = std::async(std::launch::async, [&] { session->keep_symbols(); });
+        // Only a call that does not wait could end within this time.
+        waited = waiting.wait_for(std::chrono::milliseconds(200)) == std::future_status::timeout;
+    });
+    waiting.get();
+    CHECK(waited);
+    CHECK(std::filesystem::exists(path));
 }
