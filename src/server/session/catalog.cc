@@ -520,6 +520,8 @@ void Catalog::unload_idle(std::size_t keep) {
     if (idle.size() <= keep) return;
     std::sort(idle.begin(), idle.end(), [](const auto& a, const auto& b) { return a->last_used_ns > b->last_used_ns; });
     for (std::size_t i = keep; i < idle.size(); ++i) {
+        // Code elsewhere reads it or, like an import, writes it: loaded again, it would be a second, partial session.
+        if (idle[i].use_count() > 2) continue;
         save(*idle[i]);
         const std::lock_guard lock(mutex_);
         if (const auto at = entries_.find(idle[i]->id()); at != entries_.end()) {

@@ -103,7 +103,7 @@ public:
 
     // Writes the sidecar. If no agent feeds the session, also writes its symbols. Blocking.
     void save(Session& session);
-    // Unloads ended sessions that had no recent requests, except the `keep` most recently used.
+    // Unloads ended sessions that had no recent requests and that nobody holds, except the `keep` most recently used.
     void unload_idle(std::size_t keep);
 
     [[nodiscard]] const std::string& data_dir() const { return data_dir_; }

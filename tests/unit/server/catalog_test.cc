@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <fstream>
+#include <vector>
 
 #include "base/file.h"
 #include "recording.h"
@@ -351,4 +353,21 @@ TEST_CASE("the key that began a recording is in its stream") {
     CHECK(catalog->of_recording(scene.id()).value()->made_by() == "0123456789abcdef");
     CHECK(catalog->of_recording(clear.id()).value()->made_by().empty());
     CHECK(catalog->of_recording(scene.id()).value()->info().samples == 5);
+}
+
+TEST_CASE("a session that is being written is not unloaded, however long it takes") {
+    ScratchDirectory data;
+    auto catalog = open(data);
+    RecordingScene scene(1);
+    const auto written = record(*catalog, scene, true);
+    std::vector<std::string> others;
+    for (std::uint8_t i = 2; i <= 8; ++i) {
+        RecordingScene other(i);
+        const auto session = record(*catalog, other, true);
+        session->last_used_ns = i;
+        others.push_back(session->id());
+    }
+    catalog->unload_idle(4);
+    CHECK(catalog->opened(written->id()) == written);
+    CHECK(std::ranges::count_if(others, [&](const std::string& id) { return catalog->opened(id) != nullptr; }) == 4);
 }
