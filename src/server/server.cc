@@ -1,6 +1,6 @@
-// Threads: the caller's thread runs the io_context (agents, HTTP, event stream). One pool ingests batches, and two
-// answer requests. One thread resolves symbols and loads sessions, and one makes sessions durable. docs/server.md has
-// the table.
+// Threads: the caller's thread runs the io_context (agents, HTTP, event stream). One pool ingests batches, and three
+// answer requests. One thread resolves symbols and loads sessions, one imports files, and one makes sessions durable.
+// docs/server.md has the table.
 #include "server/server.h"
 
 #include <asio/io_context.hpp>
@@ -113,7 +113,7 @@ public:
     Result<bool> start() {
         const std::uint16_t port = TRY(hub_.listen(options_.bind, options_.port));
         const HttpServer::Options http = TRY(http_options());
-        http_ = TRY(HttpServer::start(io_, {quick_, queries_}, symbols_, opening_, http, stream_state()));
+        http_ = TRY(HttpServer::start(io_, {quick_, queries_, writing_}, symbols_, opening_, http, stream_state()));
         ServerFacts facts;
         facts.agent_bind = options_.bind;
         facts.agent_port = port;
@@ -160,7 +160,8 @@ public:
         ingest_pool_.join();
         quick_.join();
         queries_.join();
-        imports_.cancel_all();
+        writing_.join();
+        imports_.stop();
         symbols_.stop();
         debug_fetch_.reset();
         disk_.stop();
@@ -348,7 +349,7 @@ private:
     KeyRing keys_;
     asio::io_context io_{1};
     asio::thread_pool ingest_pool_{ingest_workers}, quick_{HttpServer::quick_workers},
-        queries_{HttpServer::query_workers};
+        queries_{HttpServer::query_workers}, writing_{HttpServer::writing_workers};
     Settings settings_;
     symbol::Symbolizer symbolizer_;
     SourceLookup sources_;

@@ -4,10 +4,11 @@ import random
 import re
 import select
 import socket
+import tarfile
 import urllib.parse
 
 import pytest
-from flamewire import cpu_seconds, wait_until
+from flamewire import Tree, cpu_seconds, wait_until
 
 # Fewer queries than one host may have waiting, and more than the server has connections.
 CROWD, MORE = 90, 600
@@ -99,3 +100,35 @@ def test_queries_whose_sender_has_left(start, stacks):
         one.close()
     whole_answer(server, session)
     assert cpu_seconds(server.pid) - before < CROWD / 4 * cost
+
+
+def test_a_long_import(start, tmp_path):
+    """Nothing else waits for it: neither a saved session that nobody has opened, nor what is made of such sessions."""
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.folded").write_text(f"main;{name} 3\n", encoding="ascii")
+    server = start.server("--import", tmp_path / "one.folded", "--import", tmp_path / "two.folded")
+    wait_until(lambda: [one["state"] for one in server.get("/api/imports")["imports"]] == ["done"] * 2, 60, "the imports")
+    one, two = (session["id"] for session in server.sessions())
+    server.stop()
+
+    # An archive of terabytes, all of them a hole, whose file is none of a session's: it is read to its end, which no test lives to see.
+    other = tarfile.TarInfo("other")
+    other.size = 1 << 42
+    long = tmp_path / "long.flamewire"
+    with long.open("wb") as file:
+        file.write(other.tobuf(tarfile.GNU_FORMAT))
+        file.truncate(other.size)
+    server = start.server("--import", long, data_dir=server.data_dir, name="again")
+
+    def running():
+        import_ = server.get("/api/imports/1")
+        return import_["total_bytes"] > 0 and import_["state"] == "running"
+
+    wait_until(running, 60, "the import to run")
+    assert Tree(server.get("/api/flamegraph", session=one)).weight == 3
+    assert server.get(f"/api/export/session/{two}", format="flamewire")
+    merged = server.post("/api/sessions/merge", {"sessions": [one, two], "name": "both"})["session"]
+    assert Tree(server.get("/api/flamegraph", session=merged)).weight == 6
+    assert running()
+    # Its end cancels the import.
+    assert server.stop() == 0

@@ -201,7 +201,8 @@ Answer Api::answer(const Request& request) {
 }
 
 Api::Needs Api::needs(const Request& request) {
-    if (is_archive(request) || action_of(request.path) != nullptr || request.path == merge_path) return {.slow = true};
+    if (is_archive(request) || action_of(request.path) != nullptr || request.path == merge_path)
+        return {.writes = true};
     const std::string_view id = session_id(request);
     if (id.empty() && catalog_.live().empty()) return {.slow = true};  // finding the newest one reads the disk
     Needs needs;

@@ -103,7 +103,8 @@ public:
     void agent_request(const Request& request, Reply reply);
     // For Way::session: what must happen before answer(), or on which thread it must run.
     struct Needs {
-        bool slow = false;  // answer() reads or writes files for a long time: run it on the loading thread
+        bool writes = false;  // answer() writes an archive or a session, which takes long: run it apart from the others
+        bool slow = false;    // answer() reads files for a long time: run it on the loading thread
         std::vector<std::string> sessions{};  // otherwise: open these first
         Opening::Until until = Opening::Until::whole;
     };

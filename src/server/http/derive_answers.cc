@@ -17,7 +17,7 @@ constexpr double longest_ms = 1e12;
 
 Answer made_answer(Catalog& catalog, Symbolization& symbols, const Result<std::shared_ptr<Session>>& made) {
     if (!made) return error_answer(made.error());
-    symbols.finish(*made);
+    symbols.resolve(*made);
     catalog.save(**made);
     JsonWriter json;
     json.object();

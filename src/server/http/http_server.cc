@@ -52,6 +52,8 @@ public:
                  [workers](auto job) { asio::post(workers.quick, std::move(job)); }),
           queries_(io, query_workers, limits::http_waiting, limits::query_time,
                    [workers](auto job) { asio::post(workers.queries, std::move(job)); }),
+          writing_(io, writing_workers, limits::http_waiting, limits::slow_query_time,
+                   [workers](auto job) { asio::post(workers.writing, std::move(job)); }),
           slow_(io, 1, limits::http_waiting, limits::slow_query_time,
                 [&slow](auto job) { slow.post(std::move(job)); }) {}
 
@@ -118,7 +120,7 @@ public:
         stopping_ = true;
         beat_.cancel();
         second_.cancel();
-        for (RequestQueue* queue : {&quick_, &queries_, &slow_}) queue->stop();
+        for (RequestQueue* queue : {&quick_, &queries_, &writing_, &slow_}) queue->stop();
         status_timer_.cancel();
         for (const auto& stream : std::list<StreamPtr>(streams_)) {
             stream->timer.cancel();
@@ -273,6 +275,7 @@ private:
         }
         // Reading a session from disk can take seconds, so do not do it on the workers that live sessions need.
         const Api::Needs needs = api_->needs(request);
+        if (needs.writes) return writing_.add(request.client, job_of(handle, request, head));
         if (needs.slow) return slow_.add(request.client, job_of(handle, request, head));
         when_open(needs.sessions, needs.until,
                   [this, client = request.client, job = job_of(handle, request, head)] { queries_.add(client, job); });
@@ -406,7 +409,7 @@ private:
         second_.async_wait([this](const std::error_code& error) {
             if (error) return;
             connections_->close_slow();
-            for (RequestQueue* queue : {&queries_, &slow_}) queue->interrupt();
+            for (RequestQueue* queue : {&queries_, &writing_, &slow_}) queue->interrupt();
             watch_connections();
         });
     }
@@ -421,7 +424,7 @@ private:
     Access access_;
     Acceptor& acceptor_;
     const std::shared_ptr<Connections> connections_;
-    RequestQueue quick_, queries_, slow_;
+    RequestQueue quick_, queries_, writing_, slow_;
     std::list<StreamPtr> streams_;
     Api* api_ = nullptr;
     std::uint16_t port_ = 0;

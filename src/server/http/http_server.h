@@ -29,10 +29,11 @@ public:
     };
 
     // Threads for answers. Quick answers never wait for a query.
-    static constexpr std::size_t quick_workers = 1, query_workers = 2;
+    static constexpr std::size_t quick_workers = 1, query_workers = 2, writing_workers = 1;
     struct Workers {
         asio::thread_pool& quick;
         asio::thread_pool& queries;
+        asio::thread_pool& writing;  // archives, and sessions made of others
     };
 
     // The port is bound when this returns (chosen by the kernel for 0). busy or permission: one sentence with its

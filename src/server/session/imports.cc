@@ -38,7 +38,7 @@ std::string Imports::begin(std::string path, std::string name, std::function<voi
             jobs_.erase(oldest);
         }
     }
-    slow_.post([this, job, path = std::move(path)] { run(job, path); });
+    thread_.post([this, job, path = std::move(path)] { run(job, path); });
     return id;
 }
 
@@ -87,7 +87,7 @@ Result<std::string> Imports::guarded_import(Job& job, const std::string& path) {
 }
 
 Result<std::string> Imports::import_file(Job& job, const std::string& path) {
-    const symbol::Config config = slow_.symbol_config();
+    const symbol::Config config = symbols_.symbol_config();
     const std::string& name = job.import.name;
     const ImportPlace place{
         .scratch_dir = catalog_.data_dir(),
@@ -103,7 +103,7 @@ Result<std::string> Imports::import_file(Job& job, const std::string& path) {
         .cancelled = [&] { return job.cancelled.load(); },
     };
     const std::shared_ptr<Session> session = TRY(server::import_file(path, name, place));
-    slow_.finish(session);  // resolve its symbols
+    symbols_.resolve(session);
     catalog_.save(*session);
     return session->id();
 }
@@ -139,9 +139,10 @@ Result<Imports::Import> Imports::cancel(const std::string& id) {
     return job->import;
 }
 
-void Imports::cancel_all() {
+void Imports::stop() {
     for (const Import& import : list())
         if (import.state == State::running) (void)cancel(import.id);
+    thread_.stop();
 }
 
 std::vector<Imports::Import> Imports::list() const {

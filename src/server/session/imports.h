@@ -1,5 +1,6 @@
 // Imports files of other tools, and recordings of our own agent, into this server. The content determines a file's
-// format. An import runs on the thread that resolves symbols and loads sessions; its progress is available meanwhile.
+// format. Imports run one after another on a thread of their own, so that nothing else waits for a long one; their
+// progress is available meanwhile.
 #pragma once
 
 #include <atomic>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "server/session/catalog.h"
+#include "server/session/job_thread.h"
 #include "server/session/symbolization.h"
 
 namespace flamewire::server {
@@ -29,8 +31,8 @@ public:
     };
 
     // `changed` is called from any thread when an import ends. `memory_bytes`: limit for one import.
-    Imports(Catalog& catalog, Symbolization& slow, std::uint64_t memory_bytes, std::function<void()> changed)
-        : catalog_(catalog), slow_(slow), memory_bytes_(memory_bytes), changed_(std::move(changed)) {}
+    Imports(Catalog& catalog, Symbolization& symbols, std::uint64_t memory_bytes, std::function<void()> changed)
+        : catalog_(catalog), symbols_(symbols), memory_bytes_(memory_bytes), changed_(std::move(changed)) {}
 
     // Begins to import the file at `path`. `name`: its display name; the last component names the session. `finished`
     // is called on the import thread at the end, possibly before this returns. Returns the import's id.
@@ -39,8 +41,8 @@ public:
     // Cancels an import that runs or waits, and removes everything of it. A waiting import ends at once. A running one
     // ends at its next read and stays `running` until then. not_found; busy: it has ended. Any thread.
     Result<Import> cancel(const std::string& id);
-    // Cancels all imports that have not ended. Any thread.
-    void cancel_all();
+    // Cancels all imports that have not ended, and returns when they have. Begin none afterwards.
+    void stop();
 
     // The most recent imports, newest first.
     [[nodiscard]] std::vector<Import> list() const;
@@ -65,12 +67,13 @@ private:
     [[nodiscard]] JobPtr find_job(const std::string& id) const;  // under mutex_
 
     Catalog& catalog_;
-    Symbolization& slow_;
+    Symbolization& symbols_;
     const std::uint64_t memory_bytes_;
     const std::function<void()> changed_;
     mutable std::mutex mutex_;
     std::uint64_t next_ = 1;
     std::map<std::uint64_t, JobPtr> jobs_;
+    JobThread thread_{"an import"};  // last: its jobs use the other members
 };
 
 }  // namespace flamewire::server

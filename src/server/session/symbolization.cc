@@ -1,10 +1,5 @@
 #include "server/session/symbolization.h"
 
-#include <asio/post.hpp>
-#include <asio/thread_pool.hpp>
-#include <spdlog/spdlog.h>
-
-#include <exception>
 #include <utility>
 
 #include "symbol/symbolizer.h"
@@ -13,9 +8,7 @@ namespace flamewire::server {
 
 Symbolization::Symbolization(symbol::Symbolizer& symbolizer,
                              std::function<void(const std::shared_ptr<Session>&)> changed)
-    : symbolizer_(symbolizer), changed_(std::move(changed)), thread_(std::make_unique<asio::thread_pool>(1)) {}
-
-Symbolization::~Symbolization() { stop(); }
+    : symbolizer_(symbolizer), changed_(std::move(changed)) {}
 
 void Symbolization::schedule(const std::shared_ptr<Session>& session) {
     if (session->symbols_queued.exchange(true)) return;
@@ -28,8 +21,12 @@ void Symbolization::schedule(const std::shared_ptr<Session>& session) {
         [session](const std::string& why) { session->symbols_failed(why); });
 }
 
-void Symbolization::finish(const std::shared_ptr<Session>& session) {
+void Symbolization::resolve(const std::shared_ptr<Session>& session) {
     session->symbolize(symbolizer_, [&] { changed_(session); });
+}
+
+void Symbolization::finish(const std::shared_ptr<Session>& session) {
+    resolve(session);
     // Callers that wait for symbols do not wait for the file.
     if (!session->fed())
         post([session] { session->try_keep_symbols(); },
@@ -37,22 +34,5 @@ void Symbolization::finish(const std::shared_ptr<Session>& session) {
 }
 
 symbol::Config Symbolization::symbol_config() const { return symbolizer_.config(); }
-
-// An exception, for example out of memory for one session, ends its job and not the server.
-void Symbolization::post(std::function<void()> job, std::function<void(const std::string&)> failed) {
-    asio::post(*thread_, [job = std::move(job), failed = std::move(failed)] {
-        try {
-            job();
-        } catch (const std::exception& error) {
-            spdlog::error("reading a session or naming its addresses failed: {}", error.what());
-            if (failed) failed(error.what());
-        }
-    });
-}
-
-void Symbolization::stop() {
-    thread_->stop();
-    thread_->join();
-}
 
 }  // namespace flamewire::server

@@ -121,17 +121,16 @@ TEST_CASE("modules are listed with weights, and an uploaded file of another buil
 TEST_CASE("a page begins no more imports than may wait") {
     Desk desk;
     std::latch go_on(1);
-    desk.symbols.post([&] { go_on.wait(); });
+    desk.imports.begin("/nowhere", "first", [&](const auto&) { go_on.wait(); });
     REQUIRE(desk.api.answer(post("/api/uploads/one-file?size=1&offset=0", "x", "PUT")).status == 200);
     const std::string body = R"({"upload":"one-file","name":")" + std::string(1000, 'n') + R"("})";
     const std::uint64_t before = times_reached(Limit::imports_waiting);
-    for (std::size_t i = 0; i < limits::imports_waiting; ++i)
+    for (std::size_t i = 1; i < limits::imports_waiting; ++i)
         REQUIRE(desk.api.answer(post("/api/imports", body)).status == 200);
     CHECK(desk.ok("/api/imports")["imports"][0]["name"].GetString() == std::string(255, 'n'));
     check_error(desk.api.answer(post("/api/imports", body)), 409, "conflict");
     CHECK(times_reached(Limit::imports_waiting) == before + 1);
     go_on.count_down();
-    desk.symbols.stop();
 }
 
 TEST_CASE("a search for sessions is of bounded length") {
