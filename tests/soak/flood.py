@@ -28,7 +28,6 @@ def flood(port, kind, session):
     text, connections, made, due = request(kind, session), collections.deque(), 0, time.monotonic()
     while not select.select([0], [], [], max(0, due - time.monotonic()))[0] or os.read(0, 1):
         due = max(due + 1 / RATE, time.monotonic() - 0.1)
-        made += 1
         one = socket.socket()
         one.bind((SOURCE, 0))
         one.setblocking(False)
@@ -39,6 +38,7 @@ def flood(port, kind, session):
         except OSError:
             one.close()
             continue
+        made += 1
         if kind == "gone":
             one.close()
             continue
