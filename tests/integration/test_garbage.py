@@ -150,6 +150,27 @@ def test_json_nested_without_end(start):
     assert report.returncode == 0, report
 
 
+def test_imported_json_nested_without_end(start, tmp_path):
+    """A stream that is imported passed no agent's door: its nested frames count as damage, and the rest is shown."""
+    forged, health = Forged("nested"), []
+    for content in (b"7", b"[" * 130_000 + b"]" * 130_000, b'{"x":' * 130_000 + b"1" + b"}" * 130_000):
+        health.append(frame(4, b'{"type":"system","mono_ns":%d,"cpu_percent":12.5,"x":%b}' % (time.monotonic_ns(), content)))
+    frames = [frame(5, forged.batch(stacks=1, rows=1)), *health, frame(5, forged.batch(rows=1, end="stopped"))]
+    stream = tmp_path / "nested.flw"
+    stream.write_bytes(b"FLMWIRE\n" + struct.pack("<I", 1) + b"".join(struct.pack("<q", time.time_ns()) + one for one in frames))
+    server = start.server("--import", stream)
+    import_ = wait_until(lambda: (one := server.get("/api/imports/1"))["state"] != "running" and one, 60, "the import")
+    assert import_["state"] == "done", import_
+    session = server.session(import_["session"])
+    assert session["samples"] == forged.samples, session
+    notice = next(one["text"] for one in session["notices"] if one["code"] == "file-damaged")
+    unread = sum(len(one) + 8 for one in health[1:])
+    assert f"{unread:,} of {stream.stat().st_size:,} bytes" in notice, notice
+    assert [one["x"] for one in server.get("/api/metrics/history", session=session["id"])] == [7]
+    report = subprocess.run([BIN / "flamewire", "report", stream], capture_output=True, text=True, timeout=60)
+    assert report.returncode == 0 and "nested" in report.stdout, report
+
+
 def test_session_files(start):
     server = start.server()
     program = start.workload("shares", 600)
