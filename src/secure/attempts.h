@@ -1,6 +1,6 @@
-// Limits failed handshakes per address. A 128-bit key cannot be guessed, so no address is locked out. But each
-// handshake costs work, so an address may fail 20 times at once, and then twice per second. Pure: the caller passes the
-// time.
+// Counts failed handshakes per address. A 128-bit key cannot be guessed, so no address is locked out. But each handshake
+// costs work, so an address may fail 20 times at once, and then twice per second. The caller delays the handshakes of
+// an address that exceeds this. Pure: the caller passes the time.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ public:
 
     // `address` has no port.
     void failed(const std::string& address, std::uint64_t now_ns);
-    // How long the address must wait; 0: it may try now.
-    [[nodiscard]] std::uint64_t wait_left_ns(const std::string& address, std::uint64_t now_ns) const;
+    // The address has failed more often than allowed.
+    [[nodiscard]] bool exceeded(const std::string& address, std::uint64_t now_ns) const;
 
 private:
     std::map<std::string, std::uint64_t> forgotten_ns_;  // by address: when all of its failures expire

@@ -38,6 +38,8 @@ public:
     [[nodiscard]] Kind kind() const { return kind_; }
     // The id of the key; empty if the connection is not encrypted, or not yet.
     [[nodiscard]] std::string key_id() const { return channel_ ? channel_->key_id() : std::string(); }
+    // As for Channel.
+    [[nodiscard]] bool key_exchange_begun() const { return channel_ && channel_->key_exchange_begun(); }
 
 private:
     explicit Carrier(Kind kind) : kind_(kind) {}

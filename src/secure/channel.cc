@@ -53,6 +53,7 @@ public:
     }
     std::string& outgoing() override { return outgoing_; }
     [[nodiscard]] bool established() const override { return established_; }
+    [[nodiscard]] bool key_exchange_begun() const override { return tls_.state > MBEDTLS_SSL_SERVER_KEY_EXCHANGE; }
     [[nodiscard]] const std::string& key_id() const override { return key_id_; }
 
 private:

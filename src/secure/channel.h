@@ -46,6 +46,8 @@ public:
     // Bytes for the peer; the caller removes what it sends.
     virtual std::string& outgoing() = 0;
     [[nodiscard]] virtual bool established() const = 0;
+    // The accepting end has begun public-key work, so this handshake was not free. Broken first bytes are.
+    [[nodiscard]] virtual bool key_exchange_begun() const = 0;
     // Id of the key that both ends have; empty until the channel is established.
     [[nodiscard]] virtual const std::string& key_id() const = 0;
 };

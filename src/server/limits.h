@@ -21,6 +21,8 @@ inline constexpr std::size_t unnamed_connections = 96, unnamed_connections_of_ho
 inline constexpr std::size_t connections_of_key =
     16;  // A key belongs to one agent, but several boards can boot from one image.
 inline constexpr std::chrono::seconds hello_time{10};
+// Time between two handshakes of a host that failed too many. A handshake takes the io thread about 2 ms.
+inline constexpr std::chrono::milliseconds handshake_pause{10};
 inline constexpr std::size_t agent_id_bytes = 128;
 inline constexpr std::uint32_t hello_bytes = 256U << 10;
 inline constexpr std::size_t outbox_bytes = std::size_t{4} << 20;  // queued for an agent that does not read

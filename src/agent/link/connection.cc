@@ -6,9 +6,6 @@
 #include <chrono>
 #include <netinet/tcp.h>
 
-#include "secure/host.h"
-#include "secure/this_machine.h"
-
 namespace flamewire::agent {
 namespace {
 
@@ -50,12 +47,7 @@ Connection::Connection(asio::ip::tcp::socket socket, secure::Carrier carrier, bo
       patient_(patient),
       deadline_(socket_.get_executor()),
       first_byte_(socket_.get_executor()),
-      peer_(describe_peer(socket_)) {
-    asio::error_code gone;
-    const asio::ip::address address = socket_.remote_endpoint(gone).address();
-    peer_host_ = secure::host_of(address);
-    is_here_ = !gone && secure::on_this_machine(address);
-}
+      peer_(describe_peer(socket_)) {}
 
 void Connection::start(Callbacks callbacks) {
     callbacks_ = std::move(callbacks);
@@ -113,8 +105,9 @@ void Connection::read() {
 
 std::string Connection::why_ended(const asio::error_code& error) const {
     if (!heard_ && (error == asio::error::eof || error == asio::error::connection_reset))
-        return "it closed the connection without a word: it may be no flamewire-server (its page has another port), or "
-               "it waits for half a minute because wrong pairing codes came from here";
+        return "it closed the connection unexpectedly: it may be no flamewire-server (its page has another port), or "
+               "too "
+               "busy";
     return error == asio::error::eof ? "it closed the connection" : error.message();
 }
 

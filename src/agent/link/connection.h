@@ -51,13 +51,11 @@ public:
     void fail_with(const std::string& reason);
 
     [[nodiscard]] const std::string& peer() const { return peer_; }
-    [[nodiscard]] const std::string& peer_host() const { return peer_host_; }  // secure::host_of()
-    [[nodiscard]] bool is_here() const { return is_here_; }                    // on this machine
     [[nodiscard]] bool encrypted() const { return carrier_.kind() == secure::Carrier::Kind::encrypted; }
     // It ended because the keys differed.
     [[nodiscard]] bool wrong_key() const { return wrong_key_; }
-    // The handshake started but did not complete.
-    [[nodiscard]] bool never_paired() const { return encrypted() && carrier_.key_id().empty(); }
+    // Both ends have the same key.
+    [[nodiscard]] bool paired() const { return !carrier_.key_id().empty(); }
     [[nodiscard]] std::uint64_t sent_bytes() const { return sent_bytes_; }
 
     // State that the link stores with this connection.
@@ -83,8 +81,8 @@ private:
     wire::FrameDecoder decoder_{wire::max_payload_to_agent};
     std::array<std::byte, 4096> incoming_;
     std::string waiting_, under_way_;  // swapped, so that both keep their capacity
-    bool writing_ = false, open_ = true, wrong_key_ = false, is_here_ = false, heard_ = false;
-    std::string peer_, peer_host_;
+    bool writing_ = false, open_ = true, wrong_key_ = false, heard_ = false;
+    std::string peer_;
     std::uint64_t sent_bytes_ = 0;
 };
 

@@ -7,7 +7,6 @@
 #include <cstdio>
 
 #include "agent/link/tcp_link.h"
-#include "base/clock.h"
 #include "wire/frame.h"
 
 namespace flamewire::agent {
@@ -229,9 +228,6 @@ void TcpLink::on_closed(const ConnectionPtr& connection, const std::string& reas
                      reason.c_str());
     }
     std::erase(candidates_, connection);
-    // A handshake costs CPU time, so an incomplete one counts as a failed attempt, too.
-    if (options_.listen && connection->never_paired() && !connection->is_here())
-        attempts_.failed(connection->peer_host(), monotonic_ns());
     if (options_.listen && connection->wrong_key()) {
         std::fprintf(stderr, "flamewire-agent: %s was turned away: %s\n", connection->peer().c_str(), reason.c_str());
     }

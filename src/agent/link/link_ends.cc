@@ -5,8 +5,6 @@
 #include <string_view>
 
 #include "agent/link/tcp_link.h"
-#include "base/clock.h"
-#include "secure/host.h"
 #include "secure/this_machine.h"
 
 namespace flamewire::agent {
@@ -19,7 +17,12 @@ constexpr std::string_view no_key =
     "without a pairing code nothing is sent there: give the code of the line that the server prints for agents (--pair "
     "or --pair-file), or start both with --insecure";
 constexpr std::chrono::seconds between_key_looks{2};
-constexpr std::size_t max_candidates = 4;  // with listen: connections that have not answered the hello yet
+// With listen: connections that have not answered the hello yet. The first ones are closed for new ones.
+constexpr std::size_t max_candidates = 32;
+// Time between two accepts. It limits the work of handshakes; connections wait in the kernel's queue, which is short, so
+// that none waits for long. Nobody is refused by address: the right key may come from where wrong ones do.
+constexpr std::chrono::milliseconds between_accepts{20};
+constexpr int max_backlog = 16;
 
 bool is_here(const tcp::socket& socket) {
     asio::error_code gone;
@@ -38,7 +41,7 @@ Result<bool> TcpLink::listen() {
     acceptor_.open(endpoint.protocol(), error);
     if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor_.bind(endpoint, error);
-    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    if (!error) acceptor_.listen(max_backlog, error);
     if (error == asio::error::address_in_use)
         return fail(ErrorCode::busy, where + " is in use: choose another with --port");
     if (error == asio::error::access_denied)
@@ -73,12 +76,9 @@ void TcpLink::look_at_key_later() {
 void TcpLink::accept() {
     acceptor_.async_accept([this](asio::error_code error, tcp::socket socket) {
         if (error == asio::error::operation_aborted) return;
-        if (!error) {
-            accepted(std::move(socket));
-            return accept();
-        }
-        // Most likely out of descriptors, so do not retry immediately.
-        accept_pause_.expires_after(std::chrono::seconds(1));
+        if (!error) accepted(std::move(socket));
+        // An error: most likely out of descriptors.
+        accept_pause_.expires_after(error ? std::chrono::seconds(1) : between_accepts);
         accept_pause_.async_wait([this](asio::error_code cancelled) {
             if (!cancelled) accept();
         });
@@ -86,13 +86,12 @@ void TcpLink::accept() {
 }
 
 void TcpLink::accepted(tcp::socket socket) {
-    asio::error_code gone;
-    const std::string host = secure::host_of(socket.remote_endpoint(gone).address());
-    // After too many wrong keys, returning closes the socket.
-    if (gone || attempts_.wait_left_ns(host, monotonic_ns()) > 0) return;
     if (candidates_.size() >= max_candidates) {
-        candidates_.front()->close();
-        candidates_.erase(candidates_.begin());
+        // The first one that has not proved its key.
+        auto closed = std::ranges::find_if(candidates_, [](const ConnectionPtr& one) { return !one->paired(); });
+        if (closed == candidates_.end()) closed = candidates_.begin();
+        (*closed)->close();
+        candidates_.erase(closed);
     }
     // Every user of this machine can connect over loopback, so the key is required there, too.
     const auto plain = options_.insecure ? secure::Carrier::Plain::allowed : secure::Carrier::Plain::refused;

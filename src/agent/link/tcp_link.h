@@ -20,7 +20,6 @@
 #include "agent/link/dialer.h"
 #include "agent/link/link.h"
 #include "agent/link/spool.h"
-#include "secure/attempts.h"
 
 namespace flamewire::agent {
 
@@ -101,7 +100,6 @@ private:
     std::deque<Kept> recordings_;  // newest last; the first is being sent
     ConnectionPtr current_;
     std::vector<ConnectionPtr> candidates_;
-    secure::Attempts attempts_;      // failed attempts of connecting hosts, such as wrong keys
     std::string chunk_;              // of a module file; empty: none waits
     std::uint64_t sent_before_ = 0;  // bytes sent over closed connections
     bool key_trouble_said_ = false;

@@ -1,12 +1,16 @@
 // Accepts agents that dial, and checks their keys.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/random.h>
 
+#include <algorithm>
+#include <iterator>
 #include <list>
+#include <map>
+#include <set>
 
 #include "base/clock.h"
 #include "secure/host.h"
-#include "secure/this_machine.h"
 #include "server/limits.h"
 #include "server/link/agent_hub.h"
 #include "server/link/agent_hub_state.h"
@@ -52,33 +56,61 @@ AgentHub::PeerPtr AgentHub::adopt_accepted(asio::ip::tcp::socket socket) {
     std::error_code gone;
     const auto remote = socket.remote_endpoint(gone);
     if (gone) return nullptr;
-    // Closes the socket without a message: none can be sent before a handshake.
-    const std::string host = secure::host_of(remote.address());
-    if (attempts_.wait_left_ns(host, monotonic_ns()) != 0) {
-        turn_away(address_text(remote), "too many wrong pairing codes come from there, so it has to wait for a moment");
-        return nullptr;
-    }
-    if (peers_.size() >= limits::agent_connections) {
+    if (!make_room(secure::host_of(remote.address()))) {
         limit_reached(Limit::agent_connections);
         turn_away(address_text(remote), fmt::format("{} are connected already", peers_.size()));
-        return nullptr;
-    }
-    std::size_t unnamed = 0, of_host = 0;
-    for (const PeerPtr& peer : peers_) {
-        if (!peer->agent_id.empty()) continue;
-        ++unnamed;
-        if (peer->host == host) ++of_host;
-    }
-    if (unnamed >= limits::unnamed_connections || of_host >= limits::unnamed_connections_of_host) {
-        limit_reached(Limit::unnamed_connections);
-        turn_away(address_text(remote),
-                  fmt::format("{} connections have not said who they are yet, {} from there", unnamed, of_host));
         return nullptr;
     }
     // Every user of this machine can connect on loopback, so the key is required there too.
     const auto plain = pairing_.insecure ? secure::Carrier::Plain::allowed : secure::Carrier::Plain::refused;
     return adopt(std::move(socket), nullptr,
                  secure::Carrier::accepted([this](std::string_view id) { return key_of(id); }, plain));
+}
+
+// Connecting is free, so connections that have proved nothing never keep out a new one: a random one of the host that
+// has the most is closed. A random one, because the oldest would be closed before its handshake ends if others come
+// fast. False: all connections belong to agents.
+bool AgentHub::make_room(const std::string& host) {
+    std::map<std::string, std::vector<PeerPtr>> by_host;
+    std::size_t unnamed = 0;
+    for (const PeerPtr& peer : peers_) {
+        if (!peer->agent_id.empty() || peer->dial) continue;
+        ++unnamed;
+        by_host[peer->host].push_back(peer);
+    }
+    const bool host_full = by_host[host].size() >= limits::unnamed_connections_of_host;
+    if (!host_full && unnamed < limits::unnamed_connections && peers_.size() < limits::agent_connections) return true;
+    const auto most = std::ranges::max_element(by_host, {}, [](const auto& one) { return one.second.size(); });
+    const auto& [crowd, all] = host_full ? *by_host.find(host) : *most;
+    if (all.empty()) return false;
+    std::vector<PeerPtr> chosen;
+    std::ranges::copy_if(all, std::back_inserter(chosen),
+                         [](const PeerPtr& peer) { return peer->connection->key_id().empty(); });
+    if (chosen.empty()) chosen = all;
+    std::uint32_t random = 0;
+    (void)::getrandom(&random, sizeof(random), 0);
+    const PeerPtr closed = chosen[random % chosen.size()];
+    limit_reached(Limit::unnamed_connections);
+    closed->connection->close(fmt::format(
+        "closed to make room: {} connections have not said who they are yet, {} from there", unnamed, all.size()));
+    peers_.remove(closed);  // before its callback, so that it does not count any more
+    return true;
+}
+
+// Delayed handshakes run one after the other for each host, so that they leave time for everything else.
+void AgentHub::give_turns() {
+    std::set<std::string> served;
+    bool more = false;
+    for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) {
+        if (peer->connection->waits_for_turn() && served.insert(peer->host).second) peer->connection->take_turn();
+        more = more || peer->connection->delayed();
+    }
+    turns_pending_ = more;
+    if (!more) return;
+    turns_.expires_after(limits::handshake_pause);
+    turns_.async_wait([this](const std::error_code& error) {
+        if (!error && !stopping_) give_turns();
+    });
 }
 
 // A key that was just made, possibly by another process, must work before the next check of the file.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <netinet/tcp.h>
 #include <span>
+#include <utility>
 
 #include "server/limits.h"
 
@@ -66,7 +67,16 @@ std::string AgentConnection::check_first_header() {
     return {};
 }
 
+void AgentConnection::take_turn() {
+    delayed_ = false;
+    if (const std::size_t count = std::exchange(held_, 0); count > 0 && !closed_) received(count);
+}
+
 void AgentConnection::received(std::size_t count) {
+    if (delayed_ && buffer_.front() == secure::first_tls_byte) {
+        held_ = count;
+        return;
+    }
     const Result<Bytes> plain = carrier_.receive(std::span(buffer_).first(count));
     if (!plain)
         return carrier_.kind() == secure::Carrier::Kind::refused ? refuse_plain(plain.error().message)

@@ -41,6 +41,13 @@ public:
     void close(const std::string& reason);
     // Sends the reason, as far as the socket takes it at once, and closes.
     void refuse(const std::string& reason);
+    // Call it before start(): the handshake waits for take_turn(). Other bytes do not wait.
+    void delay_handshake() { delayed_ = true; }
+    // delay_handshake() was called, and take_turn() was not.
+    [[nodiscard]] bool delayed() const { return delayed_; }
+    // A delayed handshake whose first bytes have arrived.
+    [[nodiscard]] bool waits_for_turn() const { return delayed_ && held_ > 0 && !closed_; }
+    void take_turn();
     // Back-pressure: while paused, nothing is read, so the peer's writes stall.
     void pause_reading(bool pause);
 
@@ -52,8 +59,8 @@ public:
     [[nodiscard]] bool silent() const { return silent_; }
     // The connection ended because the two keys differ.
     [[nodiscard]] bool wrong_key() const { return wrong_key_; }
-    // The handshake began and did not complete.
-    [[nodiscard]] bool never_paired() const { return encrypted() && key_id().empty(); }
+    // The handshake cost public-key work and did not complete.
+    [[nodiscard]] bool never_paired() const { return carrier_.key_exchange_begun() && key_id().empty(); }
 
 private:
     void read();
@@ -73,7 +80,8 @@ private:
     wire::FrameDecoder decoder_{wire::max_payload_from_agent};
     std::array<std::byte, 65536> buffer_{};
     std::string first_bytes_;
-    bool greeted_ = false, silent_ = true;
+    bool greeted_ = false, silent_ = true, delayed_ = false;
+    std::size_t held_ = 0;  // bytes in buffer_ that wait for take_turn()
     bool paused_ = false, reading_ = false, closed_ = false, wrong_key_ = false;
     const std::shared_ptr<std::size_t> unfinished_;
     std::size_t own_unfinished_ = 0;

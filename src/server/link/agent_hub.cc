@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "secure/host.h"
-#include "secure/this_machine.h"
 #include "server/limits.h"
 #include "server/link/agent_hub_state.h"
 #include "server/link/perflens_messages.h"
@@ -35,10 +34,7 @@ std::string why_ended(const AgentConnection& connection, const std::string& reas
     if (connection.wrong_key())
         return "it does not take this pairing code: give the one that it printed when it started";
     if (connection.silent())
-        return fmt::format(
-            "it ended without a word ({}): it may be no flamewire-agent, or it refuses connections for a moment "
-            "because many wrong pairing codes came from here",
-            reason);
+        return fmt::format("it ended without a word ({}): it may be no flamewire-agent, or too busy", reason);
     return "the connection ended: " + reason;
 }
 
@@ -64,7 +60,8 @@ AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catal
       events_(std::move(events)),
       acceptor_(io),
       resolver_(io),
-      timer_(io) {
+      timer_(io),
+      turns_(io) {
     tick();
 }
 
@@ -77,10 +74,13 @@ AgentHub::PeerPtr AgentHub::adopt(asio::ip::tcp::socket socket, std::shared_ptr<
     peer->dial = std::move(dial);
     peer->address = error ? "unknown" : remote.address().to_string();
     peer->host = error ? "unknown" : secure::host_of(remote.address());
-    peer->on_this_machine = !error && secure::on_this_machine(remote.address());
     peer->connection = std::make_shared<AgentConnection>(std::move(socket), error ? "unknown" : address_text(remote),
                                                          std::move(carrier), unfinished_);
     peers_.push_back(peer);
+    if (!peer->dial && attempts_.exceeded(peer->host, monotonic_ns())) {
+        peer->connection->delay_handshake();
+        if (!std::exchange(turns_pending_, true)) give_turns();
+    }
     peer->connection->start({.frame = [this, peer](wire::Frame frame) { frame_arrived(peer, std::move(frame)); },
                              .closed = [this, peer](const std::string& reason) { peer_closed(peer, reason); }});
     return peer;
@@ -310,8 +310,7 @@ void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
         if (peer->connection->wrong_key() && peer->dial)
             offered_.erase(fmt::format("{}:{}", peer->dial->host, peer->dial->port));
         // A handshake costs CPU time, so a peer that gives up before its end counts as a failed attempt.
-        if (peer->connection->never_paired() && !peer->dial && !peer->on_this_machine)
-            attempts_.failed(peer->host, monotonic_ns());
+        if (peer->connection->never_paired() && !peer->dial) attempts_.failed(peer->host, monotonic_ns());
         if (peer->agent_id.empty())
             turn_away(peer->connection->address(),
                       wrong_key ? "its pairing code is none of this server's, or was withdrawn: start that agent with "
@@ -425,6 +424,7 @@ void AgentHub::stop() {
     std::error_code ignored;
     acceptor_.close(ignored);
     timer_.cancel();
+    turns_.cancel();
     resolver_.cancel();
     for (const auto& dial : dials_) dial->timer.cancel();
     for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) peer->connection->close("the server ends");

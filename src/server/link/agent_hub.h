@@ -127,6 +127,8 @@ private:
 
     void accept();
     PeerPtr adopt(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier);
+    bool make_room(const std::string& host);
+    void give_turns();
     PeerPtr adopt_accepted(asio::ip::tcp::socket socket);
     void adopt_dialled(const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket);
     std::optional<secure::PairingKey> key_of(std::string_view id);
@@ -188,7 +190,7 @@ private:
     const Events events_;
     asio::ip::tcp::acceptor acceptor_;
     asio::ip::tcp::resolver resolver_;
-    asio::steady_timer timer_;
+    asio::steady_timer timer_, turns_;
     std::list<PeerPtr> peers_;
     const std::shared_ptr<std::size_t> unfinished_ = std::make_shared<std::size_t>(0);  // of all connections
     std::vector<std::shared_ptr<Dial>> dials_;
@@ -198,9 +200,10 @@ private:
     std::map<std::string, Agent> agents_;
     std::map<std::string, PendingCommand> commands_;
     std::map<std::string, SessionState> states_seen_;
-    secure::Attempts attempts_;  // with wrong keys, by peers that dial
-    std::string key_trouble_;    // why the keys could not be reloaded; logged once
-    LogPace log_;                // for lines that any peer can trigger
+    secure::Attempts attempts_;   // with wrong keys, by peers that dial
+    bool turns_pending_ = false;  // give_turns() is due
+    std::string key_trouble_;     // why the keys could not be reloaded; logged once
+    LogPace log_;                 // for lines that any peer can trigger
     LogPace visits_{
         limits::agent_connections};  // for agents that connect and disconnect, so that these lines hide no warning
     bool stopping_ = false;

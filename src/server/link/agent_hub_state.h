@@ -15,7 +15,6 @@ struct AgentHub::Peer {
     std::string owner;           // the pairing key that its recordings belong to; set with agent_id
     std::string address;         // of the other end, without port
     std::string host;            // secure::host_of() it
-    bool on_this_machine = false;
     Clock::time_point since = Clock::now();
     bool open = true;
 

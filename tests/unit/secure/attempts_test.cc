@@ -11,18 +11,18 @@ constexpr std::uint64_t second = 1'000'000'000;
 TEST_CASE("an address may fail twenty times at once, and then twice a second") {
     Attempts attempts;
     for (int i = 0; i < 19; ++i) attempts.failed("192.0.2.1", 100 * second);
-    CHECK(attempts.wait_left_ns("192.0.2.1", 100 * second) == 0);
+    CHECK_FALSE(attempts.exceeded("192.0.2.1", 100 * second));
     attempts.failed("192.0.2.1", 100 * second);
-    CHECK(attempts.wait_left_ns("192.0.2.1", 100 * second) == second / 2);
-    CHECK(attempts.wait_left_ns("192.0.2.2", 100 * second) == 0);
-    CHECK(attempts.wait_left_ns("192.0.2.1", 100 * second + second / 2) == 0);
+    CHECK(attempts.exceeded("192.0.2.1", 100 * second));
+    CHECK_FALSE(attempts.exceeded("192.0.2.2", 100 * second));
+    CHECK_FALSE(attempts.exceeded("192.0.2.1", 100 * second + second / 2));
     attempts.failed("192.0.2.1", 100 * second + second / 2);
-    CHECK(attempts.wait_left_ns("192.0.2.1", 100 * second + second / 2) == second / 2);
+    CHECK(attempts.exceeded("192.0.2.1", 100 * second + second / 2));
     for (int i = 0; i < 100; ++i) attempts.failed("192.0.2.1", 101 * second);
-    CHECK(attempts.wait_left_ns("192.0.2.1", 101 * second) == second / 2);
+    CHECK(attempts.exceeded("192.0.2.1", 101 * second));
     // Ten seconds forget all of them.
     for (int i = 0; i < 19; ++i) attempts.failed("192.0.2.1", 111 * second);
-    CHECK(attempts.wait_left_ns("192.0.2.1", 111 * second) == 0);
+    CHECK_FALSE(attempts.exceeded("192.0.2.1", 111 * second));
 }
 
 TEST_CASE("what is remembered has a bound, and the oldest goes") {
@@ -30,7 +30,7 @@ TEST_CASE("what is remembered has a bound, and the oldest goes") {
     for (int i = 0; i < 20; ++i) attempts.failed("first", 1);
     for (std::size_t i = 0; i + 1 < Attempts::max_addresses; ++i)
         attempts.failed("address " + std::to_string(i), 100 * second);
-    CHECK(attempts.wait_left_ns("first", 2) > 0);
+    CHECK(attempts.exceeded("first", 2));
     attempts.failed("one more", 100 * second);
-    CHECK(attempts.wait_left_ns("first", 2) == 0);
+    CHECK_FALSE(attempts.exceeded("first", 2));
 }

@@ -117,6 +117,20 @@ TEST_CASE("a wrong key and an unknown id end the same way, at both ends") {
     CHECK(unknown.to_client.size() == probe.to_client.size());
 }
 
+TEST_CASE("only a handshake that was answered has cost public-key work") {
+    std::string plain;
+    Ends junk;
+    CHECK_FALSE(junk.server->receive(as_bytes_view(std::string("\x16\x03\x01\0\4junk", 9)), plain));
+    CHECK_FALSE(junk.server->key_exchange_begun());
+    Ends cut;
+    cut.client->outgoing().pop_back();
+    cut.carry();
+    CHECK_FALSE(cut.server->key_exchange_begun());
+    Ends wrong(*make_pairing_key());
+    wrong.carry();
+    CHECK(wrong.server->key_exchange_begun());
+}
+
 TEST_CASE("a changed byte is noticed") {
     Ends ends;
     ends.carry();
