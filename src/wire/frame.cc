@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/byte_reader.h"
+#include "base/utf8.h"
 
 namespace flamewire::wire {
 namespace {
@@ -47,12 +48,7 @@ std::string encode_frame(Flag flag, std::string_view payload) {
     return bytes;
 }
 
-std::string refusal_text(std::string_view payload) {
-    std::string text(payload.substr(0, max_refusal_bytes));
-    for (char& c : text)
-        if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
-    return text;
-}
+std::string refusal_text(std::string_view payload) { return printable(payload.substr(0, max_refusal_bytes)); }
 
 FrameHeader decode_header(std::span<const std::byte, header_bytes> bytes) {
     ByteReader reader(bytes, std::endian::big);

@@ -45,7 +45,7 @@ struct FrameHeader {
 };
 FrameHeader decode_header(std::span<const std::byte, header_bytes> bytes);
 
-// The text of a refusal for a terminal or a page: one line of at most max_refusal_bytes without control characters.
+// The text of a refusal for a terminal or a page: one printable() line of at most max_refusal_bytes of the payload.
 std::string refusal_text(std::string_view payload);
 
 // Splits a byte stream into frames. Call feed() with pieces of any size, then next() until it returns nothing.

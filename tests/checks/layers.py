@@ -11,7 +11,7 @@ SYMBOL = {"symbol", "symbol/types", "symbol/files", "symbol/disassembly"}
 PROFILE = {"profile/store", "profile/query", "profile/symbols", "profile/formats"}
 SESSION = {"base", "wire", "elf", "server/limits.h", "server/log_pace.h"} | SYMBOL | PROFILE
 DESK = SESSION | {"secure", "counters"}
-AGENT_SHARED = {"agent", "agent/json.", "agent/batch_sink.h"}
+AGENT_SHARED = {"agent", "agent/json.", "agent/log.", "agent/batch_sink.h"}
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
     "wire": {"base"},
@@ -53,7 +53,8 @@ ALLOWED: dict[str, set[str]] = {
     "agent/perf": {"base", "wire", "perf", "unwind/frame", "agent/perf/record.h"},
     "agent/process": {"base", "wire", "elf", "agent/perf/record.h"} | UNWIND,
     "agent/pipeline": {"base", "wire", "counters", "perf", "agent/perf", "agent/perf/record.h", "agent/process"} | UNWIND,
-    "agent/link": {"base", "wire", "secure", "counters"},
+    "agent/log.": {"base"},
+    "agent/link": {"base", "wire", "secure", "counters", "agent/log."},
     "agent/capture": {"base", "wire", "agent/perf", "agent/batch_sink.h"},
     "agent/batch_sink.h": {"base", "wire"},
     "agent/health": {"base", "agent/process", "agent/json."},

@@ -78,6 +78,15 @@ def json_findings(name: str, text: str) -> list[str]:
             for number, line in enumerate(text.splitlines(), 1) if PARSES_JSON.search(line)]
 
 
+# Its argument can be text of a peer or of a process, which only agent::log_line() makes harmless for a terminal.
+PRINTS_TO_STDERR = re.compile(r"\bf?printf\(stderr|\bfput[sc]\(.*stderr\)|\bfmt::print\(stderr|\bstd::(cerr|clog)\b")
+
+
+def stderr_findings(name: str, text: str) -> list[str]:
+    return [f"{name}:{number}: write to stderr by agent::log(), which escapes what others sent"
+            for number, line in enumerate(text.splitlines(), 1) if PRINTS_TO_STDERR.search(line)]
+
+
 def check(names: list[str], tree: list[str]) -> list[str]:
     found, paths = [], machine_paths()
     for name in names:
@@ -86,6 +95,8 @@ def check(names: list[str], tree: list[str]) -> list[str]:
         found += text_findings(name, text_of(name), paths)
         if name.startswith("src/") and name.endswith((".cc", ".h")):
             found += json_findings(name, text_of(name))
+        if name.startswith("src/agent/"):
+            found += stderr_findings(name, text_of(name))
         if name.endswith("package-lock.json"):
             found += lock_findings(name, text_of(name))
     cmake_text: dict[str, str] = {}

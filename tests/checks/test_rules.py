@@ -79,6 +79,11 @@ def test_parsers_of_json():
     assert repository.json_findings("src/wire/control.cc", text) == []
 
 
+def test_lines_of_the_agent():
+    text = 'log("{} is gone", peer);\nstd::fprintf(stderr, "%s\\n", peer.c_str());\nstd::printf("%s\\n", version);\nfmt::print(stderr, "{}", peer);\n'
+    assert [line.split(" ")[0] for line in repository.stderr_findings("src/agent/a.cc", text)] == ["src/agent/a.cc:2:", "src/agent/a.cc:4:"]
+
+
 def test_types_of_one_name():
     headers = {"src/a/one.h": "namespace flamewire::a {\n\nstruct Row {\n};\nclass Table final : public Base {\n", "src/b/row.h": "namespace flamewire::b {\nstruct Row {\n"}
     assert repository.twins(headers) == []

@@ -513,6 +513,7 @@ def test_a_server_that_is_hostile(start):
     talk(b"\x00\x10\x00\x01\x02" + b"x" * 100)  # a command of 1 MiB and a byte
     talk(frame_of(2, b"[" * 100_000))
     talk(frame_of(9, b"\x1b[31m" + b"n" * 100_000))
+    talk(frame_of(9, "one \x9b2J two \u202e three ".encode() + b"\x9b four"))
     flood = frame_of(2, b'{"id":"1","cmd":"list_processes","args":{}}') * 20_000
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(frame_of(8, b'{"recording":null,"seq":0}'))
@@ -521,6 +522,7 @@ def test_a_server_that_is_hostile(start):
             connection.sendall(flood)
     after = int(re.search(r"^VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{agent.pid}/status").read_text(), re.M)[1])
     assert agent.alive() and after - before < 20_000, (before, after)
+    wait_until(lambda: "it refuses: one  2J two   three \ufffd four\n".encode() in agent.err_path.read_bytes(), 10, "the refusal, escaped")
     assert "\x1b" not in agent.err and max(map(len, agent.err.splitlines())) < 1500
     server = start.server("--insecure", "--agent", f"127.0.0.1:{port}")
     wait_until(lambda: server.get("/api/status")["agent_connected"], 60, "an honest server to be served")

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 
+#include "agent/log.h"
 #include "base/clock.h"
 
 namespace flamewire::agent {
@@ -77,9 +77,7 @@ void Dialer::again(bool useful, const std::string& reason) {
 
 void Dialer::failed(const std::string& reason) {
     if (stopped_) return;
-    if (!said_)
-        std::fprintf(stderr, "flamewire-agent: no server at %s:%u (%s); trying again until there is one\n",
-                     host_.c_str(), unsigned{port_}, reason.c_str());
+    if (!said_) log("no server at {}:{} ({}); trying again until there is one", host_, port_, reason);
     said_ = true;
     pause();
 }

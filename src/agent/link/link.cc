@@ -4,9 +4,9 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 
 #include "agent/link/tcp_link.h"
+#include "agent/log.h"
 #include "wire/frame.h"
 
 namespace flamewire::agent {
@@ -136,9 +136,7 @@ void TcpLink::keep_within_bound() {
     for (const Kept& kept : recordings_) bytes += kept.spool.bytes();
     while (recordings_.size() > 1 && bytes > options_.spool_bytes) {
         const Spool& oldest = recordings_.front().spool;
-        if (!oldest.empty())
-            std::fprintf(stderr, "flamewire-agent: an earlier recording that no server took is dropped: %llu samples\n",
-                         static_cast<unsigned long long>(oldest.samples()));
+        if (!oldest.empty()) log("an earlier recording that no server took is dropped: {} samples", oldest.samples());
         bytes -= oldest.bytes();
         recordings_.pop_front();
     }
@@ -199,13 +197,11 @@ void TcpLink::on_answer(const ConnectionPtr& connection, const wire::Ack& ack) {
     std::erase(candidates_, connection);
     if (current_ != connection) {
         if (current_) {
-            std::fprintf(stderr, "flamewire-agent: the server at %s takes over from %s\n", connection->peer().c_str(),
-                         current_->peer().c_str());
+            log("the server at {} takes over from {}", connection->peer(), current_->peer());
             sent_before_ += current_->sent_bytes();
             current_->close();
         } else {
-            std::fprintf(stderr, "flamewire-agent: connected to %s%s\n", connection->peer().c_str(),
-                         connection->encrypted() ? "" : ", NOT ENCRYPTED");
+            log("connected to {}{}", connection->peer(), connection->encrypted() ? "" : ", NOT ENCRYPTED");
         }
         current_ = connection;
     }
@@ -224,13 +220,10 @@ void TcpLink::on_closed(const ConnectionPtr& connection, const std::string& reas
             chunk_ = {};
             chunk_waits_ = false;
         }
-        std::fprintf(stderr, "flamewire-agent: the connection to %s is over: %s\n", connection->peer().c_str(),
-                     reason.c_str());
+        log("the connection to {} is over: {}", connection->peer(), reason);
     }
     std::erase(candidates_, connection);
-    if (options_.listen && connection->wrong_key()) {
-        std::fprintf(stderr, "flamewire-agent: %s was turned away: %s\n", connection->peer().c_str(), reason.c_str());
-    }
+    if (options_.listen && connection->wrong_key()) log("{} was turned away: {}", connection->peer(), reason);
     sent_before_ += connection->sent_bytes();
     if (!options_.listen) dialer_.again(was_ready, reason);
     publish();

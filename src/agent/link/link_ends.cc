@@ -1,10 +1,10 @@
 // Connects to a server or accepts connections, with the key that the pairing file contains at that time.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <string_view>
 
 #include "agent/link/tcp_link.h"
+#include "agent/log.h"
 #include "secure/this_machine.h"
 
 namespace flamewire::agent {
@@ -55,12 +55,11 @@ Result<bool> TcpLink::listen() {
 void TcpLink::read_key() {
     if (options_.key_file.empty()) return;
     Result<secure::PairingKey> read = secure::read_pairing_file(options_.key_file);
-    if (!read && !key_trouble_said_)
-        std::fprintf(stderr, "flamewire-agent: the pairing code stays as it was: %s\n", read.error().message.c_str());
+    if (!read && !key_trouble_said_) log("the pairing code stays as it was: {}", read.error().message);
     key_trouble_said_ = !read;
     if (!read || *read == options_.key) return;
     options_.key = *std::move(read);
-    std::fprintf(stderr, "flamewire-agent: %s has another pairing code now\n", options_.key_file.c_str());
+    log("{} has another pairing code now", options_.key_file);
     if (options_.listen && current_ && current_->encrypted()) current_->fail_with("its pairing code was changed");
 }
 
