@@ -7,6 +7,7 @@ import { defaultView, formatHash, parseHash } from '../src/model/view_state';
 import {
   counterRate,
   counterValue,
+  csv,
   derivedText,
   level,
   shareCounted,
@@ -235,6 +236,17 @@ test('the ways in which stacks are found, the most used first', () => {
     'copies of up to 16.0 KiB a stack, at most 1,024 frames',
   );
   assert.equal(settingsOf({ stack_bytes: 0, max_depth: 127 }), 'at most 127 frames');
+});
+
+test('a table for spreadsheets has no formulas and no control characters', () => {
+  const line = (text: string) => csv([[text]]).slice(0, -2);
+  for (const number of ['-1', '-0.25', '12', '-1e-7', '1e+21']) assert.equal(line(number), number);
+  for (const formula of ["-1+cmd|' /C calc'!A0", '-1e', '-.5', '=1', '+1', '@sum', '-'])
+    assert.equal(line(formula), `'${formula}`);
+  assert.equal(line('=a,"b"'), `"'=a,""b"""`);
+  assert.equal(line('\t=1'), "' =1");
+  assert.equal(line('\r\n-cmd'), "'  -cmd");
+  assert.equal(line('a\x1b[2J\x9b\u202e\u2028b'), 'a [2J   b');
 });
 
 test('counters in words and figures', () => {

@@ -70,11 +70,16 @@ export function counterRows(groups: readonly { title: string; counters: readonly
   return rows;
 }
 
-// RFC 4180, with a mark before what a spreadsheet would take for a formula.
+// What the server's printable() replaces: control characters, line separators and bidirectional formatting.
+const UNPRINTABLE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
+const NUMBER = /^-?\d+(\.\d+)?(e[+-]\d+)?$/;
+
+// RFC 4180, with a mark before what a spreadsheet would take for a formula. Numbers stay as they are.
 export function csv(rows: readonly (readonly string[])[]): string {
   const field = (text: string) => {
-    const safe = /^[=+@\t\r]|^-[^\d.]/.test(text) ? `'${text}` : text;
-    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+    const printable = text.replace(UNPRINTABLE, ' ');
+    const safe = /^[=+@-]/.test(printable.trimStart()) && !NUMBER.test(printable) ? `'${printable}` : printable;
+    return /[",]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   return rows.map((row) => row.map(field).join(',')).join('\r\n') + '\r\n';
 }
