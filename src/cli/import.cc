@@ -8,6 +8,7 @@
 
 #include "base/decimal.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
 #include "cli/open_profile.h"
@@ -84,7 +85,7 @@ Result<int> import_all(const ImportOptions& options) {
             const std::string name = fs::path(file).filename().string();
             const bool is_named = why.starts_with(file) || why.starts_with(name + " ") || why.starts_with(name + ":") ||
                                   why.starts_with("cannot open " + file);
-            fmt::print(stderr, "flamewire import: {}{}\n", is_named ? "" : file + ": ", why);
+            print_error(fmt::format("flamewire import: {}{}", is_named ? "" : file + ": ", why));
             code = 1;
             continue;
         }
@@ -97,8 +98,8 @@ Result<int> import_all(const ImportOptions& options) {
             json.end_object();
             continue;
         }
-        fmt::print("{}: {} samples, session {}\n", done->name, with_commas(done->samples), done->id);
-        for (const wire::Notice& notice : done->notices) fmt::print("  {}\n", notice.text);
+        fmt::print("{}: {} samples, session {}\n", printable(done->name), with_commas(done->samples), done->id);
+        for (const wire::Notice& notice : done->notices) fmt::print("  {}\n", printable(notice.text));
     }
     json.end_array();
     if (options.json) fmt::print("{}\n", json.take());

@@ -7,11 +7,13 @@
 #include <map>
 
 #include "cli/command.h"
+#include "cli/terminal.h"
 
 namespace {
 
 using flamewire::cli::Action;
 using flamewire::cli::Command;
+using flamewire::cli::print_error;
 
 int run(int argc, char** argv) {
     CLI::App app("flamewire: records profiles on this machine, and reads, compares, converts and serves profiles.",
@@ -34,7 +36,7 @@ int run(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         const auto chosen = app.get_subcommands();
         const std::string of = chosen.empty() ? "" : " " + chosen.front()->get_name();
-        fmt::print(stderr, "flamewire{}: {} (see flamewire{} --help)\n", of, error.what(), of);
+        print_error(fmt::format("flamewire{}: {} (see flamewire{} --help)", of, error.what(), of));
         return 2;
     }
     if (app.get_subcommands().empty()) {
@@ -44,7 +46,7 @@ int run(int argc, char** argv) {
     const CLI::App* chosen = app.get_subcommands().front();
     const auto done = actions.at(chosen)();
     if (done) return *done;
-    fmt::print(stderr, "flamewire {}: {}\n", chosen->get_name(), done.error().message);
+    print_error(fmt::format("flamewire {}: {}", chosen->get_name(), done.error().message));
     return 1;
 }
 
@@ -56,7 +58,7 @@ int main(int argc, char** argv) {
     try {
         return run(argc, argv);
     } catch (const std::exception& error) {
-        fmt::print(stderr, "flamewire: {}\n", error.what());
+        print_error(fmt::format("flamewire: {}", error.what()));
         return 1;
     }
 }

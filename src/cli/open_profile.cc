@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "cli/terminal.h"
 #include "cli/unused_binaries.h"
 #include "server/options.h"
 #include "server/session/archive.h"
@@ -129,7 +130,7 @@ Result<bool> ask_debuginfod(server::Session& session, symbol::Symbolizer& symbol
                                      progress.show("Fetching debug info of " + name, got, total);
                                  });
     progress.clear();
-    for (const std::string& problem : problems) fmt::print(stderr, "{}\n", problem);
+    for (const std::string& problem : problems) print_error(problem);
     return true;
 }
 
@@ -185,7 +186,7 @@ Result<OpenProfile> open_profile(const std::string& file, OpenOptions options, O
     progress.clear();
     for (const std::string& sentence : open.session->read(
              [&](const profile::Store& store) { return unused_binaries(store.modules(), config.binaries); }))
-        fmt::print(stderr, "{}\n", sentence);
+        print_error(sentence);
     TRY(ask_debuginfod(*open.session, *open.symbolizer, options.symbols, progress));
     return open;
 }

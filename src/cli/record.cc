@@ -135,7 +135,7 @@ Result<int> record(const RecordOptions& options) {
     if (error || (was_there && after == before)) return code == 0 ? 1 : code;
 
     if (const auto kept = keep_label(options, path); !kept)
-        fmt::print(stderr, "flamewire record: name and tags are not kept: {}\n", kept.error().message);
+        print_error("flamewire record: name and tags are not kept: " + kept.error().message);
     OpenProfile open = TRY(open_profile(path, options.open));
     server::Session& session = *open.session;
     const bool from_processes = name_by_running_files(open, std::move(command_file));

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "base/utf8.h"
 
 namespace flamewire::cli {
 namespace {
@@ -74,6 +75,8 @@ TerminalSize terminal_size() { return size_of(STDOUT_FILENO); }
 
 Look look_of_output(const OutputOptions& options) { return look_of(STDOUT_FILENO, options); }
 Look look_of_errors(const OutputOptions& options) { return look_of(STDERR_FILENO, options); }
+
+void print_error(std::string_view text) { fmt::print(stderr, "{}\n", printable(text)); }
 
 Result<int> print_paged(std::string_view text, const OutputOptions& options) {
     const auto lines = std::ranges::count(text, '\n');

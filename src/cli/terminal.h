@@ -38,6 +38,9 @@ TerminalSize terminal_size();
 Look look_of_output(const OutputOptions& options);
 Look look_of_errors(const OutputOptions& options);  // the same for standard error
 
+// Prints one line to standard error. Names of files and texts of other programs in it cannot control the terminal.
+void print_error(std::string_view text);
+
 // Prints to standard output, through $PAGER (or less) if it is a terminal with fewer rows. Write errors are returned
 // (for example a full disk). A reader that closes its end early is not an error.
 Result<int> print_paged(std::string_view text, const OutputOptions& options);

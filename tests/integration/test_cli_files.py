@@ -50,6 +50,17 @@ def test_export_shows_the_part_that_is_asked_for(run, script):
     run("export", script, "--event", "nothing", code=1)
 
 
+def test_names_in_messages_do_not_control_the_terminal(script, tmp_path):
+    bad = "bad\x1b[2J\x9b2J\u202e"
+    (tmp_path / bad).write_text(SCRIPT)
+    for words in (["report", bad], ["import", "none" + bad], ["report", "--" + bad], ["import", bad]):
+        place = tmp_path if words == ["import", bad] else "/"
+        done = subprocess.run([BIN / "flamewire", *words, *(["--data-dir", tmp_path] if words[1][:2] != "--" else [])], cwd=place, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+        assert (done.returncode == 0) == (place == tmp_path), done
+        said = (done.stdout + done.stderr).decode()
+        assert "bad [2J 2J" in said and not any(one in said for one in "\x1b\x9b\u202e"), said
+
+
 def test_import_list_report_and_diff(run, script, tmp_path):
     run("import", script)
     assert b"worker" in run("list")
