@@ -1,4 +1,6 @@
 """Garbage at each door: refused with an error, nothing else disturbed."""
+import contextlib
+import http.client
 import json
 import os
 import random
@@ -107,6 +109,19 @@ def test_http(start):
         assert status in expected, (path, parameters, status, body)
         assert body["error"]["message"]
     assert server.request("PUT", "/api/config", body={})[0] == 405
+    # Whatever the answer, pages of other sites may not embed it.
+    for method, path, headers, expected in (
+        ("GET", "/api/status", {}, 200),
+        ("GET", "/api/flamegraph?start=abc", {}, 400),
+        ("GET", "/api/status", {"Sec-Fetch-Site": "cross-site"}, 403),
+        ("GET", "/api/nothing", {}, 404),
+        ("PUT", "/api/config", {}, 405),
+        ("GET", "/api/stream", {}, 200),
+    ):
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=60)) as browser:
+            browser.request(method, path, headers=headers)
+            answer = browser.getresponse()
+            assert (answer.status, answer.getheader("Cross-Origin-Resource-Policy")) == (expected, "same-origin"), (method, path, headers)
     for body in (b"", b"[]", b"{", b"[" * 50_000, json.dumps({"cmd": "start", "args": 7}).encode(), json.dumps({"cmd": "rm -rf"}).encode(), json.dumps({"extra": 1, "cmd": "ping"}).encode()):
         status, _, answer = server.request("POST", "/api/agent/command", body=body)
         assert status == 400, (body[:40], status, answer)
