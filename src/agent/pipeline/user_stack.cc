@@ -50,7 +50,8 @@ UserStacks::UserStacks(ProcessTable& processes, UserStackOptions options)
       unwinder_(files_, unwinder_options(options_)),
       joiner_(options_.gap_ns),
       deep_(options_.proc_root, processes, unwinder_, joiner_),
-      tails_(options_.proc_root, unwinder_) {}
+      tails_(options_.proc_root, unwinder_),
+      other_stacks_(options_.proc_root, unwinder_) {}
 
 bool UserStacks::by_chain_alone(const SampleRecord& sample) {
     return sample.mode == wire::StackMode::fp || (sample.mode == wire::StackMode::lbr && sample.branches.empty());
@@ -167,8 +168,8 @@ StopReason UserStacks::walk(Context& in, UserStack& out) {
 void UserStacks::by_walk(Context& in, UserStack& out) {
     out.walked = walk(in, out);
     const std::size_t own_frames = out.frames.size();
-    if (out.walked != StopReason::root && !in.chain.empty()) {
-        splice_chain(in, out);
+    if (out.walked != StopReason::root) {
+        complete(in, out);
         if (out.stop == StopReason::root) return;
         out.frames.resize(own_frames);
     }
@@ -197,15 +198,23 @@ void UserStacks::over_signal(Context& in, UserStack& out) {
 
 void UserStacks::by_short_walk(Context& in, UserStack& out) {
     out.stop = out.walked = walk(in, out);
-    if (out.walked != StopReason::root) splice_chain(in, out);
+    if (out.walked != StopReason::root) complete(in, out);
 }
 
-// Continues a walk with the kernel's frame-pointer chain, where both meet.
-void UserStacks::splice_chain(Context& in, UserStack& out) {
+// Continues a walk with the kernel's frame-pointer chain, where both meet, or on the stack from which it switched.
+void UserStacks::complete(Context& in, UserStack& out) {
+    const std::size_t own_frames = out.frames.size();
     const unwind::StackCopy stack{in.registers->sp(), in.sample.stack, in.sample.stack_cut};
     bool at_root = false;
     if (unwind::splice(unwinder_, in.arch, in.chain, stack, in.map, options_.max_depth, out.frames, at_root))
         end_chain(in, at_root, out);
+    if (out.stop == StopReason::root || out.walked != StopReason::other_stack) return;
+    std::vector<unwind::Frame> own(out.frames.begin(), out.frames.begin() + static_cast<std::ptrdiff_t>(own_frames));
+    if (!other_stacks_.append_callers(processes_.generation(in.process), in.sample.pid, in.arch, in.map,
+                                      in.sample.time_ns, options_.max_depth, own))
+        return;
+    out.frames = std::move(own);
+    out.stop = StopReason::root;
 }
 
 void UserStacks::by_branches(Context& in, UserStack& out) {

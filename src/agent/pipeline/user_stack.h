@@ -12,6 +12,7 @@
 
 #include "agent/perf/record.h"
 #include "agent/pipeline/deep_stacks.h"
+#include "agent/pipeline/other_stacks.h"
 #include "agent/pipeline/process_code.h"
 #include "agent/pipeline/stack_pages.h"
 #include "agent/pipeline/stack_tails.h"
@@ -83,7 +84,7 @@ private:
     unwind::StopReason walk(Context& in, UserStack& out);
     void over_signal(Context& in, UserStack& out);
     void by_short_walk(Context& in, UserStack& out);
-    void splice_chain(Context& in, UserStack& out);
+    void complete(Context& in, UserStack& out);
     void by_branches(Context& in, UserStack& out);
     void end_chain(Context& in, bool at_root, UserStack& out);
 
@@ -95,6 +96,7 @@ private:
     DeepStacks deep_;
     StackTails tails_;
     StackPages pages_;
+    OtherStacks other_stacks_;
     std::uint32_t costly_pid_ = 0;
     std::vector<unwind::Branch> branches_;  // scratch
 };

@@ -15,9 +15,9 @@ import go_programs
 import pytest
 from flamewire import wait_until
 
-WHOLE = bounds.Check("whole stacks of a Go program", times=5)
+WHOLE = bounds.Check("whole stacks of a Go program", times=7)
 PEER = bounds.Check("samples with callers that perf has, too", times=1)
-BACK = bounds.Check("samples of C, and of Go called from C, with the Go code that called C", times=2)
+BACK = bounds.Check("samples of C, and of Go called from C, with the Go code that called C", times=3)
 FREQUENCY = 3999
 ENOUGH = 3000
 KINDS = {"static": [], "stripped": ["-ldflags=-s -w"], "position-independent": ["-buildmode=pie"]}
@@ -31,9 +31,9 @@ def build(folder, workload, *options):
     return folder / workload
 
 
-def stacks_of(server):
+def stacks_of(server, begin_ms=0):
     """Frames of the program from the outermost on, without the process, and how many samples have them."""
-    for line in server.get(f"/api/export/session/{server.only_session()['id']}", format="collapsed").decode().splitlines():
+    for line in server.get(f"/api/export/session/{server.only_session()['id']}", format="collapsed", start=begin_ms).decode().splitlines():
         frames, _, count = line.rpartition(" ")
         process, *frames = frames.split(";")
         if process.startswith("go"):
@@ -55,8 +55,9 @@ def samples_of(server, pid):
     return sum(thread["samples"] for thread in threads if thread["pid"] == pid)
 
 
-def record(start, program, beside=None, whole_system=False, arguments=(), enough=ENOUGH):
-    """The stacks of a program that runs until enough samples are taken, by the default settings; `beside` is where perf leaves its own."""
+def record(start, program, beside=None, whole_system=False, arguments=(), enough=ENOUGH, after=()):
+    """The stacks of a program that runs until enough samples are taken, by the default settings; `beside` is where perf leaves its own. If given,
+    some stacks must contain the functions `after` before the samples count."""
     process = start.process("go", [program, "600", *arguments])
     time.sleep(0.3)
     server = start.server("--no-inline")
@@ -67,14 +68,20 @@ def record(start, program, beside=None, whole_system=False, arguments=(), enough
         writer = wait_until(lambda: opened(beside / "enough", perf), 60, "perf")
     target = ["--all"] if whole_system else ["--pid", process.pid]
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, *target, "--frequency", FREQUENCY, "--events", "cpu-clock:u")
-    wait_until(lambda: server.sessions() and samples_of(server, process.pid) > enough, 120, "samples")
+    wait_until(server.sessions, 60, "a session")
+    begin_ms = earlier = 0
+    if after:
+        wait_until(lambda: sum(count for frames, count in stacks_of(server) if after <= set(frames)) > 20, 120, after)
+        begin_ms = (time.monotonic_ns() - server.only_session()["start_ns"]) / 1e6
+        earlier = samples_of(server, process.pid)
+    wait_until(lambda: samples_of(server, process.pid) > earlier + enough, 120, "samples")
     if beside:
         os.close(writer)
         assert perf.wait(60) == 0, perf.err
     assert agent.stop() == 0, agent.err
     server.wait_ended()
     process.stop()
-    return list(stacks_of(server))
+    return list(stacks_of(server, begin_ms))
 
 
 def check_whole(stacks):
@@ -180,14 +187,16 @@ def test_callers_are_those_of_the_runtimes_own_profile(start, tmp_path):
 
 
 def test_c_and_back(start, tmp_path):
-    """C called from Go, and Go called from there: the frame pointer leads back to the goroutine, where C leaves it alone."""
-    stacks = record(start, build(tmp_path, "go_c"))
+    """C called from Go, and Go called from there: the frame pointer leads back to the goroutine, also if C uses it for
+    something else. The agent must have read the goroutine's stack during such a call."""
+    stacks = record(start, build(tmp_path, "go_c"), after={"main.callsLargeC", "needs_every_register"})
+    check_whole(stacks)
     callers = collections.Counter()
     for frames, count in stacks:
         assert not any(re.match(r"\[go_c\+0x", frame) for frame in frames), frames
-        for function, caller in (("into_c", "main.callsC"), ("_goes_on_in_go", "main.callsBack")):
+        for function, caller in (("into_c", "main.callsC"), ("needs_every_register", "main.callsLargeC"), ("_goes_on_in_go", "main.callsBack")):
             if (at := next((i for i, frame in enumerate(frames) if frame == function or frame.startswith("_cgoexp_") and frame.endswith(function)), 0)):
                 callers[function, "right" if caller in frames[:at] else frames[0]] += count
     assert {result for _, result in callers} <= {"right", "[incomplete]", "[truncated]"}, callers
-    for function in ("into_c", "_goes_on_in_go"):
+    for function in ("into_c", "needs_every_register", "_goes_on_in_go"):
         BACK.at_least(callers[function, "right"], sum(count for (name, _), count in callers.items() if name == function), 0.95, detail=callers)

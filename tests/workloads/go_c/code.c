@@ -1,6 +1,16 @@
 // What main.go calls. Compiled as cgo does by default: without frame pointers.
 int goes_on_in_go(int);
 
+// Larger functions use the frame pointer's register like this one.
+int needs_every_register(int n) {
+    register unsigned sum __asm__("rbp") = 0;
+    for (int i = 0; i < n; i++) {
+        sum += (unsigned)i * (unsigned)i % 7;
+        __asm__ volatile("" : "+r"(sum));
+    }
+    return (int)sum;
+}
+
 int into_c(int n) {
     unsigned sum = 0;
     for (int i = 0; i < n; i++) sum += (unsigned)i * (unsigned)i % 7;

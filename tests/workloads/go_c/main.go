@@ -2,6 +2,7 @@
 package main
 
 // int into_c(int);
+// int needs_every_register(int);
 // int there_and_back(int);
 import "C"
 
@@ -24,13 +25,16 @@ func goes_on_in_go(n C.int) C.int {
 func callsC(n int) int { return int(C.into_c(C.int(n))) }
 
 //go:noinline
+func callsLargeC(n int) int { return int(C.needs_every_register(C.int(n))) }
+
+//go:noinline
 func callsBack(n int) int { return int(C.there_and_back(C.int(n))) }
 
 func main() {
 	seconds, _ := strconv.Atoi(os.Args[1])
 	sum := 0
 	for end := time.Now().Add(time.Duration(seconds) * time.Second); time.Now().Before(end); {
-		sum += callsC(100000) + callsBack(2000)
+		sum += callsC(100000) + callsLargeC(100000) + callsBack(2000)
 	}
 	if sum == 1 {
 		println(sum)
