@@ -360,10 +360,12 @@ TEST_CASE("a session that is being written is not unloaded, however long it take
     auto catalog = open(data);
     RecordingScene scene(1);
     const auto written = record(*catalog, scene, true);
+    written->detach_agent();
     std::vector<std::string> others;
     for (std::uint8_t i = 2; i <= 8; ++i) {
         RecordingScene other(i);
         const auto session = record(*catalog, other, true);
+        session->detach_agent();
         session->last_used_ns = i;
         others.push_back(session->id());
     }

@@ -293,11 +293,11 @@ TEST_CASE("an archive waits for the symbols that are being looked up") {
     const auto session = begin(directory, scene);
     give(*session, scene.next()).value();
     const std::string path = side_file(session->stream_path(), symbols_name);
-    profile::KeptModule kept{
-        .identity = session->read([](const profile::Store& store) { return store.modules()[1].identity; }),
-        .report = {.quality = symbol::Quality::symbols},
-        .addresses = {{0x1000, false}},
-        .frames = {.first = {0, 1}, .frames = {{.function = 1}}, .strings = {"", "main"}}};
+    profile::KeptModule kept;
+    kept.identity = session->read([](const profile::Store& store) { return store.modules()[1].identity; });
+    kept.report.quality = symbol::Quality::symbols;
+    kept.addresses = {{0x1000, false}};
+    kept.frames = {.first = {0, 1}, .frames = {{.function = 1}}, .strings = {"", "main"}};
     replace_file(path, as_bytes_view(profile::encode_kept({&kept, 1}).bytes)).value();
 
     symbol::Symbolizer symbolizer{symbol::Config{}};
