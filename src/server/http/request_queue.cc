@@ -2,10 +2,7 @@
 
 #include <asio/post.hpp>
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
-#include <vector>
 
 #include "server/limits.h"
 
@@ -41,9 +38,9 @@ void RequestQueue::stop() {
 }
 
 void RequestQueue::refuse_unwanted(std::deque<Waiting>& of_host) {
-    const auto unwanted = std::ranges::stable_partition(of_host, [](const Waiting& one) { return one.job.wanted(); });
-    const std::vector<Waiting> gone(std::make_move_iterator(unwanted.begin()), std::make_move_iterator(unwanted.end()));
-    of_host.erase(unwanted.begin(), unwanted.end());
+    std::deque<Waiting> wanted, gone;
+    for (Waiting& one : of_host) (one.job.wanted() ? wanted : gone).push_back(std::move(one));
+    of_host = std::move(wanted);
     for (const Waiting& one : gone) one.job.refuse();
 }
 
