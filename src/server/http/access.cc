@@ -41,6 +41,21 @@ bool wants_page(const Request& request) {
     return !request.path.starts_with("/api") && request.path != "/metrics" && request.authorization.empty();
 }
 
+// A reverse proxy may pass on paths unchanged or without its prefix; both work. Returns an answer to redirect to the
+// path with a trailing slash: the page's URLs are relative to it.
+std::optional<Answer> below_prefix(Request& request, std::string_view prefix) {
+    if (prefix.size() < 2) return {};
+    if (request.path == prefix.substr(0, prefix.size() - 1)) {
+        Answer answer;
+        answer.status = 308;
+        answer.content_type = "text/plain";
+        answer.headers.emplace_back("Location", prefix);
+        return answer;
+    }
+    if (request.path.starts_with(prefix)) request.path.erase(0, prefix.size() - 1);
+    return {};
+}
+
 // The page contains nothing from the request.
 std::string login_page(std::string_view why) {
     return fmt::format(
@@ -177,6 +192,25 @@ std::optional<Answer> Access::check(const Request& request, Clock::time_point no
                                  "started; the log of a service says which file has it."
                                : "log in first: open the address that the server printed, or send its token as "
                                  "\"Authorization: Bearer TOKEN\"");
+}
+
+std::optional<Answer> admit(Request& request, std::string_view target, std::string_view prefix,
+                            const std::vector<std::string>& names, Access& access) {
+    auto parsed = parse_target(target);
+    if (!parsed)
+        return error_answer(400, "validation", "the address has an escape that is broken or stands for a slash");
+    request.path = std::move(parsed->path);
+    request.query = std::move(parsed->query);
+    if (auto moved = below_prefix(request, prefix)) return moved;
+    if (auto refused = check_origin(request, names)) return refused;
+    if (auto login = access.check(request)) {
+        if (login->status == 401)
+            spdlog::debug("{} {} of {} is refused: not logged in", request.method, request.path, request.remote);
+        return login;
+    }
+    if (request.body.size() > max_body_bytes)
+        return error_answer(413, "too_large", fmt::format("a body has at most {} MiB", max_body_bytes >> 20));
+    return {};
 }
 
 Result<std::string> random_token() {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "server/http/request.h"
@@ -62,6 +63,12 @@ private:
     std::map<std::string, Failures> failures_;  // by client
     LogPace log_;
 };
+
+// What a request passes before the API, in this order. Sets its path and query from `target`, as the client sent it.
+// `prefix`: the path of the page at a reverse proxy, "/" or "/prefix/". `names`: see check_origin(). Returns nothing if
+// the request may proceed, otherwise its answer.
+std::optional<Answer> admit(Request& request, std::string_view target, std::string_view prefix,
+                            const std::vector<std::string>& names, Access& access);
 
 // Reads the token in a file, without surrounding white space. invalid: too short to be a secret. Other users' read
 // permission only causes a warning, because container secrets are often mounted that way.

@@ -28,9 +28,6 @@ constexpr std::chrono::milliseconds between_events{100};
 constexpr std::size_t reader_bytes_a_second = std::size_t{128} << 10;
 // The status covers all agents and sessions, so part of it changes all the time.
 constexpr std::chrono::milliseconds between_statuses{500};
-// RESTinio closes a connection without an answer if its body is too long. Between the two limits, our own code sends an
-// error.
-constexpr std::size_t hard_body_limit = 2 * max_body_bytes;
 constexpr std::size_t closing_connections = 64;
 
 using StreamResponse = restinio::response_builder_t<restinio::chunked_output_t>;
@@ -61,8 +58,7 @@ public:
         std::error_code bad_address;
         const auto address = asio::ip::make_address(options_.bind, bad_address);
         if (bad_address) return fail(ErrorCode::invalid, fmt::format("--http-bind {} is no IP address", options_.bind));
-        // The HTTP parser that RESTinio uses has its own limit: 80 KiB for target and header fields together.
-        ::http_parser_set_max_header_size(limits::http_target_bytes + limits::http_fields_bytes);
+        limit_headers();
         try {
             if (options_.certificate_file.empty()) {
                 acceptor_.plain = std::make_unique<restinio::http_server_t<PlainTraits>>(
@@ -156,12 +152,7 @@ private:
             .handle_request_timeout(std::chrono::seconds(660))
             .read_next_http_message_timelimit(limits::http_read_time)
             .write_http_response_timelimit(limits::http_write_time)
-            .incoming_http_msg_limits(restinio::incoming_http_msg_limits_t{}
-                                          .max_url_size(limits::http_target_bytes)
-                                          .max_field_name_size(1024)
-                                          .max_field_value_size(16384)
-                                          .max_field_count(100)
-                                          .max_body_size(hard_body_limit))
+            .incoming_http_msg_limits(message_limits())
             .acceptor_post_bind_hook([this](asio::ip::tcp::acceptor& acceptor) {
                 std::error_code ignored;
                 port_ = acceptor.local_endpoint(ignored).port();
@@ -201,51 +192,16 @@ private:
 
     restinio::request_handling_status_t handle_request(const RequestHandle& handle) {
         connections_->busy(handle->remote_endpoint());
-        Request request = request_of(handle);
+        Request request = request_of(handle->header(), handle->body(), handle->remote_endpoint().address());
         const bool head = request.method == "HEAD";
-        auto target = parse_target(handle->header().request_target());
-        if (!target) {
-            respond(handle,
-                    error_answer(400, "validation", "the address has an escape that is broken or stands for a slash"),
-                    head);
-            return restinio::request_accepted();
-        }
-        request.path = std::move(target->path);
-        request.query = std::move(target->query);
-        if (auto answered = below_prefix(request)) {
-            respond(handle, std::move(*answered), head);
-        } else if (auto refused = check_origin(request, options_.names)) {
-            respond(handle, std::move(*refused), head);
-        } else if (auto login = access_.check(request)) {
-            if (login->status == 401)
-                spdlog::debug("{} {} of {} is refused: not logged in", request.method, request.path, request.remote);
-            respond(handle, std::move(*login), head);
-        } else if (request.body.size() > max_body_bytes) {
-            respond(handle,
-                    error_answer(413, "too_large", fmt::format("a body has at most {} MiB", max_body_bytes >> 20)),
-                    head);
+        if (auto answer = admit(request, handle->header().request_target(), options_.prefix, options_.names, access_)) {
+            respond(handle, std::move(*answer), head);
         } else if (api_ == nullptr || stopping_) {
             respond(handle, error_answer(503, "internal", "the server is starting or ending"), head);
         } else {
             dispatch(handle, std::move(request), head);
         }
         return restinio::request_accepted();
-    }
-
-    // A reverse proxy may pass on paths unchanged or without its prefix; both work. Returns an answer to redirect to
-    // the path with a trailing slash: the page's URLs are relative to it.
-    std::optional<Answer> below_prefix(Request& request) const {
-        const std::string_view prefix = options_.prefix;
-        if (prefix.size() < 2) return {};
-        if (request.path == prefix.substr(0, prefix.size() - 1)) {
-            Answer answer;
-            answer.status = 308;
-            answer.content_type = "text/plain";
-            answer.headers.emplace_back("Location", prefix);
-            return answer;
-        }
-        if (request.path.starts_with(prefix)) request.path.erase(0, prefix.size() - 1);
-        return {};
     }
 
     void dispatch(const RequestHandle& handle, Request request, bool head) {

@@ -6,10 +6,13 @@
 #include <utility>
 
 #include "secure/host.h"
+#include "server/limits.h"
 
 namespace flamewire::server {
 namespace {
 
+// Between this limit and max_body_bytes, our own code sends an error.
+constexpr std::size_t hard_body_limit = 2 * max_body_bytes;
 // A large file over a slow link may take any time. Connections closes those that stop accepting data.
 constexpr std::chrono::hours file_time_limit{24 * 365};
 
@@ -78,19 +81,29 @@ void respond(const RequestHandle& handle, const std::shared_ptr<Connections>& co
         [connections, remote = handle->remote_endpoint()](const asio::error_code&) { connections->idle(remote); });
 }
 
-Request request_of(const RequestHandle& handle) {
+restinio::incoming_http_msg_limits_t message_limits() {
+    return restinio::incoming_http_msg_limits_t{}
+        .max_url_size(limits::http_target_bytes)
+        .max_field_name_size(1024)
+        .max_field_value_size(16384)
+        .max_field_count(100)
+        .max_body_size(hard_body_limit);
+}
+
+// The HTTP parser that RESTinio uses has its own limit: 80 KiB for target and header fields together.
+void limit_headers() { ::http_parser_set_max_header_size(limits::http_target_bytes + limits::http_fields_bytes); }
+
+Request request_of(const restinio::http_request_header_t& header, std::string body, const asio::ip::address& remote) {
     Request request;
-    const auto& header = handle->header();
     request.method = header.method().c_str();
     request.host = header.get_field_or("Host", std::string());
     request.origin = header.get_field_or("Origin", std::string());
     request.fetch_site = header.get_field_or("Sec-Fetch-Site", std::string());
     request.cookies = header.get_field_or("Cookie", std::string());
     request.authorization = header.get_field_or("Authorization", std::string());
-    const asio::ip::address remote = handle->remote_endpoint().address();
     request.remote = remote.to_string();
     request.client = secure::host_of(remote);
-    request.body = handle->body();
+    request.body = std::move(body);
     return request;
 }
 

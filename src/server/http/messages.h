@@ -11,7 +11,13 @@ namespace flamewire::server {
 
 using RequestHandle = restinio::request_handle_t;
 
-Request request_of(const RequestHandle& handle);
+// Limits of one message. RESTinio closes the connection without an answer if a message exceeds them.
+restinio::incoming_http_msg_limits_t message_limits();
+// Applies to all connections of this process: call it once, before the first.
+void limit_headers();
+
+// All but path and query.
+Request request_of(const restinio::http_request_header_t& header, std::string body, const asio::ip::address& remote);
 // `head`: send no body. The connection becomes idle when all of the answer is sent.
 void respond(const RequestHandle& handle, const std::shared_ptr<Connections>& connections, Answer answer, bool head);
 
