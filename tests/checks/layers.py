@@ -64,7 +64,7 @@ ALLOWED: dict[str, set[str]] = {
     "agent/recording": {"base", "wire", "agent/perf", "agent/process", "agent/pipeline"} | AGENT_SHARED,
     "agent/control": {"base", "wire", "secure", "elf", "counters", "agent/perf", "agent/process", "agent/capture", "agent/link", "agent/health",
                       "agent/recording"} | AGENT_SHARED,
-    "agent/main.cc": {"base", "agent", "agent/control"},
+    "agent/main.cc": {"base", "agent", "agent/control", "agent/log."},
     "replay": {"base", "wire", "agent", "agent/recording", "agent/perf", "agent/process", "agent/capture"},
 }
 
