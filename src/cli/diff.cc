@@ -67,8 +67,8 @@ Result<Comparison> compare(const profile::Store& before, const profile::Store& a
     Comparison result;
     result.event = left.event_name;
     result.unit = left.unit;
-    result.before = total_of(before, left.filter);
-    result.after = total_of(after, right.filter);
+    result.before = profile::total_of(before, left.filter);
+    result.after = profile::total_of(after, right.filter);
     result.seconds_before =
         static_cast<double>(profile::covered_ns(before, left.filter, sides.before.start_ns())) / 1e9;
     result.seconds_after = static_cast<double>(profile::covered_ns(after, right.filter, sides.after.start_ns())) / 1e9;

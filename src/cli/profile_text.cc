@@ -201,10 +201,13 @@ std::string shown_function(std::string_view name, std::string_view module, unsig
     return text + where;
 }
 
-Weight total_of(const profile::Store& store, const profile::Filter& filter) {
-    Weight total;
-    for (const Weight& slice : profile::histogram(store, filter, 1)) total += slice;
-    return total;
+std::string notice_lines(std::span<const wire::Notice> notices) {
+    std::string lines;
+    for (const wire::Notice& notice : notices) {
+        lines += fmt::format("# {}\n", printable(notice.text));
+        if (!notice.remedy.empty()) lines += fmt::format("#   {}\n", printable(notice.remedy));
+    }
+    return lines;
 }
 
 std::string session_head(const server::SessionInfo& info) {
@@ -218,15 +221,11 @@ std::string session_head(const server::SessionInfo& info) {
     if (info.frequency_hz != 0) head += fmt::format(", {} Hz", info.frequency_hz);
     head = printable(head) + "\n";
     for (const server::LossInfo& loss : info.losses) head += loss_text(loss);
-    for (const wire::Notice& notice : info.notices) {
-        head += fmt::format("# {}\n", printable(notice.text));
-        if (!notice.remedy.empty()) head += fmt::format("#   {}\n", printable(notice.remedy));
-    }
-    return head;
+    return head + notice_lines(info.notices);
 }
 
 std::string event_head(const profile::Store& store, const server::View& view) {
-    const Weight total = total_of(store, view.filter);
+    const Weight total = profile::total_of(store, view.filter);
     std::string head = fmt::format("# {}: {} samples", printable(view.event_name), with_commas(total.samples));
     if (total.weight != 0) head += fmt::format(", {}", human_weight(static_cast<double>(total.weight), view.unit));
     const Weight unknown = profile::unresolved(store, view.filter);
@@ -237,7 +236,7 @@ std::string event_head(const profile::Store& store, const server::View& view) {
 std::string function_table(const profile::Store& store, const server::View& view,
                            const std::vector<profile::FunctionRow>& rows, const TableOptions& options,
                            const Look& look) {
-    const Limits limits(total_of(store, view.filter), options.percent_limit);
+    const Limits limits(profile::total_of(store, view.filter), options.percent_limit);
     std::vector<const profile::FunctionRow*> order;
     for (const profile::FunctionRow& row : rows)
         if (limits.shows(options.by_total ? row.total : row.self)) order.push_back(&row);

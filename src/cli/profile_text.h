@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,8 @@ struct TableOptions {
 
 // Lines that begin with '#': what was recorded, when and where, and which data is missing.
 std::string session_head(const server::SessionInfo& info);
+// For each notice its text and its remedy, as lines that begin with '#'.
+std::string notice_lines(std::span<const wire::Notice> notices);
 // A line that begins with '#': samples, weight and unnamed share of one event.
 std::string event_head(const profile::Store& store, const server::View& view);
 
@@ -31,9 +34,6 @@ std::string function_table(const profile::Store& store, const server::View& view
 // One row per node, callers before callees. Lines are indented only where calls branch.
 std::string call_tree_text(const profile::Store& store, const profile::GroupedTree& tree, const TableOptions& options,
                            const Look& look);
-
-// Total weight of a view.
-profile::Weight total_of(const profile::Store& store, const profile::Filter& filter);
 
 // "name  [module]", without control characters. Names are shortened in the middle to fit `width` columns (0:
 // unlimited).

@@ -14,12 +14,12 @@
 #include "cli/open_profile.h"
 #include "cli/profile_text.h"
 #include "cli/progress.h"
-#include "cli/quality_warnings.h"
 #include "cli/running_files.h"
 #include "cli/serve.h"
 #include "cli/terminal.h"
 #include "cli/view_options.h"
 #include "profile/formats/json.h"
+#include "server/http/quality_warnings.h"
 #include "server/session/catalog.h"
 #include "server/session/json_writer.h"
 #include "server/session/label.h"
@@ -69,12 +69,12 @@ Result<bool> keep_label(const RecordOptions& options, const std::string& stream)
 std::string summary(const server::Session& session, const std::vector<server::View>& views,
                     const RecordOptions& options, const Look& look) {
     const server::SessionInfo info = session.info();
-    const ModuleReports reports = session.module_reports();
+    const server::ModuleReports reports = session.module_reports();
     return session.read([&](const profile::Store& store) {
         std::string text;
         const TableOptions table{.percent_limit = 0, .most_rows = options.rows};
         for (const server::View& view : views)
-            text += event_head(store, view) + quality_warnings(store, view, info, reports) +
+            text += event_head(store, view) + notice_lines(server::quality_warnings(store, view, info, reports)) +
                     function_table(store, view, profile::functions(store, view.filter), table, look);
         return text;
     });

@@ -8,13 +8,13 @@
 #include "cli/command.h"
 #include "cli/open_profile.h"
 #include "cli/profile_text.h"
-#include "cli/quality_warnings.h"
 #include "cli/terminal.h"
 #include "cli/view_options.h"
 #include "counters/sched_table.h"
 #include "profile/formats/json.h"
 #include "profile/query/thread_states.h"
 #include "server/http/profile_answers.h"
+#include "server/http/quality_warnings.h"
 
 namespace flamewire::cli {
 namespace {
@@ -93,12 +93,12 @@ Result<int> report(const ReportOptions& options) {
     if (options.output.json) return print_json(session, options, views);
     const Look look = look_of_output(options.output);
     const server::SessionInfo info = session.info();
-    const ModuleReports reports = session.module_reports();
+    const server::ModuleReports reports = session.module_reports();
     std::string text = session_head(info);
     if (views.empty()) text += "# no samples\n";
     for (const server::View& view : views)
         text += session.read([&](const profile::Store& store) {
-            return tables_of(store, view, quality_warnings(store, view, info, reports), options, look);
+            return tables_of(store, view, notice_lines(server::quality_warnings(store, view, info, reports)), options, look);
         });
     return print_paged(text, options.output);
 }

@@ -70,7 +70,7 @@ Part part_of(const profile::Store& store, const Showing& showing, const TopOptio
 }
 
 std::string head_of(const profile::Store& store, const Part& part, const Showing& showing, const TopOptions& options) {
-    const profile::Weight total = total_of(store, part.view.filter);
+    const profile::Weight total = profile::total_of(store, part.view.filter);
     std::uint64_t lost = 0;
     for (const profile::LossTotal& loss : store.losses())
         if (!loss.by_store && server::is_lost(loss.reason)) lost += loss.count;
@@ -105,7 +105,7 @@ std::string json_of(const profile::Store& store, const TopOptions& options) {
     json.object();
     json.member("event", part.view.event_name);
     json.member("unit", part.view.unit);
-    const profile::Weight total = part.count == 0 ? profile::Weight{} : total_of(store, part.view.filter);
+    const profile::Weight total = part.count == 0 ? profile::Weight{} : profile::total_of(store, part.view.filter);
     json.member("samples", total.samples);
     json.member("weight", total.weight);
     const auto rows =

@@ -176,6 +176,16 @@ std::vector<bool> nameless_jit_modules(const Store& store) {
     return nameless;
 }
 
+Weight total_of(const Store& store, const Filter& filter) {
+    const Store::Tables& tables = store.tables();
+    const Selection selection = select(tables, filter);
+    Weight sum;
+    tables.rows.for_each(selection.rows, [&](const RowChunk&, const Row& row) {
+        sum += {row.count, selection.weighed ? row.weight : 0};
+    });
+    return sum;
+}
+
 Weight unresolved(const Store& store, const Filter& filter) {
     const Store::Tables& tables = store.tables();
     const Selection selection = select(tables, filter);

@@ -126,6 +126,9 @@ struct MissingCallers {
 };
 MissingCallers missing_callers(const Store& store, const Filter& filter);
 
+// Weight of all samples.
+Weight total_of(const Store& store, const Filter& filter);
+
 // Samples per slice of [start, end), in slices of equal length, for sparklines and the time strip.
 std::vector<Weight> histogram(const Store& store, const Filter& filter, std::size_t slices);
 // The same, for each thread or CPU that has samples in the range, by ascending id.

@@ -31,13 +31,6 @@ Result<profile::GroupBy> group_of(const Request& request) {
     return fail(ErrorCode::invalid, "group is none, process, thread, container or cpu");
 }
 
-// The total weight of the view, without a tree.
-profile::Weight view_total(const profile::Store& store, const View& view) {
-    profile::Weight total;
-    for (const profile::Weight& slice : profile::histogram(store, view.filter, 1)) total += slice;
-    return total;
-}
-
 Answer export_answer(const Session& session, const Request& request, const profile::ExportFormat& format) {
     const SessionInfo info = session.info();
     profile::ExportAbout about;
@@ -127,7 +120,7 @@ Answer callers_answer(const Session& session, const Request& request) {
 Answer functions_answer(const Session& session, const Request& request) {
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
         JsonWriter json;
-        write_functions(json, head, store, view_total(store, view), profile::functions(store, view.filter));
+        write_functions(json, head, store, profile::total_of(store, view.filter), profile::functions(store, view.filter));
         return json_answer(json.take());
     });
 }
@@ -151,7 +144,7 @@ Answer thread_view_answer(const Session& session, const Request& request) {
 
 Answer source_files_answer(const Session& session, const Request& request) {
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
-        const profile::Weight total = view_total(store, view);
+        const profile::Weight total = profile::total_of(store, view.filter);
         JsonWriter json;
         json.object();
         json.member("session", head.session);

@@ -1,0 +1,189 @@
+#include "server/http/quality_warnings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "profile/query/accumulate.h"
+#include "profile/query/query.h"
+#include "server/http/flamegraph.h"
+#include "server/http/module_answers.h"
+
+namespace flamewire::server {
+namespace {
+
+using profile::Weight;
+using wire::Notice;
+
+constexpr std::uint32_t threshold_percent = 5;
+// The largest values of --stack-size and --max-depth.
+constexpr std::uint32_t most_stack_bytes = 65'528, most_depth = 4'096;
+constexpr std::string_view use_tables =
+    "record with --unwind dwarf, or select processes with --pid or --name: the agent then chooses a mode for each";
+
+struct Total {
+    profile::Measure measure;
+    std::uint64_t all;
+    explicit Total(const Weight& total) : measure(total), all(measure(total)) {}
+    [[nodiscard]] bool exceeds_threshold(const Weight& part) const {
+        return static_cast<double>(measure(part)) * 100 > static_cast<double>(all) * threshold_percent;
+    }
+    [[nodiscard]] std::string share(const Weight& part) const {
+        return fmt::format("{:.2f}%", percent(measure(part), all));
+    }
+};
+
+// What the warnings are about.
+struct Profile {
+    const profile::Store& store;
+    const View& view;
+    const SessionInfo& info;
+    const ModuleReports& reports;
+    Total total;
+};
+
+bool is_file(const profile::Store& store, profile::StringId name) {
+    return std::ranges::any_of(store.modules(), [&](const profile::Module& module) {
+        return module.identity.kind == symbol::ModuleKind::file && module.name == store.string(name);
+    });
+}
+
+// Returns whether most unwinding that stopped early used frame pointers, so that unwind tables may find more.
+bool used_frame_pointers(const Unwinding& unwinding) {
+    std::uint64_t stopped = 0;
+    for (const UnwindProcess& process : unwinding.processes)
+        if (process.mode == "fp" || process.mode == "lbr") stopped += process.counts.stopped;
+    return stopped * 2 > unwinding.total.stopped;
+}
+
+Weight without_callers(const profile::MissingCallers& missing) {
+    Weight both = missing.incomplete;
+    both += missing.skipped;
+    return both;
+}
+
+Weight truncated_part(const profile::MissingCallers& missing) { return missing.truncated; }
+
+Weight unsampled_part(const profile::MissingCallers& missing) { return missing.unsampled; }
+
+// Returns whether that part is small in the last quarter of the view: the agent adapts to its measurements.
+template <class Part>
+bool only_at_first(const Profile& profile, Part part) {
+    profile::Filter filter = profile.view.filter;
+    const std::uint64_t begin = std::max(filter.start_ns, profile.store.first_ns());
+    const std::uint64_t end = std::min(filter.end_ns, profile.store.end_ns());
+    filter.start_ns = begin + (end - std::min(begin, end)) / 4 * 3;
+    const Total total(profile::total_of(profile.store, filter));
+    return total.all != 0 && !total.exceeds_threshold(part(profile::missing_callers(profile.store, filter)));
+}
+
+Notice incomplete_warning(const Profile& profile, const profile::MissingCallers& missing) {
+    const Weight both = without_callers(missing);
+    const Total& total = profile.total;
+    const std::string_view marker =
+        total.measure(missing.incomplete) >= total.measure(missing.skipped) ? "[incomplete]" : "[caller missing]";
+    const std::string cause = fmt::format("{} has incomplete call chains ({}): ", total.share(both), marker);
+    const auto warning = [&](std::string_view why, std::string remedy) {
+        return Notice{"incomplete", cause + std::string(why), std::move(remedy)};
+    };
+    if (profile.info.unwinding.mode == "auto" && only_at_first(profile, without_callers))
+        return warning("auto mode used frame pointers first, and then changed to a better mode",
+                       "record for a longer time, or with --unwind dwarf");
+    if (used_frame_pointers(profile.info.unwinding))
+        return warning("frame pointers ended early", std::string(use_tables));
+    constexpr std::string_view no_way = "no unwind table or frame pointer led to the caller";
+    if (missing.module == 0) return warning(no_way, "");
+    const std::string_view module = profile.store.string(missing.module);
+    return warning(fmt::format("{}, most often from {}", no_way, module),
+                   is_file(profile.store, missing.module)
+                       ? fmt::format("build {} with -fasynchronous-unwind-tables or -fno-omit-frame-pointer", module)
+                       : "enable frame pointers in the runtime that generates this code, if it supports them");
+}
+
+Notice truncated_warning(const Profile& profile, const Weight& truncated) {
+    const std::string cause = profile.total.share(truncated) + " has its outer callers cut off ([truncated]): ";
+    const Unwinding& unwinding = profile.info.unwinding;
+    if (unwinding.mode == "auto" && only_at_first(profile, truncated_part))
+        return {"truncated", cause + "auto mode copied less of each stack first, and then more",
+                fmt::format("record for a longer time, or with --stack-size {}", most_stack_bytes)};
+    std::string options;
+    if (unwinding.total.samples != 0 && unwinding.stack_bytes < most_stack_bytes)
+        options += fmt::format(" --stack-size {}", most_stack_bytes);
+    if (unwinding.total.samples != 0 && unwinding.max_depth < most_depth)
+        options += fmt::format(" --max-depth {}", most_depth);
+    return {"truncated", cause + "the stack is deeper than what was recorded",
+            options.empty() ? "" : "record with" + options};
+}
+
+Notice unsampled_warning(const Profile& profile, const Weight& unsampled) {
+    return {
+        "not-sampled",
+        profile.total.share(unsampled) + " was not sampled ([not sampled]): threads exited before their next sample",
+        only_at_first(profile, unsampled_part)
+            ? "record for a longer time, or with a higher -F"
+            : "run the agent as root, so that it can sample whole CPUs, or record with a higher -F"};
+}
+
+void add_gaps(const Profile& profile, std::vector<Notice>& warnings) {
+    const profile::MissingCallers missing = profile::missing_callers(profile.store, profile.view.filter);
+    const Total& total = profile.total;
+    if (total.exceeds_threshold(without_callers(missing))) warnings.push_back(incomplete_warning(profile, missing));
+    if (total.exceeds_threshold(missing.truncated)) warnings.push_back(truncated_warning(profile, missing.truncated));
+    if (total.exceeds_threshold(missing.unsampled)) warnings.push_back(unsampled_warning(profile, missing.unsampled));
+}
+
+// A frame-pointer chain that ends where code omits frame pointers looks complete.
+void add_open_ends(const Unwinding& unwinding, std::vector<Notice>& warnings) {
+    const UnwindCounts& counts = unwinding.total;
+    if (unwinding.mode == "fp" || counts.open_end * 100 <= counts.samples * threshold_percent) return;
+    warnings.push_back({"open-ended",
+                        fmt::format("{:.2f}% of the stacks were unwound by frame pointers alone: callers are missing, "
+                                    "without a mark, where code omits them",
+                                    percent(counts.open_end, counts.samples)),
+                        std::string(use_tables)});
+}
+
+void add_unnamed(const Profile& profile, std::vector<Notice>& warnings) {
+    const profile::Store& store = profile.store;
+    const Total& total = profile.total;
+    std::map<profile::StringId, Weight> by_module;
+    for (const profile::FunctionRow& row : profile::functions(store, profile.view.filter))
+        if (row.function.kind == profile::FrameKind::unknown && row.function.module != 0)
+            by_module[row.function.module] += row.self;
+    const auto most =
+        std::ranges::max_element(by_module, {}, [&](const auto& entry) { return total.measure(entry.second); });
+    if (most == by_module.end() || !total.exceeds_threshold(most->second)) return;
+    const std::string_view name = store.string(most->first);
+    const std::vector<bool> nameless = profile::nameless_jit_modules(store);
+    for (profile::ModuleId id = 1; id < store.modules().size(); ++id) {
+        const profile::Module& module = store.modules()[id];
+        if (module.name != name) continue;
+        const auto report = profile.reports.find(id);
+        symbol::ModuleReport known = report == profile.reports.end() ? symbol::ModuleReport{} : report->second;
+        if (nameless[id]) known = without_names(store, module);
+        if (known.problem.empty()) continue;
+        warnings.push_back({"unnamed",
+                            fmt::format("{} is in functions of {} without names: {}", total.share(most->second), name,
+                                        known.problem),
+                            known.remedy});
+        return;
+    }
+}
+
+}  // namespace
+
+std::vector<Notice> quality_warnings(const profile::Store& store, const View& view, const SessionInfo& info,
+                                     const ModuleReports& reports) {
+    const Profile profile{store, view, info, reports, Total(profile::total_of(store, view.filter))};
+    std::vector<Notice> warnings;
+    if (profile.total.all == 0) return warnings;
+    add_gaps(profile, warnings);
+    add_open_ends(info.unwinding, warnings);
+    add_unnamed(profile, warnings);
+    return warnings;
+}
+
+}  // namespace flamewire::server
