@@ -118,7 +118,7 @@ def test_every_combination_of_fields(data, tmp_path):
     assert not wrong, (len(wrong), wrong[:5])
 
 
-@pytest.mark.parametrize("more", ["dso", "symoff", "symoff,dso", "dso,srcline", "addr", "addr,comm,tid,time"])
+@pytest.mark.parametrize("more", ["dso", "symoff", "symoff,dso", "dso,srcline", "srccode", "dso,srcline,srccode", "addr", "addr,comm,tid,time"])
 def test_what_stands_beside_and_below_frames(data, tmp_path, more):
     name, folder = data
     samples, _ = perf_stacks(folder, name != "plain")

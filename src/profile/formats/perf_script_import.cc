@@ -92,6 +92,7 @@ private:
 
     Result<bool> line(std::string_view text) {
         ++line_number_;
+        if (is_perf_source_code(text)) return true;
         if (layout_) return line_of_layout(text, *layout_);
         if (in_stat_) return stat_line(text);
         if (in_sample_) {

@@ -155,8 +155,21 @@ std::size_t fields_of(const PerfLayout& layout) {
 
 }  // namespace
 
+bool is_perf_source_code(std::string_view line) {
+    // perf prints the number as %-8d.
+    constexpr std::size_t number_width = 8;
+    if (!line.starts_with('|')) return false;
+    line.remove_prefix(1);
+    std::size_t digits = 0;
+    while (digits < line.size() && is_digit(line[digits])) ++digits;
+    if (digits == 0) return false;
+    const std::size_t spaces = std::max(number_width, digits) + 1 - digits;
+    return line.size() >= digits + spaces &&
+           line.substr(digits, spaces).find_first_not_of(' ') == std::string_view::npos;
+}
+
 bool is_perf_source_line(std::string_view line) {
-    if (line.starts_with('|')) return true;
+    if (is_perf_source_code(line)) return true;
     if (line.size() < 4 || !line.starts_with("  ") || is_space(line[2])) return false;
     trim_back(line);
     constexpr std::string_view inlined = " (inlined)";

@@ -32,6 +32,9 @@ inline constexpr std::size_t perf_layout_bytes = 256 * 1024;
 // lines, or if no layout fits them.
 std::optional<PerfLayout> find_perf_layout(std::string_view beginning);
 
+// Returns whether a line is source code of -F +srccode: "|5        text". In the default layout such a line follows the
+// blank line after a sample.
+bool is_perf_source_code(std::string_view line);
 // Returns whether a line below a frame comes from -F +srcline or -F +srccode.
 bool is_perf_source_line(std::string_view line);
 
