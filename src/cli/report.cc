@@ -98,7 +98,8 @@ Result<int> report(const ReportOptions& options) {
     if (views.empty()) text += "# no samples\n";
     for (const server::View& view : views)
         text += session.read([&](const profile::Store& store) {
-            return tables_of(store, view, notice_lines(server::quality_warnings(store, view, info, reports)), options, look);
+            return tables_of(store, view, notice_lines(server::quality_warnings(store, view, info, reports)), options,
+                             look);
         });
     return print_paged(text, options.output);
 }

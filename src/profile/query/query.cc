@@ -186,20 +186,20 @@ Weight total_of(const Store& store, const Filter& filter) {
     return sum;
 }
 
+bool is_named(const Function& function, std::string_view name) {
+    if (function.kind == FrameKind::unknown) return false;
+    // The names that an agent uses if it could not read the stack.
+    return function.module != 0 || (name != "[unknown process]" && name != "[no stack]");
+}
+
 Weight unresolved(const Store& store, const Filter& filter) {
     const Store::Tables& tables = store.tables();
     const Selection selection = select(tables, filter);
-    // The names that an agent uses if it could not read the stack.
-    const StringId no_map = tables.strings.find("[unknown process]"), no_stack = tables.strings.find("[no stack]");
-    const auto is_named = [&](const Function& function) {
-        if (function.kind == FrameKind::unknown) return false;
-        return function.module != 0 || (function.name != no_map && function.name != no_stack);
-    };
     Weight sum;
     tables.rows.for_each(selection.rows, [&](const RowChunk&, const Row& row) {
         if (row.stack != 0) {
-            const LocationFrame& leaf = tables.frames_of(tables.stacks.label(row.stack)).front();
-            if (is_named(tables.functions[leaf.function])) return;
+            const Function& leaf = tables.functions[tables.frames_of(tables.stacks.label(row.stack)).front().function];
+            if (is_named(leaf, store.string(leaf.name))) return;
         }
         sum += {row.count, selection.weighed ? row.weight : 0};
     });

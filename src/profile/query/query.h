@@ -112,7 +112,9 @@ std::vector<ModuleRow> modules(const Store& store, const Filter& filter);
 // For each module, whether it is JIT code in which no function has a name.
 std::vector<bool> nameless_jit_modules(const Store& store);
 
-// Weight of samples whose innermost frame is unknown, for the status bar.
+// Whether the function's name is known, instead of an address or a marker such as [unknown process].
+bool is_named(const Function& function, std::string_view name);
+// Weight of samples whose innermost frame is not named.
 Weight unresolved(const Store& store, const Filter& filter);
 
 // Whether this is a placeholder for missing frames: [truncated], [incomplete], [caller missing] or [not sampled: …].

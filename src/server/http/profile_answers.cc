@@ -120,7 +120,8 @@ Answer callers_answer(const Session& session, const Request& request) {
 Answer functions_answer(const Session& session, const Request& request) {
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
         JsonWriter json;
-        write_functions(json, head, store, profile::total_of(store, view.filter), profile::functions(store, view.filter));
+        write_functions(json, head, store, profile::total_of(store, view.filter),
+                        profile::functions(store, view.filter));
         return json_answer(json.take());
     });
 }

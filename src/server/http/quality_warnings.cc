@@ -31,6 +31,10 @@ struct Total {
     [[nodiscard]] bool exceeds_threshold(const Weight& part) const {
         return static_cast<double>(measure(part)) * 100 > static_cast<double>(all) * threshold_percent;
     }
+    // Whether much of `whole` is outside of `part`, so that `part` alone would play it down.
+    [[nodiscard]] bool leaves_much(const Weight& whole, const Weight& part) const {
+        return exceeds_threshold({whole.samples - part.samples, whole.weight - part.weight});
+    }
     [[nodiscard]] std::string share(const Weight& part) const {
         return fmt::format("{:.2f}%", percent(measure(part), all));
     }
@@ -127,12 +131,29 @@ Notice unsampled_warning(const Profile& profile, const Weight& unsampled) {
             : "run the agent as root, so that it can sample whole CPUs, or record with a higher -F"};
 }
 
+// Warns about each cause that exceeds the threshold. If the causes exceed it only together, warns about the largest one.
 void add_gaps(const Profile& profile, std::vector<Notice>& warnings) {
     const profile::MissingCallers missing = profile::missing_callers(profile.store, profile.view.filter);
     const Total& total = profile.total;
-    if (total.exceeds_threshold(without_callers(missing))) warnings.push_back(incomplete_warning(profile, missing));
-    if (total.exceeds_threshold(missing.truncated)) warnings.push_back(truncated_warning(profile, missing.truncated));
-    if (total.exceeds_threshold(missing.unsampled)) warnings.push_back(unsampled_warning(profile, missing.unsampled));
+    const Weight incomplete = without_callers(missing);
+    Weight all, large;
+    Weight largest;
+    for (const Weight& part : {incomplete, missing.truncated, missing.unsampled}) {
+        all += part;
+        if (total.exceeds_threshold(part)) large += part;
+        if (total.measure(part) > total.measure(largest)) largest = part;
+    }
+    if (!total.exceeds_threshold(all)) return;
+    const std::size_t first = warnings.size();
+    const auto matters = [&](const Weight& part) {
+        return total.exceeds_threshold(part) || (large == Weight{} && part == largest && warnings.size() == first);
+    };
+    if (matters(incomplete)) warnings.push_back(incomplete_warning(profile, missing));
+    if (matters(missing.truncated)) warnings.push_back(truncated_warning(profile, missing.truncated));
+    if (matters(missing.unsampled)) warnings.push_back(unsampled_warning(profile, missing.unsampled));
+    if (total.leaves_much(all, large))
+        warnings[first].text =
+            fmt::format("{} has no complete call chain, of which {}", total.share(all), warnings[first].text);
 }
 
 // A frame-pointer chain that ends where code omits frame pointers looks complete.
@@ -146,31 +167,60 @@ void add_open_ends(const Unwinding& unwinding, std::vector<Notice>& warnings) {
                         std::string(use_tables)});
 }
 
+// Why functions of this module have no names. No problem: its symbols do not cover the addresses.
+symbol::ModuleReport unnamed_report(const Profile& profile, std::string_view name) {
+    const std::vector<bool> nameless = profile::nameless_jit_modules(profile.store);
+    const auto modules = profile.store.modules();
+    for (profile::ModuleId id = 1; id < modules.size(); ++id) {
+        if (modules[id].name != name) continue;
+        const auto report = profile.reports.find(id);
+        symbol::ModuleReport known = report == profile.reports.end() ? symbol::ModuleReport{} : report->second;
+        if (nameless[id]) known = without_names(profile.store, modules[id]);
+        if (!known.problem.empty()) return known;
+    }
+    symbol::ModuleReport report;
+    report.problem = "its symbols do not cover the sampled addresses";
+    report.remedy = "give the unstripped file with --binary FILE";
+    return report;
+}
+
+// The same for frames outside of modules: a marker, or "" for addresses.
+symbol::ModuleReport no_module_report(const Profile& profile, std::string_view marker) {
+    symbol::ModuleReport report;
+    if (marker.empty()) report.problem = "no file is known for them";
+    if (marker == "[no stack]") report.problem = "these samples have no stack";
+    if (marker != "[unknown process]") return report;
+    report.problem = "the memory map of the process was not read";
+    const auto unreadable = std::ranges::find(profile.info.notices, "maps-unreadable", &Notice::code);
+    if (unreadable != profile.info.notices.end()) report.remedy = unreadable->remedy;
+    return report;
+}
+
+// Warns about the largest cause, if all causes together exceed the threshold.
 void add_unnamed(const Profile& profile, std::vector<Notice>& warnings) {
     const profile::Store& store = profile.store;
     const Total& total = profile.total;
-    std::map<profile::StringId, Weight> by_module;
-    for (const profile::FunctionRow& row : profile::functions(store, profile.view.filter))
-        if (row.function.kind == profile::FrameKind::unknown && row.function.module != 0)
-            by_module[row.function.module] += row.self;
-    const auto most =
-        std::ranges::max_element(by_module, {}, [&](const auto& entry) { return total.measure(entry.second); });
-    if (most == by_module.end() || !total.exceeds_threshold(most->second)) return;
-    const std::string_view name = store.string(most->first);
-    const std::vector<bool> nameless = profile::nameless_jit_modules(store);
-    for (profile::ModuleId id = 1; id < store.modules().size(); ++id) {
-        const profile::Module& module = store.modules()[id];
-        if (module.name != name) continue;
-        const auto report = profile.reports.find(id);
-        symbol::ModuleReport known = report == profile.reports.end() ? symbol::ModuleReport{} : report->second;
-        if (nameless[id]) known = without_names(store, module);
-        if (known.problem.empty()) continue;
-        warnings.push_back({"unnamed",
-                            fmt::format("{} is in functions of {} without names: {}", total.share(most->second), name,
-                                        known.problem),
-                            known.remedy});
-        return;
+    const Weight all = profile::unresolved(store, profile.view.filter);
+    if (!total.exceeds_threshold(all)) return;
+    std::map<std::pair<profile::StringId, std::string_view>, Weight> causes;  // by module and marker
+    for (const auto& [function, self, _] : profile::functions(store, profile.view.filter)) {
+        const std::string_view name = store.string(function.name);
+        if (profile::is_named(function, name)) continue;
+        causes[{function.module, function.kind == profile::FrameKind::unknown ? "" : name}] += self;
     }
+    const auto most =
+        std::ranges::max_element(causes, {}, [&](const auto& cause) { return total.measure(cause.second); });
+    if (most == causes.end()) return;
+    const auto& [module, marker] = most->first;
+    const std::string_view name = store.string(module);
+    const symbol::ModuleReport report = module != 0 ? unnamed_report(profile, name) : no_module_report(profile, marker);
+    const std::string where = module != 0       ? fmt::format("in functions of {} without names", name)
+                              : !marker.empty() ? std::string(marker)
+                                                : "at addresses without names";
+    std::string text = fmt::format("{} is {}: {}", total.share(most->second), where, report.problem);
+    if (total.leaves_much(all, most->second))
+        text = fmt::format("{} has no function names, of which {}", total.share(all), text);
+    warnings.push_back({"unnamed", std::move(text), report.remedy});
 }
 
 }  // namespace

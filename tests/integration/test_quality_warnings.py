@@ -1,0 +1,65 @@
+"""The warnings about incomplete stacks and missing names: their thresholds, causes and remedies."""
+import subprocess
+
+from flamewire import BIN
+
+
+def warnings_of(path):
+    """(cause, remedy) of each warning of `flamewire report`; the notices of an import come before the first blank line."""
+    text = subprocess.run([BIN / "flamewire", "report", path, "--only", "functions"], check=True, capture_output=True, text=True, timeout=60).stdout
+    lines = text.split("\n\n")[1].splitlines()[1:]
+    found = []
+    for line in lines:
+        if line.startswith("#   "):
+            found[-1] = found[-1][0], line.removeprefix("#   ")
+        else:
+            found.append((line.removeprefix("# "), ""))
+    return found
+
+
+def folded(tmp_path, **weights):
+    """The warnings of a profile with these samples, of 100."""
+    stacks = {"incomplete": "[incomplete];a", "skipped": "main;[caller missing];b", "truncated": "[truncated];c", "unsampled": "[not sampled: short-lived threads]"}
+    path = tmp_path / "profile.folded"
+    path.write_text("".join(f"{stacks[name]} {weight}\n" for name, weight in weights.items()) + f"main;work {100 - sum(weights.values())}\n")
+    return warnings_of(path)
+
+
+def script(tmp_path, samples):
+    """The warnings of a text of perf script with these stacks: [(number, [(function, module), …])], innermost first."""
+    path, text, time_s = tmp_path / "profile.txt", [], 1.0
+    for number, stack in samples:
+        for _ in range(number):
+            time_s += 0.01
+            frames = "".join(f"\t{0x401000 + 0x1000 * depth:16x} {function} ({module})\n" if module else f"\t{0:16x} {function}\n" for depth, (function, module) in enumerate(stack))
+            text.append(f"app 1/1 [000] {time_s:.6f}: 1000 cycles:\n{frames}\n")
+    path.write_text("".join(text))
+    return warnings_of(path)
+
+
+NO_WAY = "has incomplete call chains ([incomplete]): no unwind table or frame pointer led to the caller"
+TOO_DEEP = "has its outer callers cut off ([truncated]): the stack is deeper than what was recorded"
+
+
+def test_small_parts_without_whole_stacks_are_warned_of_by_their_sum(tmp_path):
+    assert folded(tmp_path, incomplete=3, truncated=2) == []
+    assert folded(tmp_path, incomplete=4, truncated=3) == [(f"7.00% has no complete call chain, of which 4.00% {NO_WAY}", "")]
+    assert folded(tmp_path, incomplete=2, truncated=4) == [(f"6.00% has no complete call chain, of which 4.00% {TOO_DEEP}", "")]
+    (cause, remedy), = folded(tmp_path, incomplete=2, skipped=1, unsampled=4)
+    assert cause == "7.00% has no complete call chain, of which 4.00% was not sampled ([not sampled]): threads exited before their next sample" and remedy
+    # Large parts have a warning each. The sum adds nothing to them.
+    assert folded(tmp_path, incomplete=10, truncated=8, unsampled=1) == [(f"10.00% {NO_WAY}", ""), (f"8.00% {TOO_DEEP}", "")]
+    # Unless much more is missing than what they report.
+    assert folded(tmp_path, incomplete=4, truncated=6, unsampled=3) == [(f"13.00% has no complete call chain, of which 6.00% {TOO_DEEP}", "")]
+
+
+def test_small_modules_without_names_are_warned_of_by_their_sum(tmp_path):
+    work, main = ("work", "/x/app"), ("main", "/x/app")
+
+    def unnamed(**samples):
+        return script(tmp_path, [(100 - sum(samples.values()), [work, main]), *((number, [("[unknown]", f"/x/{name}.so"), main]) for name, number in samples.items())])
+
+    remedy = "give it with --binary FILE, or its root file system with --sysroot DIR"
+    assert unnamed(a=3, b=2) == []
+    assert unnamed(a=3, b=4, c=3) == [("10.00% has no function names, of which 4.00% is in functions of b.so without names: no file for /x/b.so was found", remedy)]
+    assert unnamed(a=20, b=4) == [("20.00% is in functions of a.so without names: no file for /x/a.so was found", remedy)]
