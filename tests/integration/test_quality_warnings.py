@@ -63,3 +63,12 @@ def test_small_modules_without_names_are_warned_of_by_their_sum(tmp_path):
     assert unnamed(a=3, b=2) == []
     assert unnamed(a=3, b=4, c=3) == [("10.00% has no function names, of which 4.00% is in functions of b.so without names: no file for /x/b.so was found", remedy)]
     assert unnamed(a=20, b=4) == [("20.00% is in functions of a.so without names: no file for /x/a.so was found", remedy)]
+
+
+def test_remedies_fit_the_cause(tmp_path):
+    """C code that Go calls has an option of its own. Root helps only where the agent reported that it may not sample whole CPUs."""
+    called_by_go, c = [("deflate", "/x/app"), ("runtime.asmcgocall.abi0", "/x/app"), ("[incomplete]", "")], [("deflate", "/x/libz.so"), ("[incomplete]", "")]
+    assert script(tmp_path, [(1, called_by_go)]) == [(f"100.00% {NO_WAY}, most often from app", "build its C code with CGO_CFLAGS=-fno-omit-frame-pointer")]
+    assert script(tmp_path, [(1, c)]) == [(f"100.00% {NO_WAY}, most often from libz.so", "build libz.so with -fasynchronous-unwind-tables or -fno-omit-frame-pointer")]
+    (_, remedy), = folded(tmp_path, unsampled=99)
+    assert remedy == "record for a longer time, or with a higher -F"

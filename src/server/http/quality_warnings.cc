@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +23,8 @@ using wire::Notice;
 constexpr std::uint32_t threshold_percent = 5;
 // The largest values of --stack-size and --max-depth.
 constexpr std::uint32_t most_stack_bytes = 65'528, most_depth = 4'096;
+// Events whose samples are taken at context switches.
+constexpr std::array<std::string_view, 4> events_at_switches{"off-cpu", "run-queue", "io-wait", "woken-by"};
 constexpr std::string_view use_tables =
     "record with --unwind dwarf, or select processes with --pid or --name: the agent then chooses a mode for each";
 
@@ -84,6 +88,31 @@ bool only_at_first(const Profile& profile, Part part) {
     return total.all != 0 && !total.exceeds_threshold(part(profile::missing_callers(profile.store, filter)));
 }
 
+// The notice of the agent that it stopped copying stacks, if that affects this event.
+const Notice* dropped_copies(const Profile& profile) {
+    const bool at_switches = std::ranges::find(events_at_switches, profile.view.event_name) != events_at_switches.end();
+    for (const Notice& notice : profile.info.notices | std::views::reverse) {
+        if (notice.code != "stack-copies" || !notice.text.contains("come from frame pointers")) continue;
+        if (at_switches || !notice.text.contains("of context switches")) return &notice;
+    }
+    return nullptr;
+}
+
+bool is_go_program_with_c(const profile::Store& store, profile::StringId module) {
+    const auto& functions = store.tables().functions;
+    for (profile::FunctionId id = 1; id < functions.size(); ++id)
+        if (functions[id].module == module && store.string(functions[id].name).starts_with("runtime.asmcgocall"))
+            return true;
+    return false;
+}
+
+std::string remedy_for_module(const profile::Store& store, profile::StringId id) {
+    if (!is_file(store, id))
+        return "enable frame pointers in the runtime that generates this code, if it supports them";
+    if (is_go_program_with_c(store, id)) return "build its C code with CGO_CFLAGS=-fno-omit-frame-pointer";
+    return fmt::format("build {} with -fasynchronous-unwind-tables or -fno-omit-frame-pointer", store.string(id));
+}
+
 Notice incomplete_warning(const Profile& profile, const profile::MissingCallers& missing) {
     const Weight both = without_callers(missing);
     const Total& total = profile.total;
@@ -99,12 +128,10 @@ Notice incomplete_warning(const Profile& profile, const profile::MissingCallers&
     if (used_frame_pointers(profile.info.unwinding))
         return warning("frame pointers ended early", std::string(use_tables));
     constexpr std::string_view no_way = "no unwind table or frame pointer led to the caller";
+    if (const Notice* const dropped = dropped_copies(profile)) return warning(dropped->text, dropped->remedy);
     if (missing.module == 0) return warning(no_way, "");
-    const std::string_view module = profile.store.string(missing.module);
-    return warning(fmt::format("{}, most often from {}", no_way, module),
-                   is_file(profile.store, missing.module)
-                       ? fmt::format("build {} with -fasynchronous-unwind-tables or -fno-omit-frame-pointer", module)
-                       : "enable frame pointers in the runtime that generates this code, if it supports them");
+    return warning(fmt::format("{}, most often from {}", no_way, profile.store.string(missing.module)),
+                   remedy_for_module(profile.store, missing.module));
 }
 
 Notice truncated_warning(const Profile& profile, const Weight& truncated) {
@@ -123,12 +150,15 @@ Notice truncated_warning(const Profile& profile, const Weight& truncated) {
 }
 
 Notice unsampled_warning(const Profile& profile, const Weight& unsampled) {
+    // Whole CPUs can be sampled instead, unless the agent reported that it needs something for that.
+    const auto& notices = profile.info.notices;
+    const auto refused = std::ranges::find(notices, "short-lived-threads", &Notice::code);
+    const bool helps = refused != notices.end() && !refused->remedy.empty();
     return {
         "not-sampled",
         profile.total.share(unsampled) + " was not sampled ([not sampled]): threads exited before their next sample",
-        only_at_first(profile, unsampled_part)
-            ? "record for a longer time, or with a higher -F"
-            : "run the agent as root, so that it can sample whole CPUs, or record with a higher -F"};
+        only_at_first(profile, unsampled_part) || !helps ? "record for a longer time, or with a higher -F"
+                                                         : refused->remedy};
 }
 
 // Warns about each cause that exceeds the threshold. If the causes exceed it only together, warns about the largest one.
