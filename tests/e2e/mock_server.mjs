@@ -250,6 +250,7 @@ export async function startMock({
   live = true,
   agent = true,
   notices = true,
+  warnings = [],
   pruneShare = 0.0005,
   hz = 4,
   truncated = false,
@@ -925,6 +926,7 @@ export async function startMock({
       };
     }
     if (path === '/api/disasm') return disassemblyOf(view, params, graph().total);
+    if (path === '/api/warnings') return { ...view, warnings };
     if (path === '/api/modules' && method === 'GET') return { ...view, total: graph().total, modules };
     if (path === '/api/modules') {
       const { module } = modules.find((row) => row.module.path === body.path);

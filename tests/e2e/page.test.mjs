@@ -678,6 +678,20 @@ test('losses and notices are in sight', () =>
     await page.getByText('999 Hz at most').waitFor();
   }));
 
+test('warnings about the view are among the notices, and stay dismissed while their share changes', () => {
+  const warning = { code: 'unnamed', text: '25.30% has no function names', remedy: 'give it with --binary FILE' };
+  return withPage({ live: true, notices: false, warnings: [warning] }, async ({ page }) => {
+    await settled(page);
+    const shown = page.locator('.notice', { hasText: 'has no function names' });
+    await shown.getByText('give it with --binary FILE').waitFor();
+    await shown.getByRole('button', { name: 'Dismiss' }).click();
+    warning.text = '25.40% has no function names';
+    await page.waitForResponse((response) => response.url().includes('/api/warnings'));
+    await settled(page);
+    assert.equal(await shown.count(), 0);
+  });
+});
+
 test('addresses that wait for their names are counted under Unresolved', () =>
   withPage({}, async ({ page, mock }) => {
     await settled(page);

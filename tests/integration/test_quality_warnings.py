@@ -72,3 +72,16 @@ def test_remedies_fit_the_cause(tmp_path):
     assert script(tmp_path, [(1, c)]) == [(f"100.00% {NO_WAY}, most often from libz.so", "build libz.so with -fasynchronous-unwind-tables or -fno-omit-frame-pointer")]
     (_, remedy), = folded(tmp_path, unsampled=99)
     assert remedy == "record for a longer time, or with a higher -F"
+
+
+def test_the_page_has_the_warnings_of_the_terminal(start, tmp_path):
+    work, main = ("work", "/x/app"), ("main", "/x/app")
+    expected = script(tmp_path, [(80, [work, main]), (9, [("[unknown]", "/x/a.so"), main]), (4, [work, ("[incomplete]", "")]), (3, [work, ("[truncated]", "")])])
+    assert len(expected) == 2 and any(remedy for _, remedy in expected)
+    server = start.server("--import", tmp_path / "profile.txt")
+    session = server.wait_ended()["id"]
+    answer = server.get("/api/warnings", session=session)
+    assert [(warning["text"], warning["remedy"]) for warning in answer["warnings"]] == expected
+    assert [warning["code"] for warning in answer["warnings"]] == ["incomplete", "unnamed"]
+    # Of another view, there are others.
+    assert server.get("/api/warnings", session=session, end=300)["warnings"] == []

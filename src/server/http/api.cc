@@ -13,6 +13,7 @@
 #include "server/http/metrics_answer.h"
 #include "server/http/module_answers.h"
 #include "server/http/pairing_answers.h"
+#include "server/http/quality_warnings.h"
 #include "server/http/upload_answers.h"
 #include "server/http/view.h"
 
@@ -47,6 +48,7 @@ constexpr Endpoint endpoints[] = {
     {"/api/thread-view", Api::Way::session, "GET"},
     {"/api/timeline", Api::Way::session, "GET"},
     {"/api/modules", Api::Way::session, "GET POST"},
+    {"/api/warnings", Api::Way::session, "GET"},
     {"/api/counters", Api::Way::session, "GET"},
     {"/api/metrics/current", Api::Way::session, "GET"},
     {"/api/metrics/history", Api::Way::session, "GET"},
@@ -281,6 +283,7 @@ Answer Api::session_view(const Request& request) {
     if (path == "/api/metrics/history") return metrics_history_answer(session, request);
     if (path == "/api/modules")
         return request.method == "POST" ? give_file(**found, request) : modules_answer(session, request);
+    if (path == "/api/warnings") return warnings_answer(session, request);
     if (path == "/api/counters") return counters_answer(session, request);
     if (path == "/api/disasm") return disasm_answer(session, request, symbolizer_);
     if (path == "/api/source") return source_answer(*found, request, sources_, debug_fetch_);

@@ -13,6 +13,7 @@
 #include "profile/query/query.h"
 #include "server/http/flamegraph.h"
 #include "server/http/module_answers.h"
+#include "server/http/session_view.h"
 
 namespace flamewire::server {
 namespace {
@@ -264,6 +265,25 @@ std::vector<Notice> quality_warnings(const profile::Store& store, const View& vi
     add_open_ends(info.unwinding, warnings);
     add_unnamed(profile, warnings);
     return warnings;
+}
+
+Answer warnings_answer(const Session& session, const Request& request) {
+    const SessionInfo info = session.info();
+    const ModuleReports reports = session.module_reports();
+    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+        JsonWriter json;
+        json.object();
+        write_view(json, head);
+        json.list("warnings", quality_warnings(store, view, info, reports), [&](const Notice& warning) {
+            json.object();
+            json.member("code", warning.code);
+            json.member("text", warning.text);
+            json.member("remedy", warning.remedy);
+            json.end_object();
+        });
+        json.end_object();
+        return json_answer(json.take());
+    });
 }
 
 }  // namespace flamewire::server

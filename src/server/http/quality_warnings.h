@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "profile/store/store.h"
+#include "server/http/request.h"
 #include "server/http/view.h"
+#include "server/session/session.h"
 #include "server/session/session_info.h"
 #include "symbol/module.h"
 #include "wire/batch.h"
@@ -18,5 +20,8 @@ using ModuleReports = std::map<profile::ModuleId, symbol::ModuleReport>;
 // come from Session::module_reports().
 std::vector<wire::Notice> quality_warnings(const profile::Store& store, const View& view, const SessionInfo& info,
                                            const ModuleReports& reports);
+
+// GET /api/warnings: the same for a view of a session.
+Answer warnings_answer(const Session& session, const Request& request);
 
 }  // namespace flamewire::server

@@ -35,6 +35,7 @@ import type {
   ThreadSummary,
   Timeline,
   Upload,
+  Warnings,
   Import,
   ViewParams,
 } from './types';
@@ -202,6 +203,7 @@ export const api = {
   functionDiffs: (v: ViewParams, b: BaselineParams, signal?: AbortSignal) =>
     call<FunctionDiffs>(`/api/diff/functions${query({ ...view(v), ...baseline(b) })}`, { signal }),
   functions: (v: ViewParams, signal?: AbortSignal) => call<Functions>(`/api/functions${query(view(v))}`, { signal }),
+  warnings: (v: ViewParams, signal?: AbortSignal) => call<Warnings>(`/api/warnings${query(view(v))}`, { signal }),
   threads: (v: ViewParams, slices: number, signal?: AbortSignal) =>
     call<ThreadSummary>(`/api/thread-summary${query({ ...view(v), slices })}`, { signal }),
   threadStates: (v: ViewParams, slices: number, signal?: AbortSignal) =>

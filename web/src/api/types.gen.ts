@@ -453,6 +453,64 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/warnings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What makes the view misleading: incomplete stacks and missing names, as flamewire report prints it */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description session id, see /api/sessions */
+                    session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
+                    /** @description event name; default: the session's first. A base name finds its only variant */
+                    event?: components["parameters"]["event"];
+                    /** @description ms since the session's start, inclusive */
+                    start?: components["parameters"]["start"];
+                    /** @description ms since the session's start, exclusive */
+                    end?: components["parameters"]["end"];
+                    /** @description one or several, comma-separated */
+                    pid?: components["parameters"]["pid"];
+                    /** @description one or several, comma-separated */
+                    tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Warnings"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/thread-summary": {
         parameters: {
             query?: never;
@@ -2764,6 +2822,13 @@ export interface components {
             direct_callees: components["schemas"]["Neighbour"][];
             callers: components["schemas"]["FlameGraph"];
             callees: components["schemas"]["FlameGraph"];
+        };
+        Warnings: {
+            session: string;
+            event: string;
+            unit: string;
+            data_version: number;
+            warnings: components["schemas"]["Notice"][];
         };
         Functions: {
             session: string;

@@ -7,6 +7,7 @@ export type Session = Schemas['Session'];
 export type EventInfo = Schemas['EventInfo'];
 export type Loss = Schemas['Loss'];
 export type Notice = Schemas['Notice'];
+export type Warnings = Schemas['Warnings'];
 export type Module = Schemas['Module'];
 export type ModuleState = Schemas['ModuleState'];
 export type FoundBy = Schemas['FoundBy'];

@@ -110,6 +110,16 @@ export const functions = createQuery({
   rows: true,
 });
 
+// What makes the view misleading. A file without a server lacks it.
+export const warnings = createQuery({
+  key: () => (currentId.value && !isSaved ? filterKey.value : null),
+  version,
+  scope,
+  fetch: (abort) => orEmpty(api.warnings(filter.peek(), abort)),
+  intervalMs: 5000,
+  calm: true,
+});
+
 export const functionDiffs = createQuery({
   key: () => {
     const key = keyFor('functions');

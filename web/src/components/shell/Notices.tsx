@@ -1,6 +1,8 @@
-// What the agent had to do differently than asked, each with its remedy. Dismissed ones stay away for this session.
+// What the agent had to do differently than asked, and what makes the view misleading, each with its remedy. Dismissed ones stay away
+// for this session.
 import { computed, signal } from '@preact/signals';
 import type { Notice } from '../../api/types';
+import { warnings } from '../../store/data';
 import { connectedAgents } from '../../store/live';
 import { session } from '../../store/session';
 import { copy } from '../../store/ui';
@@ -10,7 +12,9 @@ import { Icon } from '../widgets/Icon';
 
 const expanded = signal(false);
 const dismissed = signal<ReadonlySet<string>>(new Set());
-const keyOf = (id: string, notice: Notice) => `${id}/${notice.code}/${notice.text}`;
+// The share in the text of a warning changes while data stream in.
+const keyOf = (id: string, notice: Notice) =>
+  warnings.data.value?.warnings.includes(notice) ? `${id}/${notice.code}` : `${id}/${notice.code}/${notice.text}`;
 
 // Batches that the server cannot store wait with their agent, maybe before there is a session.
 const waiting = computed(() =>
@@ -21,7 +25,7 @@ const waiting = computed(() =>
 
 const shown = computed(() => {
   const id = session.value?.id ?? '';
-  return [...waiting.value, ...(session.value?.notices ?? [])].filter(
+  return [...waiting.value, ...(session.value?.notices ?? []), ...(warnings.data.value?.warnings ?? [])].filter(
     (notice) => !dismissed.value.has(keyOf(id, notice)),
   );
 });
