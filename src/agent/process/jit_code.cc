@@ -77,8 +77,8 @@ std::string jit_remedy(const JitProcess& process) {
     runtime.remove_prefix(runtime.rfind('/') + 1);
     if (runtime.starts_with("java"))
         return fmt::format(
-            "run jcmd {} Compiler.perfmap (JDK 17 or later); for whole stacks start it with "
-            "-XX:+PreserveFramePointer",
+            "run jcmd {} Compiler.perfmap (JDK 17 or later), or start it with -XX:+UnlockDiagnosticVMOptions "
+            "-XX:+DumpPerfMapAtExit; for whole stacks start it with -XX:+PreserveFramePointer",
             process.pid);
     for (const auto& [name, remedy] : remedies)
         if (runtime.starts_with(name)) return std::string(remedy);

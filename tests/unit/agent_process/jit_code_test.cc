@@ -287,7 +287,8 @@ TEST_CASE("the remedy for missing names fits the runtime, which the program file
     CHECK(remedy("node", "") == "start it with node --perf-basic-prof");
     CHECK(remedy("gunicorn: worke", "/usr/bin/python3.12") == "start it with python3 -X perf (Python 3.12 or later)");
     CHECK(remedy("C2 CompilerThre", "/usr/lib/jvm/java-17-openjdk-amd64/bin/java") ==
-          "run jcmd 42 Compiler.perfmap (JDK 17 or later); for whole stacks start it with -XX:+PreserveFramePointer");
+          "run jcmd 42 Compiler.perfmap (JDK 17 or later), or start it with -XX:+UnlockDiagnosticVMOptions "
+          "-XX:+DumpPerfMapAtExit; for whole stacks start it with -XX:+PreserveFramePointer");
     CHECK(remedy("ThreadPoolForeg", "/usr/lib/chromium/chromium").contains("--js-flags=--perf-basic-prof"));
     CHECK(remedy("php", "/usr/bin/php8.2") == "start it with php -d opcache.jit_debug=16");
     CHECK(remedy("luajit", "/usr/bin/luajit-2.1.0-beta3").contains("LUAJIT_USE_PERFTOOLS"));
