@@ -128,8 +128,6 @@ const char* instead_of_second(int code) {
         case opt_allow_user:
         case opt_allow_command:
             return ", with commas between the names";
-        case opt_name:
-            return "; processes of several names are given by --pid PID,PID";
         case opt_container:
             return "; several are given by --cgroup, which may be repeated";
         case opt_delay:
@@ -311,7 +309,7 @@ Result<bool> apply(int code, std::string_view value, Options& options, Given& gi
             break;
         case opt_name:
             if (value.empty()) return usage("--name needs the name of a process");
-            options.name = value;
+            options.names.emplace_back(value);
             break;
         case opt_allow_pid:
             options.allowed.pids = TRY(parse_pids("--allow-pid", value));
@@ -385,7 +383,7 @@ Result<bool> check_combination(const Options& options, const Given& given, bool 
     if (modes == 0)
         return usage("say where samples go: --server HOST, --listen or --output FILE (--help lists all options)");
     if (modes > 1) return usage("--server, --listen and --output exclude each other");
-    const int targets = int{!options.pids.empty()} + int{!options.name.empty()} + int{!options.command.empty()};
+    const int targets = int{!options.pids.empty()} + int{!options.names.empty()} + int{!options.command.empty()};
     if (targets > 1) return usage("--pid, --name and -- CMD exclude each other");
     if (targets > 0 && options.wide.given())
         return usage("--all, --cpus, --cgroup and --container exclude --pid, --name and -- CMD");

@@ -73,7 +73,7 @@ struct Options {
 
     // At most one of these four is set.
     std::vector<std::uint32_t> pids;
-    std::string name;
+    std::vector<std::string> names;
     std::vector<std::string> command;
     WideTarget wide;
     AllowedWords allowed;  // other processes that a server may choose
@@ -93,7 +93,9 @@ struct Options {
 
     // Print a table to standard output instead of writing a session.
     [[nodiscard]] bool prints_table() const { return output == "-" && (sched || !settings.samples()); }
-    [[nodiscard]] bool has_target() const { return !pids.empty() || !name.empty() || !command.empty() || wide.given(); }
+    [[nodiscard]] bool has_target() const {
+        return !pids.empty() || !names.empty() || !command.empty() || wide.given();
+    }
 };
 
 enum class Request { run, help, version, doctor };

@@ -126,7 +126,9 @@ void AgentOptions::add(CLI::App& command, bool sampling) {
         command.add_option(names, options_.back()->value, help)->type_name(type);
     };
     command.add_option("-p,--pid", pid_, "these processes and their children, separated by commas")->type_name("PID");
-    command.add_option("--name", name_, "all processes of this name; waits until there is one")->type_name("COMM");
+    command.add_option("--name", names_, "all processes of this name; waits until there is one; may be repeated")
+        ->type_name("COMM")
+        ->allow_extra_args(false);
     command.add_flag("-a,--all", all_, "the whole system");
     command.add_option("--cpus", cpus_, "what runs on these CPUs, as 0-3,6")->type_name("LIST");
     command.add_option("--cgroup", cgroups_, "what runs in a control group; may be repeated")
@@ -159,7 +161,7 @@ void AgentOptions::add(CLI::App& command, bool sampling) {
 
 Result<std::vector<std::string>> AgentOptions::arguments() const {
     const bool wide = all_ || !cpus_.empty() || !cgroups_.empty() || !container_.empty();
-    if (int{!pid_.empty()} + int{!name_.empty()} + int{!command_.empty()} + int{wide} != 1)
+    if (int{!pid_.empty()} + int{!names_.empty()} + int{!command_.empty()} + int{wide} != 1)
         return fail(ErrorCode::invalid,
                     "give one target: -- COMMAND, --pid PID, --name COMM, --all, --cgroup PATH or --container ID");
     if (sampling_ && sched())
@@ -171,7 +173,7 @@ Result<std::vector<std::string>> AgentOptions::arguments() const {
         if (!value.empty()) words.insert(words.end(), {name, value});
     };
     add("--pid", pid_);
-    add("--name", name_);
+    for (const std::string& name : names_) add("--name", name);
     if (all_) words.emplace_back("--all");
     add("--cpus", cpus_);
     for (const std::string& cgroup : cgroups_) words.insert(words.end(), {"--cgroup", cgroup});
@@ -193,7 +195,7 @@ std::string AgentOptions::target() const {
     if (!container_.empty()) return "container-" + container_;
     if (!cgroups_.empty()) return std::filesystem::path(cgroups_.front()).filename().string();
     if (!pid_.empty()) return "pid-" + pid_;
-    return name_.empty() ? "system" : name_;
+    return names_.empty() ? "system" : names_.front();
 }
 
 }  // namespace flamewire::cli

@@ -72,7 +72,8 @@ private:
     bool sampling_ = false;
     std::vector<std::unique_ptr<Option>> options_;
     std::vector<std::string> command_;
-    std::string pid_, name_, cpus_, container_;
+    std::string pid_, cpus_, container_;
+    std::vector<std::string> names_;
     std::vector<std::string> cgroups_;
     bool all_ = false;
     bool no_kernel_ = false, verbose_ = false;

@@ -49,7 +49,6 @@ def cpu_seconds(pid):
         ["--server", "127.0.0.1", "--interval", "-1"],
         ["--server", "127.0.0.1", "--no-such-option"],
         ["--server", "127.0.0.1", "--pid", "1", "--name", "x"],
-        ["--server", "127.0.0.1", "--name", "x", "--name", "y"],
         ["--output", "x.flw", "--cpus", "0", "--cpus", "1"],
         ["--output", "x.flw", "--container", "a", "--container", "b"],
         ["--output", "-", "--", "true"],
@@ -164,7 +163,7 @@ def test_name_waits_for_the_process(start, tmp_path):
     start.agent("--server", "127.0.0.1", "--port", server.port, "--name", named.name, "--frequency", 499)
     time.sleep(1)
     assert not server.sessions()
-    program = start.process("named", [named, 20])
+    program = start.process("named", [named, 600])
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 100, 20, "samples")
     assert server.only_session()["pids"] == [program.pid]
 
@@ -181,17 +180,17 @@ def test_name_follows_processes_that_start_later(start, tmp_path, by_server):
         listed = server.only_session()["unwind_processes"] if server.sessions() else []
         return any(process["pid"] == program.pid and process["samples"] > 50 for process in listed)
 
-    first = start.process("first", [named, 30])
+    first = start.process("first", [named, 600])
     if by_server:
         wait_until(lambda: server.get("/api/agents")["agents"], 20, "the agent")
         assert server.command("start", name=named.name)["ok"]
     wait_until(lambda: sampled(first), 20, "samples of the first process")
-    second = start.process("second", [named, 30])
+    second = start.process("second", [named, 600])
     wait_until(lambda: sampled(second), 20, "samples of the second process")
     first.stop()
     second.stop()
     wait_until(lambda: server.command("status").get("waiting_for") == named.name, 20, "the agent to wait for another process")
-    third = start.process("third", [named, 30])
+    third = start.process("third", [named, 600])
     wait_until(lambda: sampled(third), 20, "samples of the third process")
     # All of it is one recording, which goes on.
     assert server.only_session()["state"] != "ended"
@@ -199,9 +198,32 @@ def test_name_follows_processes_that_start_later(start, tmp_path, by_server):
     assert "waiting_for" not in server.command("status")
     # After a stop, nobody is followed.
     assert server.command("stop")["ok"]
-    start.process("fourth", [named, 30])
+    start.process("fourth", [named, 600])
     time.sleep(2.5)
     assert server.command("status")["state"] == "idle"
+
+
+def test_several_names_are_followed_into_a_file(start, tmp_path):
+    """Processes of either name, one after the other: the recording waits for the next one, as with a server."""
+    names = [f"{word}-{os.getpid()}" for word in ("one", "two")]
+    for name in names:
+        shutil.copy(TESTS_BIN / "shares-workload", tmp_path / name)
+    agent = start.agent("--output", tmp_path / "both.flw", "--name", names[0], "--name", names[1], "--frequency", 499)
+    wait_until(lambda: f"waiting for a process named {names[0]} or {names[1]}" in agent.err, 20, "the agent")
+    pids = []
+    for number, name in enumerate(names[::-1]):
+        program = start.process(name, [tmp_path / name, 600])
+        pids.append(program.pid)
+        wait_until(lambda number=number: agent.err.count("profiling") + agent.err.count(": now ") > number, 20, "the recording")
+        used = cpu_seconds(program.pid)
+        wait_until(lambda program=program, used=used: cpu_seconds(program.pid) > used + 0.3, 60, "some samples")
+        program.stop()
+        wait_until(lambda number=number: agent.err.count("waiting for another process") > number, 20, "the agent to wait again")
+    assert agent.stop() == 0, agent.err
+    server = start.server("--import", tmp_path / "both.flw")
+    session = server.wait_ended()
+    samples = {thread["pid"]: thread["samples"] for thread in server.get("/api/thread-summary", session=session["id"])["threads"]}
+    assert all(samples.get(pid, 0) > 50 for pid in pids), (samples, pids, agent.err)
 
 
 def test_listening_agent_and_commands(start):

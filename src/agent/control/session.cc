@@ -216,14 +216,14 @@ wire::Hello Session::hello() {
 
 Result<bool> Session::start_target() {
     if (command_ != nullptr) return start_command();
-    if (!options_.name.empty()) {
-        named_.emplace(options_.name);
+    if (!options_.names.empty()) {
+        named_.emplace(options_.names);
         waiting_for_name_ = true;
         look_for_name();
         if (waiting_for_name_) {
-            log("waiting for a process named {}", options_.name);
+            log("waiting for a process named {}", named_->text());
             const std::lock_guard lock(mutex_);
-            waiting_for_ = options_.name;
+            waiting_for_ = named_->text();
         }
         return true;
     }

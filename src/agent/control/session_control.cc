@@ -229,7 +229,7 @@ Result<Running> Session::start_requested(const StartRequest& request) {
     }
     std::vector<std::uint32_t> pids = request.pids;
     if (pids.empty()) {
-        named_.emplace(request.name);
+        named_.emplace(std::vector{request.name});
         pids = named_->scan();
         if (pids.empty()) return fail(ErrorCode::not_found, fmt::format("no process named {}", request.name));
         // Select the allowed processes. If none is allowed, problem_for_server() reports why.
@@ -257,8 +257,8 @@ void Session::follow_name() {
     const bool none = pids.empty() && running.members.empty();
     {
         const std::lock_guard lock(mutex_);
-        if (none && waiting_for_.empty()) log("waiting for another process named {}", named_->name());
-        waiting_for_ = none ? named_->name() : std::string();
+        if (none && waiting_for_.empty()) log("waiting for another process named {}", named_->text());
+        waiting_for_ = none ? named_->text() : std::string();
     }
     std::erase_if(pids, is_recorded);
     if (pids.empty()) return;
@@ -269,7 +269,7 @@ void Session::follow_name() {
     }
     // Processes that have already exited are not an error, because others may still be alive.
     if (added.error().code != ErrorCode::not_found && added.error().code != ErrorCode::closed)
-        log("cannot record another process named {}: {}", named_->name(), added.error().message);
+        log("cannot record another process named {}: {}", named_->text(), added.error().message);
 }
 
 Result<Running> Session::stop() {

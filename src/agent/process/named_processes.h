@@ -1,4 +1,4 @@
-// Repeatedly finds the processes with a given name.
+// Repeatedly finds the processes with one of the given names.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace flamewire::agent {
 
 class NamedProcesses {
 public:
-    explicit NamedProcesses(std::string name, std::string proc_root = "/proc")
-        : name_(std::move(name)), proc_root_(std::move(proc_root)) {}
+    explicit NamedProcesses(std::vector<std::string> names, std::string proc_root = "/proc")
+        : names_(std::move(names)), proc_root_(std::move(proc_root)) {}
 
-    [[nodiscard]] const std::string& name() const { return name_; }
+    [[nodiscard]] std::string text() const;  // "a or b"
     // Pids, ascending, of processes for which has_name() holds. A process that had another name in its first six scans
     // is checked in every tenth scan only: processes seldom become another program late.
     std::vector<std::uint32_t> scan();
@@ -25,7 +25,7 @@ private:
         std::uint64_t last_scan = 0;
         bool has_name = false;
     };
-    std::string name_;
+    std::vector<std::string> names_;
     std::string proc_root_;
     std::uint64_t scans_ = 0;
     std::unordered_map<std::uint32_t, Seen> seen_;

@@ -103,13 +103,14 @@ Result<ProcessIdentity> identify_process(std::uint32_t pid, const std::string& p
     return ProcessIdentity{std::move(stat->comm), read_command_line(proc_root, pid)};
 }
 
-bool has_name(std::uint32_t pid, const std::string& name, const std::string& proc_root) {
+bool has_name(std::uint32_t pid, std::span<const std::string> names, const std::string& proc_root) {
     const auto stat = read_stat(proc_root, pid);
     if (!stat || !is_candidate(pid, *stat)) return false;
-    if (stat->comm == name) return true;
+    const auto is = [names](std::string_view name) { return std::ranges::find(names, name) != names.end(); };
+    if (is(stat->comm)) return true;
     // The kernel cuts a comm at 15 bytes and the program may change it; neither applies to the file's name.
     const std::string exe = read_exe(proc_root, pid);
-    return !exe.empty() && std::string_view(exe).substr(exe.rfind('/') + 1) == name;
+    return !exe.empty() && is(std::string_view(exe).substr(exe.rfind('/') + 1));
 }
 
 }  // namespace flamewire::agent

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -41,8 +42,8 @@ struct ProcessIdentity {
 // empty: the next open on it reports the error.
 Result<ProcessIdentity> identify_process(std::uint32_t pid, const std::string& proc_root = "/proc");
 
-// Whether the comm or the executable's file name of a process equals `name`; false for kernel threads, zombies and the
+// Whether the comm or the executable's file name of a process is one of `names`; false for kernel threads, zombies and the
 // agent.
-bool has_name(std::uint32_t pid, const std::string& name, const std::string& proc_root = "/proc");
+bool has_name(std::uint32_t pid, std::span<const std::string> names, const std::string& proc_root = "/proc");
 
 }  // namespace flamewire::agent

@@ -117,7 +117,8 @@ TEST_CASE("every option lands where it belongs") {
     CHECK(o.ring_pages == 8);
     CHECK(o.verbose);
     CHECK(accepted({"--server", "::1"}).host == "::1");
-    CHECK(accepted({"--server=h", "--name", "demo"}).name == "demo");
+    CHECK(accepted({"--server=h", "--name", "demo"}).names == std::vector<std::string>{"demo"});
+    CHECK(accepted({"--listen", "--name", "a", "--name", "b,c"}).names == std::vector<std::string>{"a", "b,c"});
     CHECK(accepted({"--listen", "-a"}).wide == WideTarget{true, {}, {}, {}});
     CHECK(accepted({"--output", "x", "--all", "--cpus", "0-1"}).wide == WideTarget{true, {0, 1}, {}, {}});
     CHECK(accepted({"--output", "x", "--cgroup", "/a,b", "--cgroup", "c", "--container", "d"}).wide ==
@@ -177,8 +178,6 @@ TEST_CASE("each wrong usage has its sentence") {
     CHECK(sentence({"--listen", "--pid", "1", "--", "x"}) == "--pid, --name and -- CMD exclude each other");
     CHECK(sentence({"--listen", "--pid", "1", "--pid", "2"}) ==
           "--pid is given once, with commas between the processes");
-    CHECK(sentence({"--listen", "--name", "a", "--name", "b"}) ==
-          "--name is given once; processes of several names are given by --pid PID,PID");
     CHECK(sentence({"--listen", "--cpus", "0", "--all", "--cpus=1"}) ==
           "--cpus is given once, with commas between the CPUs");
     CHECK(sentence({"--listen", "--container", "a", "--container", "a"}) ==

@@ -108,7 +108,7 @@ TEST_CASE("a child in its own directory shows up in the list and by name") {
     std::vector<std::uint32_t> found;
     for (int attempt = 0; attempt < 200 && found.empty(); ++attempt) {
         ::usleep(10'000);
-        for (const std::uint32_t one : NamedProcesses("sleep").scan())
+        for (const std::uint32_t one : NamedProcesses(std::vector<std::string>{"sleep"}).scan())
             if (one == pid) found.push_back(one);
     }
     CHECK(found.size() == 1);
@@ -167,7 +167,7 @@ pid_t start_hidden_process(const std::string& directory) {
 
 // The process that start_hidden_process ran, by its comm below `outer`.
 std::uint32_t find_hidden(pid_t outer) {
-    for (const std::uint32_t pid : NamedProcesses("hidden").scan()) {
+    for (const std::uint32_t pid : NamedProcesses(std::vector<std::string>{"hidden"}).scan()) {
         const auto stat = read_stat("/proc", pid);
         if (stat && stat->parent_pid == static_cast<std::uint32_t>(outer)) return pid;
     }

@@ -41,10 +41,13 @@ TEST_CASE("the list leaves out kernel threads, zombies and ourselves") {
     CHECK(list_processes(std::chrono::milliseconds(0), 1, proc.root(), proc.path("none")).size() == 1);
 
     using Pids = std::vector<std::uint32_t>;
-    CHECK(NamedProcesses("one", proc.root()).scan() == Pids{10});
-    CHECK(NamedProcesses("two-with-a-long-name", proc.root()).scan() == Pids{11});
-    CHECK(NamedProcesses("kworker", proc.root()).scan().empty());
-    CHECK(NamedProcesses("", proc.root()).scan().empty());
+    CHECK(NamedProcesses(std::vector<std::string>{"one"}, proc.root()).scan() == Pids{10});
+    CHECK(NamedProcesses(std::vector<std::string>{"two-with-a-long-name"}, proc.root()).scan() == Pids{11});
+    CHECK(NamedProcesses(std::vector<std::string>{"kworker"}, proc.root()).scan().empty());
+    CHECK(NamedProcesses(std::vector<std::string>{""}, proc.root()).scan().empty());
+    NamedProcesses both({"one", "two-with-a-long-name", "three"}, proc.root());
+    CHECK(both.scan() == Pids{10, 11});
+    CHECK(both.text() == "one or two-with-a-long-name or three");
     CHECK(identify_process(11, proc.root())->command_line == "/usr/bin/two-with-a-long-name -x");
     CHECK_FALSE(identify_process(99, proc.root()));
 }
@@ -54,7 +57,7 @@ TEST_CASE("Processes of a name come, go, and take it later") {
     FakeProc proc;
     proc.add_process(10, "server", 5);
     proc.add_process(11, "sh", 5);
-    NamedProcesses named("server", proc.root());
+    NamedProcesses named(std::vector<std::string>{"server"}, proc.root());
     CHECK(named.scan() == Pids{10});
     proc.add_process(12, "server", 5);
     CHECK(named.scan() == Pids{10, 12});
