@@ -201,7 +201,7 @@ def test_incomplete_call_chains_and_missing_names_are_reported_with_the_remedy(h
     (cause, remedy), = both("stripped", "--", stripped, 1)[0]
     assert re.match(r"(?:9\d\.\d\d|100\.00)% is in functions of stripped without names: .*stripped has no debug info", cause) and "--binary" in remedy
 
-    # The program has frame pointers, its libraries have none: auto mode finds that in some fifty stacks.
+    # The program has frame pointers, its libraries have none: auto mode finds that in its first stacks.
     path = tmp_path / "first.flw"
     program = subprocess.Popen([TESTS_BIN / "bench-workload", "600"], stdout=subprocess.DEVNULL)
     recorder = subprocess.Popen([PROGRAM, "record", "-F", "99", "-e", "cpu-clock:u", "-o", path, "--pid", str(program.pid)], stderr=subprocess.PIPE, text=True, env=home)
@@ -219,7 +219,8 @@ def test_incomplete_call_chains_and_missing_names_are_reported_with_the_remedy(h
 
         wait_until(mostly_changed, 90, "another mode")
         recorder.send_signal(signal.SIGINT)
-        (cause, remedy), = warnings(recorder.communicate(timeout=60)[1])
+        # Of a short recording, stacks that are cut at the end of their copy may be more than 5 %, too.
+        (cause, remedy), = [warning for warning in warnings(recorder.communicate(timeout=60)[1]) if "[truncated]" not in warning[0]]
     finally:
         for process in (recorder, program):
             process.kill()
