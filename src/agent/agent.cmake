@@ -1,6 +1,6 @@
 # Included by CMakeLists.txt of this folder. Everything of the program but main is a library, also for the desk: its tests and fuzz targets.
 # Commands of the server are a library of their own: its fuzz target needs no sockets, no pipeline and no health.
-flamewire_library(agent_commands AGENT DESK
+flamewire_library(agent_commands AGENT DESK DECODES
   SOURCES commands.cc hello.cc options.cc
   LINK base wire agent_perf agent_process agent_json)
 flamewire_library(agent_session AGENT DESK
@@ -18,7 +18,6 @@ if(FLAMEWIRE_AGENT AND FLAMEWIRE_SANITIZE)
   target_link_libraries(flamewire-agent PRIVATE flamewire_agent_session)
 elseif(FLAMEWIRE_AGENT)
   find_package(Threads REQUIRED)
-  include(CheckLinkerFlag)
   add_executable(flamewire-agent main.cc stubs/libc_left_out.cc stubs/libunwind_left_out.cc stubs/zstd_left_out.cc)
   target_link_libraries(flamewire-agent PRIVATE flamewire_agent_session_agent Threads::Threads)
   # --eh-frame-hdr: g++ leaves it out of static programs, and then nobody can unwind this one (exceptions included) quickly.
@@ -26,17 +25,6 @@ elseif(FLAMEWIRE_AGENT)
   # Before the folders that a toolchain file names.
   if(FLAMEWIRE_LIBC_FOLDER)
     string(PREPEND CMAKE_EXE_LINKER_FLAGS "-L${FLAMEWIRE_LIBC_FOLDER} ")
-  endif()
-  # Where pages may have 64 KiB, ld ends what is made read-only after the start at one of these, which costs up to 64 KiB of nothing in the file.
-  # Nor does the data need to begin at a page of the file.
-  # Little is lost: tables of functions of our own are constants here, and pointers to libc's variants are outside of it in any case.
-  if(CMAKE_SYSTEM_PROCESSOR STREQUAL aarch64)
-    target_link_options(flamewire-agent PRIVATE -Wl,-z,norelro -Wl,-z,common-page-size=64)
-    # Around instructions that a Cortex-A53 gets wrong ld makes detours, for which it rounds the code up by 4 KiB twice; this mends them where they stand.
-    check_linker_flag(CXX "-static;-Wl,--fix-cortex-a53-843419=adr" FLAMEWIRE_LINKS_ADR_FOR_843419)
-    if(FLAMEWIRE_LINKS_ADR_FOR_843419)
-      target_link_options(flamewire-agent PRIVATE -Wl,--fix-cortex-a53-843419=adr)
-    endif()
   endif()
   # What people copy to a target is stripped; its symbols stay beside it under the same build-id.
   add_custom_command(TARGET flamewire-agent POST_BUILD

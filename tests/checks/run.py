@@ -13,6 +13,7 @@ import cpp  # noqa: E402
 import files  # noqa: E402
 import includes  # noqa: E402
 import layers  # noqa: E402
+import programs  # noqa: E402
 import prose  # noqa: E402
 import repository  # noqa: E402
 import scripts  # noqa: E402
@@ -93,10 +94,12 @@ def rule_jobs(names: list[str], tree: list[str]) -> list[Job]:
     def outcome(found: list[str]) -> Outcome:
         return Outcome(not found, "\n".join(found))
 
+    built = [str(path.relative_to(ROOT)) for path in programs.built()]
     return [Job("rules of the repository", names, lambda: outcome(repository.check(names, tree))),
             Job("system calls of the sampler", [name for name in names if name.startswith("src/")], lambda: outcome(system_calls.check(names))),
             Job("includes between folders", [name for name in names if name.startswith("src/")], lambda: outcome(layers.check(names))),
             Job("plain words in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: outcome(prose.check(names))),
+            Job("built programs", built, lambda: outcome([finding for path in programs.built() for finding in programs.check(path)])),
             Job("links in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: scripts.broken_links(names, tree))]
 
 

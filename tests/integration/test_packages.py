@@ -12,7 +12,8 @@ import tarfile
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("harness", "checks")]
+import programs  # noqa: E402
 from flamewire import BIN, ROOT, TESTS_BIN, Process, Server, Tree, ended, share_of, wait_until, workload  # noqa: E402
 
 BUILD = BIN.parent
@@ -212,6 +213,19 @@ def test_units_are_such_that_systemd_takes_them(name, folder, packages, deb, tmp
     here.write_text(unit.read_text().replace(started, "/bin/true").replace("Documentation=", "#"))
     read = run("systemd-analyze", "verify", "--man=no", here, check=False)
     assert read.returncode == 0 and not [line for line in read.stderr.splitlines() if here.name in line], read.stderr
+
+
+@pytest.mark.parametrize("kind, expected", [("deb", {"flamewire", "flamewire-agent", "flamewire-server"}),
+                                            ("server", {"flamewire", "flamewire-agent", "flamewire-server"}), ("agent", {"flamewire-agent"})])
+def test_programs_are_hardened(kind, expected, packages, deb, tmp_path):
+    """Of Debian's libraries, which the portable server has beside it, the segments and the search paths."""
+    if kind == "deb":
+        run("dpkg-deb", "-x", deb, tmp_path)
+    else:
+        run("tar", "-C", tmp_path, "-xzf", packages / f"flamewire-{kind}-{VERSION}-linux-{MACHINE}.tar.gz")
+    files = [path for path in sorted(tmp_path.rglob("*")) if path.is_file() and not path.is_symlink() and programs.is_program(path)]
+    assert expected <= {path.name for path in files}
+    assert [finding for path in files for finding in programs.check(path)] == []
 
 
 @pytest.mark.parametrize("program", ["flamewire-agent", "flamewire-server"])

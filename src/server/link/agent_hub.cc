@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds between_numbers{500};
 
 std::string random_id() {
     std::array<char, 6> bytes{};
-    (void)::getrandom(bytes.data(), bytes.size(), 0);
+    (void)!::getrandom(bytes.data(), bytes.size(), 0);
     return to_hex(std::string_view(bytes.data(), bytes.size()));
 }
 
