@@ -32,8 +32,8 @@ std::optional<FileStatus> file_status(const std::string& path);
 // Whether the written data must be on disk when the call returns.
 enum class Durable : bool { no, yes };
 // Creates or replaces the file atomically: a reader sees either the old or the new contents. Writes PATH.new first. On
-// failure the old file stays. `mode` is the permission bits, as for chmod(2).
-Result<bool> replace_file(const std::string& path, Bytes bytes, Durable durable = Durable::no, unsigned mode = 0644);
+// failure the old file stays. `mode` is the permission bits, as for chmod(2): by default only its owner can read it.
+Result<bool> replace_file(const std::string& path, Bytes bytes, Durable durable = Durable::no, unsigned mode = 0600);
 
 // Creates the directory and its missing parents, accessible only by their owner (0700).
 Result<bool> make_private_folders(const std::string& path);

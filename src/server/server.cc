@@ -212,7 +212,7 @@ private:
         std::string token = TRY(random_token());
         // A full disk must not prevent access to the sessions on it. The exception is a journal: the token is never
         // printed there, so it must be in the file.
-        if (const auto kept = replace_file(path, as_bytes_view(token + "\n"), Durable::no, 0600); !kept) {
+        if (const auto kept = replace_file(path, as_bytes_view(token + "\n")); !kept) {
             if (into_journal()) return std::unexpected(kept.error());
             fmt::print(stderr, "the page's token is for this run only: {}\n", kept.error().message);
         }

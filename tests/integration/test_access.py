@@ -174,11 +174,20 @@ def test_what_is_kept_is_for_its_owner(start, tmp_path):
         assert agent.stop() == 0
         server.wait_ended()
         server.get("/api/flamegraph")
-        recorded = subprocess.run([BIN / "flamewire", "record", "-q", "--data-dir", tmp_path / "recorded" / "data", "--", "true"], capture_output=True, text=True, timeout=60)
+        recorded = subprocess.run([BIN / "flamewire", "record", "-q", "--data-dir", tmp_path / "recorded" / "data", "--", "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"], capture_output=True, text=True, timeout=60)
         assert recorded.returncode == 0, recorded.stderr
+        # A session, an archive and a file of another tool, which everyone may read.
+        files = [tmp_path / "own.flw", tmp_path / "archive.tar.zst", tmp_path / "stacks.folded"]
+        session = next((tmp_path / "recorded" / "data" / "sessions").glob("**/*.flw"))
+        files[0].write_bytes(session.read_bytes())
+        for words in (["export", session, "--format", "flamewire", "-o", files[1]], ["export", session, "--format", "collapsed", "-o", files[2]],
+                      ["import", "--data-dir", tmp_path / "imported" / "data", *files]):
+            done = subprocess.run([BIN / "flamewire", *words], capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, done.stderr
+        assert all(stat.S_IMODE(path.stat().st_mode) == 0o644 for path in files)
     finally:
         os.umask(before)
-    for folder in ("new", "recorded"):
+    for folder in ("new", "recorded", "imported"):
         paths = [tmp_path / folder, *(tmp_path / folder).rglob("*")]
         assert len(paths) > 3
         modes = {str(path): stat.S_IMODE(path.stat().st_mode) & 0o077 for path in paths}

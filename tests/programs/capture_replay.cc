@@ -101,7 +101,7 @@ int run(std::span<char*> words) {
         for (const std::string& call : fits.first_missing) fmt::print("  {}\n", call);
         first = std::move(session);
         if (summary.empty()) continue;
-        if (const auto saved = replace_file(summary, as_bytes_view(summary_text)); !saved)
+        if (const auto saved = replace_file(summary, as_bytes_view(summary_text), Durable::no, 0644); !saved)
             return failed(saved.error().message);
     }
     if (times > 1) fmt::print("{} replays are equal\n", times);

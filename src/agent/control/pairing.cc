@@ -12,8 +12,6 @@
 namespace flamewire::agent {
 namespace {
 
-constexpr unsigned owner_only = 0600;
-
 // Returns the code from the environment and removes it there, so that /proc and a launched command do not show it.
 std::string take_from_environment() {
     char* value = std::getenv(pairing_variable);
@@ -35,7 +33,7 @@ Result<Pairing> make_one(const Options& options) {
         made.code_to_print = code;
         return made;
     }
-    TRY(replace_file(options.pair_file, as_bytes_view(code + "\n"), Durable::yes, owner_only));
+    TRY(replace_file(options.pair_file, as_bytes_view(code + "\n"), Durable::yes));
     log("a pairing code was made and is in {}: the server asks for it", options.pair_file);
     return made;
 }

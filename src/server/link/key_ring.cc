@@ -18,7 +18,6 @@
 namespace flamewire::server {
 namespace {
 
-constexpr unsigned owner_only = 0600;
 constexpr std::size_t max_file_bytes = std::size_t{4} << 20;
 // Minimum time between two writes of a key's last use, because agents reconnect often.
 constexpr std::int64_t between_uses_ns = 60'000'000'000;
@@ -105,7 +104,7 @@ void KeyRing::show(Content content) {
 template <class Change>
 Result<bool> KeyRing::change(Change change) {
     const std::lock_guard lock(writing_);
-    const UniqueFd gate(::open((path_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, owner_only));
+    const UniqueFd gate(::open((path_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!gate) return fail_errno("cannot write " + path_ + ".lock", errno);
     if (::flock(gate.get(), LOCK_EX) != 0) return fail_errno("cannot lock " + path_ + ".lock", errno);
     Content next = content();
@@ -130,7 +129,7 @@ Result<bool> KeyRing::change(Change change) {
         json.end_object();
         text += json.take() + "\n";
     }
-    TRY(replace_file(path_, as_bytes_view(text), Durable::yes, owner_only));
+    TRY(replace_file(path_, as_bytes_view(text), Durable::yes));
     give_to_owner_of_folder(path_);
     next.status = file_status(path_);
     show(std::move(next));

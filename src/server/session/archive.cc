@@ -133,7 +133,7 @@ Error damaged(::archive* in, const Source& source) {
 // `limit`: for this file. `budget`: for all files; extract() subtracts what it writes.
 Result<bool> extract(::archive* in, const Source& source, const std::string& path, std::uint64_t limit,
                      std::uint64_t& budget) {
-    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!fd) return fail_errno("cannot write " + path, errno);
     std::vector<char> piece(piece_bytes);
     for (std::uint64_t written = 0;;) {

@@ -125,7 +125,7 @@ Result<wire::RecordingId> recording_of_stream(const std::string& stream_path) {
 Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& data_dir, SessionLimits limits, Tags tags) {
     const std::string sessions_dir = data_dir + "/sessions", lock_path = data_dir + "/lock";
     TRY(make_directory(sessions_dir));
-    UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!lock) return std::unexpected(not_writable(lock_path, errno));
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
         return fail(
@@ -347,7 +347,7 @@ Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& record
     {
         // Create the entry's session together with the file, so that no scan mistakes the file for an ended session.
         const std::lock_guard lock(mutex_);
-        for (int attempt = 2; ::mkdir((sessions_dir_ + "/" + id).c_str(), 0755) != 0; ++attempt) {
+        for (int attempt = 2; ::mkdir((sessions_dir_ + "/" + id).c_str(), 0700) != 0; ++attempt) {
             if (errno != EEXIST || attempt > 100) return fail_errno("cannot create " + sessions_dir_ + "/" + id, errno);
             id = fmt::format("{}_{}", base, attempt);
         }
@@ -379,6 +379,8 @@ Result<std::string> Catalog::adopt(const std::string& path, std::string_view nam
     TRY(replace_file(side_file(to, imported_name), {}, Durable::yes));
     std::error_code error;
     fs::copy_file(path, part, fs::copy_options::overwrite_existing, error);
+    // The copy has the mode of its source.
+    if (!error) fs::permissions(part, fs::perms::owner_read | fs::perms::owner_write, error);
     if (!error) fs::rename(part, to, error);
     if (error) {
         std::error_code ignored;
@@ -399,7 +401,6 @@ Result<std::string> Catalog::adopt_archive(profile::ImportSource& archive, std::
     TRY(recording_of_stream(stream));
     TRY(replace_file(side_file(stream, imported_name), {}, Durable::yes));
     if (base.empty()) base = session_word(fs::path(name).stem().string());
-    (void)::chmod(folder.path().c_str(), 0755);
     std::string id = base;
     // rename() fails onto a directory that is not empty, so no session is ever replaced.
     for (int attempt = 2; exists(id) || ::rename(folder.path().c_str(), (sessions_dir_ + "/" + id).c_str()) != 0;

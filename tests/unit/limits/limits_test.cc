@@ -430,7 +430,8 @@ const std::string root = PROJECT_DIR "/";
 
 TEST_CASE("docs/limits.md says what the constants say") {
     const std::string path = root + "docs/limits.md", fresh = page();
-    if (std::getenv("FLAMEWIRE_WRITE_DOCS") != nullptr) REQUIRE(replace_file(path, as_bytes_view(fresh)));
+    if (std::getenv("FLAMEWIRE_WRITE_DOCS") != nullptr)
+        REQUIRE(replace_file(path, as_bytes_view(fresh), Durable::no, 0644));
     INFO("FLAMEWIRE_WRITE_DOCS=1 writes it anew");
     CHECK(read_file(path).value_or("") == fresh);
 }

@@ -183,7 +183,7 @@ TEST_CASE("a file that is none of ours leaves the keys as they were") {
     for (const std::string text :
          {"no JSON\n", "[]\n", "{}\n", R"({"id":"0123456789abcdef"})", R"({"id":"0123456789abcdef","secret":"00"})",
           R"({"id":"0123456789abcde","secret":"00112233445566778899aabbccddeeff"})"}) {
-        REQUIRE(replace_file(path, as_bytes_view(text), Durable::no, 0600));
+        REQUIRE(replace_file(path, as_bytes_view(text)));
         const auto read = ring.refresh();
         REQUIRE_FALSE(read);
         CHECK(read.error().code == ErrorCode::invalid);
@@ -213,7 +213,7 @@ TEST_CASE("keys have a bound") {
                             i, i);
         text += line;
     }
-    REQUIRE(replace_file(path, as_bytes_view(text), Durable::no, 0600));
+    REQUIRE(replace_file(path, as_bytes_view(text)));
     KeyRing ring = KeyRing::open(path).value();
     for (const auto& made : {ring.make(), ring.unused()}) {
         REQUIRE_FALSE(made);
