@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <linux/perf_event.h>
 
+#include "agent/perf/attr.h"
 #include "agent/perf/pmu.h"
 #include "fake_sysfs.h"
 
@@ -181,6 +182,32 @@ TEST_CASE("hybrid Intel: one name, a part for each kind of core") {
     CHECK(raw.parts[0].type == 10);
     CHECK(raw.parts[1].type == 4);
     CHECK(one("cpu-clock", intel_hybrid()).parts.size() == 1);
+}
+
+TEST_CASE("a raw code is one word for the core PMU, whatever it is") {
+    const auto code = GENERATE(as<std::string>(), "r0", "r4", "r5", "r01c2", "rffffffffffffffff", "rffffffff81000000:u",
+                               "r7ffffffff000:k", "r1c2:p", "r5@99");
+    const std::uint64_t word = std::stoull(code.substr(1), nullptr, 16);
+    INFO(code);
+    for (const FakeTree& tree : {plain_x86(), arm_one_kind(), no_pmu(), FakeTree{}}) {
+        const EventSpec spec = one(code, tree);
+        REQUIRE(spec.parts.size() == 1);
+        const perf_event_attr attr = sample_attr(spec, spec.parts[0], {.frequency_hz = 99}, Capabilities{});
+        CHECK((attr.type == PERF_TYPE_RAW && attr.config == word));
+        // Also the fields for addresses of breakpoints and probes.
+        CHECK((attr.config1 == 0 && attr.config2 == 0 && attr.bp_type == 0));
+    }
+    for (const FakeTree& tree : {intel_hybrid(), arm_big_little()}) {
+        const EventSpec cycles = one("cycles", tree), spec = one(code, tree);
+        REQUIRE(spec.parts.size() == 2);
+        for (std::size_t i = 0; i < 2; ++i) {
+            CHECK(spec.parts[i].type == cycles.parts[i].config >> 32);
+            CHECK((spec.parts[i].config == word && spec.parts[i].config1 == 0 && spec.parts[i].config2 == 0));
+        }
+    }
+    CHECK(says(refused("r1ffffffffffffffff"), "unknown event"));
+    CHECK(says(refused("r-1"), "unknown event"));
+    CHECK(says(refused("r0x5"), "unknown event"));
 }
 
 TEST_CASE("ARM: big.LITTLE has two parts, one kind of core has none of it, a board without PMU parses") {
