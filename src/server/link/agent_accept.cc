@@ -1,12 +1,12 @@
 // Accepts agents that dial, and checks their keys.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <iterator>
 #include <list>
 #include <map>
+#include <random>
 #include <set>
 
 #include "base/clock.h"
@@ -87,9 +87,7 @@ bool AgentHub::make_room(const std::string& host) {
     std::ranges::copy_if(all, std::back_inserter(chosen),
                          [](const PeerPtr& peer) { return peer->connection->key_id().empty(); });
     if (chosen.empty()) chosen = all;
-    std::uint32_t random = 0;
-    (void)::getrandom(&random, sizeof(random), 0);
-    const PeerPtr closed = chosen[random % chosen.size()];
+    const PeerPtr closed = chosen[std::random_device{}() % chosen.size()];
     limit_reached(Limit::unnamed_connections);
     closed->connection->close(fmt::format(
         "closed to make room: {} connections have not said who they are yet, {} from there", unnamed, all.size()));
