@@ -1,5 +1,4 @@
-// Rate limit for log lines that a remote peer can trigger as often as it likes. It writes the first lines of each
-// minute and counts the rest, so that a peer cannot fill the disk. One thread.
+// A log with a pace (base/line_pace.h), so that a peer cannot fill the disk. One thread.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -8,14 +7,16 @@
 #include <cstdint>
 #include <string>
 
+#include "base/line_pace.h"
+
 namespace flamewire::server {
 
 class LogPace {
 public:
     using Clock = std::chrono::steady_clock;
-    static constexpr std::chrono::minutes window{1};
+    static constexpr std::chrono::nanoseconds window{LinePace::window_ns};
 
-    explicit LogPace(unsigned lines = 20) : lines_(lines) {}
+    explicit LogPace(unsigned lines = 20) : pace_(lines) {}
 
     void warn(const std::string& line, Clock::time_point now = Clock::now()) {
         if (is_within(now)) spdlog::warn("{}", line);
@@ -25,28 +26,20 @@ public:
     }
     // Logs how many lines were left out once their minute is over. Call it periodically.
     void settle(Clock::time_point now = Clock::now()) {
-        if (written_ == 0 || now - since_ < window) return;
-        if (left_out_ > 0) spdlog::warn("{} more lines like these were left out within a minute", left_out_);
-        written_ = 0;
-        left_out_ = 0;
+        if (const std::uint64_t left_out = pace_.take_left_out(ns(now)))
+            spdlog::warn("{} more lines like these were left out within a minute", left_out);
     }
 
 private:
     bool is_within(Clock::time_point now) {
         settle(now);
-        if (written_ == 0) since_ = now;
-        if (written_ == lines_) {
-            ++left_out_;
-            return false;
-        }
-        ++written_;
-        return true;
+        return pace_.admits(ns(now));
+    }
+    static std::uint64_t ns(Clock::time_point time) {
+        return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
     }
 
-    unsigned lines_;
-    unsigned written_ = 0;
-    std::uint64_t left_out_ = 0;
-    Clock::time_point since_{};
+    LinePace pace_;
 };
 
 }  // namespace flamewire::server

@@ -7,6 +7,7 @@
 
 #include "agent/link/tcp_link.h"
 #include "agent/log.h"
+#include "base/clock.h"
 #include "wire/frame.h"
 
 namespace flamewire::agent {
@@ -223,7 +224,12 @@ void TcpLink::on_closed(const ConnectionPtr& connection, const std::string& reas
         log("the connection to {} is over: {}", connection->peer(), reason);
     }
     std::erase(candidates_, connection);
-    if (options_.listen && connection->wrong_key()) log("{} was turned away: {}", connection->peer(), reason);
+    if (options_.listen && connection->wrong_key()) {
+        const std::uint64_t now_ns = monotonic_ns();
+        if (const std::uint64_t more = turned_away_.take_left_out(now_ns))
+            log("{} more were turned away within a minute", more);
+        if (turned_away_.admits(now_ns)) log("{} was turned away: {}", connection->peer(), reason);
+    }
     sent_before_ += connection->sent_bytes();
     if (!options_.listen) dialer_.again(was_ready, reason);
     publish();

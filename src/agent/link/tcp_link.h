@@ -20,6 +20,7 @@
 #include "agent/link/dialer.h"
 #include "agent/link/link.h"
 #include "agent/link/spool.h"
+#include "base/line_pace.h"
 
 namespace flamewire::agent {
 
@@ -102,6 +103,7 @@ private:
     std::vector<ConnectionPtr> candidates_;
     std::string chunk_;              // of a module file; empty: none waits
     std::uint64_t sent_before_ = 0;  // bytes sent over closed connections
+    LinePace turned_away_;           // for lines about wrong keys
     bool key_trouble_said_ = false;
 
     mutable std::mutex mutex_;
