@@ -183,18 +183,26 @@ public class Hot {
 
 
 @pytest.mark.recording
-@pytest.mark.skipif(not (shutil.which("javac") and shutil.which("jcmd")), reason="no JDK here (apt-get install openjdk-17-jdk-headless): Java's map is not tested")
 def test_java_that_is_asked(start, tmp_path):
-    """A JVM that was started without any option, and asked for a map while it is recorded."""
+    """A JVM that was started without any option that gives names: a notice has the remedy. It is asked for a map while it is recorded."""
+    assert shutil.which("javac") and shutil.which("jcmd"), "a JDK is needed: ./dev test installs it"
     (tmp_path / "Hot.java").write_text(JAVA)
     subprocess.run(["javac", "Hot.java"], cwd=tmp_path, check=True)
     target = start.process("java", ["java", "-XX:+PreserveFramePointer", "-cp", tmp_path, "Hot"])
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target.pid, "--frequency", 499)
-    wait_until(lambda: server.sessions(), 20, "a session")
-    time.sleep(3)
-    subprocess.run(["jcmd", str(target.pid), "Compiler.perfmap"], check=True, capture_output=True)
-    time.sleep(2)
+
+    def remedies():
+        return [notice["remedy"] for notice in server.only_session()["notices"] if notice["code"] == "jit-names-missing"] if server.sessions() else []
+
+    (remedy,) = wait_until(remedies, 60, "the notice")
+    asked = f"jcmd {target.pid} Compiler.perfmap"
+    assert remedy.startswith(f"run {asked} (JDK 17 or later), or start it with -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"), remedy
+    wait_until(lambda: cpu_seconds(target.pid) > 3, 60, "code that is compiled")
+    subprocess.run(asked.split(), check=True, capture_output=True, timeout=120)
+    wait_until(lambda: not remedies(), 30, "names")
+    used = cpu_seconds(target.pid)
+    wait_until(lambda: cpu_seconds(target.pid) > used + 1.5, 60, "more samples")
     assert agent.stop() == 0
     server.wait_ended()
     tree = Tree(server.get("/api/flamegraph", min_share=0))
