@@ -20,8 +20,8 @@ def views(server, session, **parameters):
     server.get("/api/thread-states", session=session, slices=20, **parameters)
     server.get("/api/scheduling", session=session, **parameters)
     timeline = server.get("/api/timeline", session=session, slices=50, **parameters)
-    # What they say is tested in test_counters.py.
-    for path in ("/api/counters", "/api/metrics/current", "/api/metrics/history", "/api/modules"):
+    # What they say is tested in test_counters.py, test_health.py, test_modules.py and test_quality_warnings.py.
+    for path in ("/api/warnings", "/api/counters", "/api/metrics/current", "/api/metrics/history", "/api/modules"):
         server.get(path, session=session)
     # Used in test_imports.py and test_modules.py.
     assert server.get("/api/imports")["imports"] == []
