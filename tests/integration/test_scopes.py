@@ -11,7 +11,7 @@ import time
 import pytest
 import family as everybody
 from control_groups import cgroup, enter, remove
-from flamewire import BIN, ROOT, TESTS_BIN, cpu_seconds, open_files, wait_until
+from flamewire import BIN, ROOT, TESTS_BIN, children, cpu_seconds, open_files, wait_until
 from sysctls import sysctl
 from test_system_wide import connected, family, processes
 
@@ -45,10 +45,10 @@ def test_one_cpu(start, tmp_path):
     start.agent("--server", "127.0.0.1", "--port", server.port, "--cpus", cpus[-1], "--frequency", 999, "--events", "cpu-clock")
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 30, "samples")
     # They are polite, and may have to wait for others.
-    wait_until(lambda: all(processes(server)[pid][0] > 50 for pid in everybody.children(here.pid)), 60, "samples of who runs there")
+    wait_until(lambda: all(processes(server)[pid][0] > 50 for pid in children(here.pid)), 60, "samples of who runs there")
     detail = server.only_session()
     assert detail["target"] == f"system-wide on CPU {cpus[-1]}" and detail["pids"] == []
-    assert not set(everybody.children(there.pid)) & set(processes(server))
+    assert not set(children(there.pid)) & set(processes(server))
 
     # CPUs that are not there, and words that are no numbers.
     assert "CPU 4000 is not online" in server_refusal(server, cpus="0,4000")
@@ -96,7 +96,7 @@ def test_control_group_and_container(start, tmp_path):
         assert by_id["target"] == "container fefefefefefe" and by_id["cgroups"] == [str(folder)], by_id
         everything = server.command("configure", all=True)
         assert everything["ok"] and everything["recording"] == started["recording"] and everything["target"] == "system-wide"
-        others = set(everybody.children(outside.pid))
+        others = set(children(outside.pid))
         wait_until(lambda: others <= set(processes(server)), 30, "the process outside")
         assert f"o{min(others)}" in processes(server)[min(others)][1]
 
