@@ -50,6 +50,20 @@ def unlisted(sources: list[str], cmake_text: dict[str, str]) -> list[str]:
     return found
 
 
+def not_run(tests: list[str], cmake_text: dict[str, str]) -> list[str]:
+    """Test files that the CMake file of their folder does not name, or whose folder is not tested as a whole."""
+    found = []
+    for test in tests:
+        path = pathlib.PurePath(test)
+        text = cmake_text.get(str(path.parent), "")
+        short = path.name.removeprefix("test_").removesuffix(".py").removesuffix(".test.mjs")
+        # In a loop: test_${name}.py, or test_of_${name}.py.
+        names = {path.name, str(path.parent), short, *(short.removeprefix(begin) for begin in re.findall(r"test_(\w*)\$\{", text))}
+        if not any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text) for name in names):
+            found.append(f"{test} is not in the CMake file of its folder, so nothing runs it")
+    return found
+
+
 def twins(headers: dict[str, str]) -> list[str]:
     """Types of one name in one namespace, defined in two headers: the linker would take the functions of one for those of the other."""
     first: dict[tuple[str, str], str] = {}
@@ -105,5 +119,6 @@ def check(names: list[str], tree: list[str]) -> list[str]:
             folder = str(pathlib.PurePath(name).parent)
             cmake_text[folder] = cmake_text.get(folder, "") + text_of(name)
     built = [name for name in names if name.startswith(("src/", "tests/unit/", "tests/fuzz/")) and name.endswith(".cc")]
+    tests = [name for name in names if name.startswith("tests/") and re.search(r"/test_\w+\.py$|\.test\.mjs$", name)]
     headers = {name: text_of(name) for name in tree if name.startswith("src/") and name.endswith(".h")}
-    return found + unlisted(built, cmake_text) + twins(headers)
+    return found + unlisted(built, cmake_text) + not_run(tests, cmake_text) + twins(headers)

@@ -96,6 +96,13 @@ def test_sources_that_nothing_builds():
     assert repository.unlisted(["src/wire/decode.cc"], cmake) == ["src/wire/decode.cc is in no CMake file, so nothing builds it"]
 
 
+def test_tests_that_nothing_runs():
+    cmake = {"tests/cli": "foreach(test report stat)\n  pytest(${test})\nendforeach()\npytest(test_diff.py)", "tests/checks": "pytest(checks tests/checks)", "tests/e2e": "browser(FILES page)"}
+    assert repository.not_run(["tests/cli/test_report.py", "tests/cli/test_diff.py", "tests/checks/test_rules.py", "tests/e2e/page.test.mjs"], cmake) == []
+    assert repository.not_run(["tests/cli/test_reports.py", "tests/e2e/live.test.mjs", "tests/none/test_report.py"], cmake) == [
+        f"{name} is not in the CMake file of its folder, so nothing runs it" for name in ("tests/cli/test_reports.py", "tests/e2e/live.test.mjs", "tests/none/test_report.py")]
+
+
 def test_names_that_a_source_defines():
     text = """#include <string>
 #define LIMIT 4

@@ -9,7 +9,6 @@ import tempfile
 import time
 
 import pytest
-import family as everybody
 from control_groups import cgroup, enter, remove
 from flamewire import BIN, ROOT, TESTS_BIN, children, cpu_seconds, open_files, wait_until
 from sysctls import sysctl
