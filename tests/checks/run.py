@@ -100,7 +100,7 @@ def rule_jobs(names: list[str], tree: list[str]) -> list[Job]:
             Job("includes between folders", [name for name in names if name.startswith("src/")], lambda: outcome(layers.check(names))),
             Job("plain words in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: outcome(prose.check(names))),
             Job("built programs", built, lambda: outcome([finding for path in programs.built() for finding in programs.check(path)])),
-            Job("links in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: scripts.broken_links(names, tree))]
+            Job("links in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: outcome(scripts.broken_links(tree)))]
 
 
 def summary(rows: dict[str, Row], names: list[str], seconds: float) -> None:

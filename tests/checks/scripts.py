@@ -4,8 +4,8 @@ import pathlib
 import re
 
 import cache
-from files import ROOT, text_of
-from jobs import Job, Outcome, command, in_turn
+from files import ROOT
+from jobs import Job, command, in_turn
 
 # Packages and configuration of the Node.js tools, copied here so that the tree stays clean.
 NODE = ROOT / "build-lint" / "checks"
@@ -100,20 +100,31 @@ def jobs(names: list[str], tree: list[str], fix: bool, done: cache.Cache) -> lis
     return made
 
 
-def broken_links(names: list[str], tree: list[str]) -> Outcome:
-    """Links between pages of the documentation lead to files that exist; markdownlint checks headings of the same page."""
+def anchors(text: str) -> set[str]:
+    """The fragments that GitHub gives to the headings of a page."""
+    fragments: set[str] = set()
+    for title in re.findall(r"^#+ +(.+?) *$", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), flags=re.MULTILINE):
+        fragment = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "]", title).lower()).replace(" ", "-")
+        fragments.add(next(name for name in (fragment, *(f"{fragment}-{n}" for n in range(1, 100))) if name not in fragments))
+    return fragments
+
+
+def broken_links(tree: list[str], root: pathlib.Path = ROOT) -> list[str]:
+    """Links between pages of the documentation lead to files and headings that exist; markdownlint checks headings of the same page."""
     known = set(tree)
     known |= {str(parent) for name in tree for parent in pathlib.PurePath(name).parents}
+    pages = {name: (root / name).read_text(encoding="utf-8") for name in tree if of_markdown(name)}
     found = []
-    for name in names:
-        if not of_markdown(name):
-            continue
-        text = re.sub(r"```.*?```|`[^`\n]*`", "", text_of(name), flags=re.DOTALL)
+    for name, page in pages.items():
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", page, flags=re.DOTALL)
         for link in re.findall(r"\]\(([^)\s]+)\)", text):
             if re.match(r"[a-z]+:|#", link):
                 continue
-            target = (ROOT / name).parent / link.split("#")[0]
-            path = target.resolve()
-            if not path.is_relative_to(ROOT) or str(path.relative_to(ROOT)) not in known:
+            path, _, fragment = link.partition("#")
+            target = ((root / name).parent / path).resolve()
+            to = str(target.relative_to(root)) if target.is_relative_to(root) else ""
+            if to not in known:
                 found.append(f"{name}: the link {link} leads nowhere")
-    return Outcome(not found, "\n".join(found))
+            elif fragment and to in pages and fragment not in anchors(pages[to]):
+                found.append(f"{name}: the link {link} leads to a heading that {to} does not have")
+    return found

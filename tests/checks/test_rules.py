@@ -10,6 +10,7 @@ import includes  # noqa: E402
 import layers  # noqa: E402
 import prose  # noqa: E402
 import repository  # noqa: E402
+import scripts  # noqa: E402
 import system_calls  # noqa: E402
 import unity  # noqa: E402
 
@@ -191,3 +192,13 @@ def test_words_that_the_guide_rules_out():
     assert [finding.split(": ")[:2] for finding in prose.findings("docs/page.md", page)] == [
         ["docs/page.md:3", "'is no file'"], ["docs/page.md:10", "'told'"], ["docs/page.md:10", "'whoever'"]]
     assert prose.check(["docs/contributing/writing.md"]) == []
+
+
+def test_links_between_pages(tmp_path):
+    links = "[a](b.md) [b](b.md#the-lost-records-1) [c](b.md#lost) [d](c.md) [e](../a.md#x) `[f](no.md)`\n"
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text(links)
+    (tmp_path / "docs" / "b.md").write_text("# The `LOST` records\n## The LOST records\n## The [LOST](a.md) records\n```sh\n# lost\n```\n## Lost, twice\n")
+    assert scripts.broken_links(["docs/a.md", "docs/b.md"], tmp_path) == [
+        "docs/a.md: the link b.md#lost leads to a heading that docs/b.md does not have",
+        "docs/a.md: the link c.md leads nowhere", "docs/a.md: the link ../a.md#x leads nowhere"]

@@ -104,7 +104,7 @@ def test_demo(tmp_path):
             os.killpg(demo.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("page", ["README.md", *[str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").glob("*.md"))], "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", ["README.md", *[str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))], "CONTRIBUTING.md"])
 def test_links_lead_somewhere(page):
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\(([^)#]+)\)", text):
