@@ -11,6 +11,7 @@ sys.dont_write_bytecode = True
 import cache  # noqa: E402
 import cpp  # noqa: E402
 import files  # noqa: E402
+import glossary  # noqa: E402
 import includes  # noqa: E402
 import layers  # noqa: E402
 import programs  # noqa: E402
@@ -99,6 +100,7 @@ def rule_jobs(names: list[str], tree: list[str]) -> list[Job]:
             Job("system calls of the sampler", [name for name in names if name.startswith("src/")], lambda: outcome(system_calls.check(names))),
             Job("includes between folders", [name for name in names if name.startswith("src/")], lambda: outcome(layers.check(names))),
             Job("plain words in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: outcome(prose.check(names))),
+            Job("types in the glossary", [glossary.PAGE], lambda: outcome(glossary.check(tree))),
             Job("built programs", built, lambda: outcome([finding for path in programs.built() for finding in programs.check(path)])),
             Job("links in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: outcome(scripts.broken_links(tree)))]
 

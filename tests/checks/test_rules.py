@@ -6,6 +6,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import glossary  # noqa: E402
 import includes  # noqa: E402
 import layers  # noqa: E402
 import prose  # noqa: E402
@@ -202,3 +203,11 @@ def test_links_between_pages(tmp_path):
     assert scripts.broken_links(["docs/a.md", "docs/b.md"], tmp_path) == [
         "docs/a.md: the link b.md#lost leads to a heading that docs/b.md does not have",
         "docs/a.md: the link c.md leads nowhere", "docs/a.md: the link ../a.md#x leads nowhere"]
+
+
+def test_types_in_the_glossary():
+    files = {"src/a.h": "struct Row {\nclass [[nodiscard]] Result {\nstruct Later;\n", "web/src/b.ts": "export interface Box {"}
+    page = ("| term | meaning | in the code |\n|---|---|---|\n| row | One row. | `Row` and `Result` in `src/a.h`; `Box` in `web/src/b.ts` |\n"
+            "| later | `x` | `Later` in `src/a.h` |\n| box | A box. | `Box` in `src/b.ts` |\n| gone | It is gone. | `Gone` |\nA `Line` of text.\n")
+    assert [finding.split(": ", 1)[1] for finding in glossary.findings(page, list(files), files.get)] == [
+        "src/a.h does not declare Later", "src/b.ts is not a file", "name the file that declares Gone"]
