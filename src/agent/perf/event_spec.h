@@ -2,8 +2,8 @@
 // The grammar is perf's: `cycles`, `cpu-clock:u`, `r01c2`, `cpu_core/cycles/`, `cpu/event=0x3c,umask=0x1/`, each with
 // an optional `@HZ`. Commas outside slashes separate events. Modifiers: u, k, and p (up to three) for hardware events.
 // `off-cpu`, `run-queue`, `io-wait` and `woken-by` are times between context switches: all that are requested form one
-// spec, the last. Tracepoints: `sys:name`, or with a kernel filter `sys:name/EXPR/`. docs/sampling.md documents the
-// whole grammar.
+// spec, the last. Tracepoints: `sys:name`, or with a kernel filter `sys:name/EXPR/`. docs/sampling/events.md documents
+// the whole grammar.
 #pragma once
 
 #include <cstdint>
