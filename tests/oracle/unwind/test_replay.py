@@ -1,5 +1,5 @@
 """Recordings of third-party programs, made here and now, walked by us and by `perf script`: the frames are the same. Where they differ,
-gdb says who is right: what it says of us counts, and nothing else does. docs/unwinding.md has the table; judge.py makes it."""
+gdb says who is right: what it says of us counts, and nothing else does. docs/unwinding/accuracy.md has the table; judge.py makes it."""
 
 import collections
 import os
