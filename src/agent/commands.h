@@ -1,5 +1,5 @@
 // Commands of the server: JSON in, calls on a Control, JSON out. Uses no state, threads or kernel, so that every reply
-// and every refusal can be tested with a fake Control. docs/agent.md lists the fields.
+// and every refusal can be tested with a fake Control. docs/agent/commands.md lists the fields.
 #pragma once
 
 #include <cstdint>

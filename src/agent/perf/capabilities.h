@@ -17,7 +17,7 @@ namespace flamewire::agent {
 
 // The result of one check: what was tested, one sentence on the outcome, and a remedy if there is one.
 struct Finding {
-    std::string code;  // "perf-events", "other-users", "kernel-samples", "event", …: docs/agent.md lists all
+    std::string code;  // "perf-events", "other-users", "kernel-samples", "event", …: docs/agent/commands.md lists all
     std::string name;  // of the event
     bool works = false;
     std::string text, remedy;
