@@ -1,4 +1,4 @@
-"""What a profile of a runtime shows, without and with the option that gives names: the rows of the table in docs/processes.md. test_jit.py and test_go.py
+"""What a profile of a runtime shows, without and with the option that gives names: the rows of the table in docs/processes/runtimes.md. test_jit.py and test_go.py
 have those of Node, Java, Python 3.12 and Go."""
 import shutil
 
