@@ -1,5 +1,5 @@
 // A complete profile as one JSON document, for scripts: metadata of the recording, and the functions and the flame
-// graph of each event. docs/profile.md describes the fields.
+// graph of each event. docs/profile/exports.md describes the fields.
 #pragma once
 
 #include <span>

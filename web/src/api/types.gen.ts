@@ -817,7 +817,7 @@ export interface paths {
             };
         };
         put?: never;
-        /** Makes a session of an uploaded file: of another profiler, or of a recording by flamewire-agent --output. Formats: docs/profile.md. Which it is, its content tells. The upload is removed at the end */
+        /** Makes a session of an uploaded file: of another profiler, or of a recording by flamewire-agent --output. Formats: docs/profile/import-formats.md. The content of the file determines its format. The upload is removed at the end */
         post: {
             parameters: {
                 query?: never;
