@@ -1,5 +1,5 @@
 """`./dev boards bench [BOARD...] [--write]`: what the agent costs on each emulated board, with one busy core, at 99 and 999 Hz, by frame
-pointers and by unwind tables: at first, while the kernel's names are looked for, and when that is done. With --write the table replaces the one in docs/measurements.md. A bar
+pointers and by unwind tables: at first, while the kernel's names are looked for, and when that is done. With --write the table replaces the one in docs/measurements/boards.md. A bar
 that is missed is an exit code of 1. The board with real threads is measured when it is named: its core is as fast as this machine at that
 moment, so that its figures cannot be repeated, and no bar is for them."""
 
@@ -114,7 +114,7 @@ def missed(kind, figures):
 
 def write_document(rows):
     """Rows of boards that were not measured stay."""
-    path = ROOT / "docs" / "measurements.md"
+    path = ROOT / "docs" / "measurements" / "boards.md"
     head = ["| board | stacks by | Hz | CPU of the agent, % of a core | the same in the first seconds | RSS, MiB | rings beside, MiB | lost, % | CPU a sample, us | frames a stack | CPU a frame, ns | sent, B/s |",
             "|---|---|---|---|---|---|---|---|---|---|---|---|"]
     text = path.read_text()
