@@ -102,7 +102,8 @@ def rule_jobs(names: list[str], tree: list[str]) -> list[Job]:
             Job("plain words in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: outcome(prose.check(names))),
             Job("types in the glossary", [glossary.PAGE], lambda: outcome(glossary.check(tree))),
             Job("built programs", built, lambda: outcome([finding for path in programs.built() for finding in programs.check(path)])),
-            Job("links in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: outcome(scripts.broken_links(tree)))]
+            Job("links in Markdown", [name for name in names if scripts.of_markdown(name)],
+                lambda: outcome(scripts.broken_links(tree) + scripts.unlisted_pages(tree, files.text_of("docs/README.md"))))]
 
 
 def summary(rows: dict[str, Row], names: list[str], seconds: float) -> None:

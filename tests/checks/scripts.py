@@ -128,3 +128,10 @@ def broken_links(tree: list[str], root: pathlib.Path = ROOT) -> list[str]:
             elif fragment and to in pages and fragment not in anchors(pages[to]):
                 found.append(f"{name}: the link {link} leads to a heading that {to} does not have")
     return found
+
+
+def unlisted_pages(tree: list[str], index: str) -> list[str]:
+    """Pages below docs/ that the text of docs/README.md does not link."""
+    linked = {str(pathlib.PurePath("docs", link.split("#")[0])) for link in re.findall(r"\]\(([^)\s]+)\)", index)}
+    return [f"docs/README.md does not list {name}" for name in tree
+            if name.startswith("docs/") and of_markdown(name) and name != "docs/README.md" and name not in linked]

@@ -211,3 +211,8 @@ def test_types_in_the_glossary():
             "| later | `x` | `Later` in `src/a.h` |\n| box | A box. | `Box` in `src/b.ts` |\n| gone | It is gone. | `Gone` |\nA `Line` of text.\n")
     assert [finding.split(": ", 1)[1] for finding in glossary.findings(page, list(files), files.get)] == [
         "src/a.h does not declare Later", "src/b.ts is not a file", "name the file that declares Gone"]
+
+
+def test_pages_that_the_index_lacks():
+    tree = ["docs/README.md", "docs/a.md", "docs/b/c.md", "docs/b/d.md", "docs/wire.proto", "src/e.md"]
+    assert scripts.unlisted_pages(tree, "[a](a.md) and [c](b/c.md#d)") == ["docs/README.md does not list docs/b/d.md"]
