@@ -14,6 +14,7 @@ import files  # noqa: E402
 import glossary  # noqa: E402
 import includes  # noqa: E402
 import layers  # noqa: E402
+import notices  # noqa: E402
 import programs  # noqa: E402
 import prose  # noqa: E402
 import repository  # noqa: E402
@@ -101,6 +102,7 @@ def rule_jobs(names: list[str], tree: list[str]) -> list[Job]:
             Job("includes between folders", [name for name in names if name.startswith("src/")], lambda: outcome(layers.check(names))),
             Job("plain words in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: outcome(prose.check(names))),
             Job("types in the glossary", [glossary.PAGE], lambda: outcome(glossary.check(tree))),
+            Job("notices of the agent", [notices.PAGE], lambda: outcome(notices.check(tree))),
             Job("built programs", built, lambda: outcome([finding for path in programs.built() for finding in programs.check(path)])),
             Job("links in Markdown", [name for name in names if scripts.of_markdown(name)],
                 lambda: outcome(scripts.broken_links(tree) + scripts.unlisted_pages(tree, files.text_of("docs/README.md"))))]

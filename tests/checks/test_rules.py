@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import glossary  # noqa: E402
 import includes  # noqa: E402
 import layers  # noqa: E402
+import notices  # noqa: E402
 import prose  # noqa: E402
 import repository  # noqa: E402
 import scripts  # noqa: E402
@@ -216,3 +217,11 @@ def test_types_in_the_glossary():
 def test_pages_that_the_index_lacks():
     tree = ["docs/README.md", "docs/a.md", "docs/b/c.md", "docs/b/d.md", "docs/wire.proto", "src/e.md"]
     assert scripts.unlisted_pages(tree, "[a](a.md) and [c](b/c.md#d)") == ["docs/README.md does not list docs/b/d.md"]
+
+
+def test_notices_on_their_page():
+    sources = {"src/agent/a.cc": 'say({{"ring-broken",\n  text, ""}});\nif (option == "--all") say("too-many", text, "");\n',
+               "src/agent/b.cc": 'return wire::Notice{\n"names-hidden", text, remedy};\n', "src/agent/c.cc": '{"page-faults", 2},\n'}
+    page = "| notice | when |\n|---|---|\n| `ring-broken` | `too-many` |\n| `names-hidden` | |\n| `gone-by` | |\n"
+    assert notices.findings(page, sources) == ["src/agent/a.cc: docs/sampling/notices.md does not list the notice too-many",
+                                               "docs/sampling/notices.md: the agent does not give the notice gone-by"]
