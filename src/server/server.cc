@@ -1,6 +1,6 @@
 // Threads: the caller's thread runs the io_context (agents, HTTP, event stream). One pool ingests batches, and three
 // answer requests. One thread resolves symbols and loads sessions, one imports files, and one makes sessions durable.
-// docs/server.md has the table.
+// docs/contributing/server.md has the table.
 #include "server/server.h"
 
 #include <asio/io_context.hpp>
