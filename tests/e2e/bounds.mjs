@@ -1,4 +1,4 @@
-// Bounds of counted shares by tests/harness/bounds.py (docs/testing.md, "Error model"). Declare a check once, with the number of comparisons
+// Bounds of counted shares by tests/harness/bounds.py (docs/contributing/testing-live.md). Declare a check once, with the number of comparisons
 // that it makes: test_bounds.py adds them up.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

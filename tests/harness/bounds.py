@@ -1,4 +1,4 @@
-"""Bounds for checks on counted samples, from one false-alarm budget for a whole run (docs/testing.md, "Error model").
+"""Bounds for checks on counted samples, from one false-alarm budget for a whole run (docs/contributing/testing-live.md, "Error model").
 
 A `Check` is declared once at the top of a test file with the number of comparisons it makes in a full run. test_bounds.py adds
 up the declared numbers and compares the sum with COMPARISONS."""

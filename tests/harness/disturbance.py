@@ -1,6 +1,6 @@
 """Whether the machine disturbed a recording: by steal time, late timers or lost records. Load of other programs is no disturbance.
 
-docs/testing.md, "Error model", has the rules; tests/conftest.py applies them to tests that are marked `recording`."""
+docs/contributing/testing-live.md, "Error model", has the rules; tests/conftest.py applies them to tests that are marked `recording`."""
 import contextlib
 import dataclasses
 import json
