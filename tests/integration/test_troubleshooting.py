@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md: every entry is provoked, and its sentence is the one that the programs print. What takes a sysctl is undone at the
+"""docs/troubleshooting-*.md: every entry is provoked, and its sentence is the one that the programs print. What takes a sysctl is undone at the
 end; what root is exempt from runs as somebody else; what this kernel cannot do a filter of system calls does."""
 import contextlib
 import json
@@ -28,14 +28,22 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="it takes root to beco
 
 def entries():
     """title -> sentence"""
-    text = (ROOT / "docs" / "troubleshooting.md").read_text()
     found = {}
-    for part in re.split(r"^### ", text, flags=re.M)[1:]:
-        title = part.split("\n", 1)[0]
-        sentences = re.findall(r"^```text\n(.*?)\n```$", part, re.M | re.S)
-        assert len(sentences) == 1 and "\n" not in sentences[0], f"{title}: an entry has one sentence, in one line"
-        found[title] = sentences[0]
+    for page in sorted((ROOT / "docs").glob("troubleshooting-*.md")):
+        for part in re.split(r"^##+ ", page.read_text(), flags=re.M)[1:]:
+            title, text = part.split("\n", 1)
+            sentences = re.findall(r"^```text\n(.*?)\n```$", text, re.M | re.S)
+            if not text.strip():
+                continue  # the heading of a group
+            assert len(sentences) == 1 and "\n" not in sentences[0], f"{title}: an entry has one sentence, in one line"
+            assert title not in found, title
+            found[title] = sentences[0]
     return found
+
+
+def listed():
+    """The titles of the entries that docs/troubleshooting.md links to."""
+    return re.findall(r"\| \[([^\]]+)\]\(troubleshooting-\w+\.md#\S+\) \|$", (ROOT / "docs" / "troubleshooting.md").read_text(), re.M)
 
 
 def pattern(sentence):
@@ -476,6 +484,7 @@ def test_one_file_too_many_has_its_remedy_at_every_step(living, start):
 
 def test_every_entry_is_provoked():
     assert set(entries()) == set(PROVOCATIONS)
+    assert sorted(listed()) == sorted(PROVOCATIONS)
 
 
 @pytest.mark.parametrize("title", PROVOCATIONS)
