@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Compares our symbolizer with llvm-symbolizer on addresses spread over the code of one ELF file.
 
-Function, file and line of every inline frame must agree. The differences are counted by kind; docs/symbols.md explains each.
+Function, file and line of every inline frame must agree. The differences are counted by kind; docs/contributing/symbolizer.md explains each.
 """
 import argparse
 import collections
