@@ -1,4 +1,4 @@
-// Flag 7: a part of a module file of the target, requested by the server. See docs/wire-module-files.md.
+// Flag 7: a part of a module file of the target, requested by the server. See docs/wire/module-files.md.
 #pragma once
 
 #include <cstdint>

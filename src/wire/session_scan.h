@@ -1,6 +1,6 @@
 // Reads every sound record of a session file, whatever damage lies between them, and reports the bytes that it skips.
 // A record is sound if its header fits the file and its payload passes a check: a batch decompresses (its zstd frame
-// has a checksum) and has a header of this recording; JSON parses. See docs/session-file.md.
+// has a checksum) and has a header of this recording; JSON parses. See docs/wire/session-file.md.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-"""Session files, read without any code of the programs (docs/session-file.md)."""
+"""Session files, read without any code of the programs (docs/wire/session-file.md)."""
 
 HEADER = 12  # bytes of the file's header
 RECORD_HEADER = 13  # 8 bytes of arrival time, 4 of big-endian payload length, 1 of flag

@@ -370,7 +370,7 @@ def test_health_goes_on_after_a_reconnect(agent_at):
 
 
 def frames_of(path):
-    """A session file's frames: docs/session-file.md."""
+    """A session file's frames: docs/wire/session-file.md."""
     data = path.read_bytes()
     assert data[:8] == b"FLMWIRE\n"
     at = 12

@@ -151,7 +151,7 @@ def test_old_and_large_ones_go(start, recording, tmp_path):
 
 
 def batches_until(data, size):
-    """Whole batch frames in the first `size` bytes (docs/session-file.md)."""
+    """Whole batch frames in the first `size` bytes (docs/wire/session-file.md)."""
     count, at = 0, 12
     while at + 13 <= size:
         length, flag = struct.unpack(">IB", data[at + 8:at + 13])

@@ -1,4 +1,4 @@
-"""docs/troubleshooting-*.md: every entry is provoked, and its sentence is the one that the programs print. What takes a sysctl is undone at the
+"""docs/troubleshooting/*.md: every entry is provoked, and its sentence is the one that the programs print. What takes a sysctl is undone at the
 end; what root is exempt from runs as somebody else; what this kernel cannot do a filter of system calls does."""
 import contextlib
 import json
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="it takes root to beco
 def entries():
     """title -> sentence"""
     found = {}
-    for page in sorted((ROOT / "docs").glob("troubleshooting-*.md")):
+    for page in sorted((ROOT / "docs/troubleshooting").glob("*.md")):
         for part in re.split(r"^##+ ", page.read_text(), flags=re.M)[1:]:
             title, text = part.split("\n", 1)
             sentences = re.findall(r"^```text\n(.*?)\n```$", text, re.M | re.S)
@@ -43,7 +43,7 @@ def entries():
 
 def listed():
     """The titles of the entries that docs/troubleshooting.md links to."""
-    return re.findall(r"\| \[([^\]]+)\]\(troubleshooting-\w+\.md#\S+\) \|$", (ROOT / "docs" / "troubleshooting.md").read_text(), re.M)
+    return re.findall(r"\| \[([^\]]+)\]\(troubleshooting/\w+\.md#\S+\) \|$", (ROOT / "docs" / "troubleshooting.md").read_text(), re.M)
 
 
 def pattern(sentence):

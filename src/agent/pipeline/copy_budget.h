@@ -1,5 +1,5 @@
 // Chooses how much of each user stack the kernel copies with a sample, from the measured copy rate and the lost samples.
-// The rules are in docs/unwinding/stack-copies.md. Pure.
+// The rules are in docs/unwinding.md, "How much of a stack is copied". Pure.
 #pragma once
 
 #include <cstdint>

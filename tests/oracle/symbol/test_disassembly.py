@@ -45,7 +45,7 @@ int main(int count, char** arguments) {
 }
 """
 
-# name, compiler, options, objdump, share of instructions whose text is equal. Measured: 99.4, 99.6, 99.4, 99.4 %; docs/symbols-frames.md says
+# name, compiler, options, objdump, share of instructions whose text is equal. Measured: 99.4, 99.6, 99.4, 99.4 %; docs/symbols/frames.md says
 # what the others are.
 MACHINES = [
     ("x86-64", "g++", ["-x", "c++"], "objdump", 0.99),

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t cut_bytes = 4096;
 
 // Where records end, read without any code of the reader: 12 bytes of header, then 8 bytes of time, a big-endian length
-// and a flag before each payload (docs/session-file.md).
+// and a flag before each payload (docs/wire/session-file.md).
 std::vector<std::size_t> record_ends(const std::string& bytes) {
     std::vector<std::size_t> ends;
     for (std::size_t at = 12; at + 13 <= bytes.size();) {
