@@ -19,6 +19,12 @@
 #include "base/file.h"
 
 namespace flamewire::agent {
+namespace {
+
+constexpr int polite_nice = 5;
+int initial_nice = polite_nice;
+
+}  // namespace
 
 const char* build_architecture() {
 #if defined(__x86_64__)
@@ -97,10 +103,16 @@ std::uint64_t ResidentMemory::bytes() const {
 }
 
 void be_polite() {
-    constexpr int polite = 5;
     errno = 0;
     const int now = ::getpriority(PRIO_PROCESS, 0);
-    if (errno == 0 && now < polite) (void)::setpriority(PRIO_PROCESS, 0, polite);
+    if (errno == 0 && now < polite_nice) {
+        // The limit outlasts the loss of capabilities.
+        const auto floor = static_cast<rlim_t>(20 - now);
+        const rlimit priority{floor, floor};
+        (void)::setrlimit(RLIMIT_NICE, &priority);
+        (void)::setpriority(PRIO_PROCESS, 0, polite_nice);
+        initial_nice = now;
+    }
     rlimit files{};
     if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
         files.rlim_cur = files.rlim_max;
@@ -109,6 +121,10 @@ void be_polite() {
     struct sigaction ignore{};
     ignore.sa_handler = SIG_IGN;
     (void)::sigaction(SIGPIPE, &ignore, nullptr);
+}
+
+void boost_priority(bool boost) {
+    if (initial_nice < polite_nice) (void)::setpriority(PRIO_PROCESS, 0, boost ? initial_nice : polite_nice);
 }
 
 }  // namespace flamewire::agent

@@ -39,4 +39,8 @@ private:
 // SIGPIPE. Launched commands must be forked before this call, so that they keep what they inherited.
 void be_polite();
 
+// True: the calling thread gets the nice value that the process had before be_polite(). False: it is polite again.
+// Without CAP_SYS_RESOURCE at the time of be_polite(), or a limit that permits it (RLIMIT_NICE), nothing changes.
+void boost_priority(bool boost);
+
 }  // namespace flamewire::agent

@@ -10,7 +10,7 @@ import time
 
 import bounds
 import pytest
-from flamewire import BIN, ROOT, SANITIZED, TESTS_BIN, Tree, wait_until
+from flamewire import BIN, ROOT, SANITIZED, TESTS_BIN, Process, Tree, ended, wait_until
 from known_shares import check_known_shares
 from looks import Looks
 
@@ -280,6 +280,25 @@ def test_listening_agent_and_commands(start):
     wait_until(lambda: all(session["state"] == "ended" for session in server.sessions()), 10, "the end with the target")
     wait_until(lambda: server.command("status")["state"] == "idle", 10, "the agent to be done")
     assert agent.alive() and agent.stop() == 0
+
+
+def test_the_sampling_thread_is_polite_after_the_start(start, tmp_path):
+    """While events are opened, the priority is the one with which the agent was started, on the sampling thread alone."""
+    initial = os.getpriority(os.PRIO_PROCESS, 0)
+    if initial >= 5:
+        pytest.skip(f"NOT tested: this test runs at nice {initial}")
+    workload = start.workload("shares", 600)
+    log = tmp_path / "calls"
+    agent = Process("agent", ["strace", "-f", "-qq", "-e", "trace=setpriority", "-o", log, AGENT, "--output", tmp_path / "x.flw", "--pid", workload.pid, "--duration", 600], tmp_path)
+
+    def calls():
+        """(thread, nice) of those that succeeded"""
+        return re.findall(r"^(\d+) +setpriority\(PRIO_PROCESS, 0, (\d+)\) += 0$", log.read_text() if log.exists() else "", re.M)
+
+    with ended(agent):
+        (main, first), (sampler, second), (again, third) = wait_until(lambda: len(calls()) >= 3 and calls(), 60, "the end of the start")[:3]
+    assert (first, second, third) == ("5", str(initial), "5")
+    assert main != sampler == again
 
 
 def test_delay(start, tmp_path):

@@ -151,6 +151,7 @@ Result<Running> Session::record(RecordingTarget target, Settings settings, Wante
     const Capabilities capabilities = capabilities_now();
     Environment environment;
     if (!options_.capture.empty()) environment = TRY(begin_capture(plan, capabilities, sink));
+    environment.boost_priority = &boost_priority;
     const auto on_end = [this] {
         const std::uint64_t one = 1;
         (void)!::write(wake_.get(), &one, sizeof(one));

@@ -48,6 +48,15 @@ struct Scope {
 // Opens the folders of the control groups. Errors have an errno, and the message contains the folder's name.
 Result<bool> open_cgroups(const Scope& scope, std::vector<UniqueFd>& folders);
 
+// Called again and again while many threads are opened, so that the rings of the set in use do not overflow meanwhile.
+class OpeningObserver {
+public:
+    virtual void while_opening() = 0;
+
+protected:
+    ~OpeningObserver() = default;
+};
+
 struct EventSetOptions {
     EventChoice choice = {};  // without events: only process and map records
     std::vector<Target> targets = {};
@@ -64,6 +73,7 @@ struct EventSetOptions {
     std::uint32_t ring_pages = 0;    // of a sample ring; 0: from frequency and memory limits
     bool force_one_page = false;     // tests: smallest rings
     bool prefer_whole_cpus = false;  // sample the targets with events of whole CPUs, if permitted
+    OpeningObserver* observer = nullptr;
 };
 
 // The kernel's own numbers, for accounting. All since open().

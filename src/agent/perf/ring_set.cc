@@ -19,8 +19,10 @@ constexpr std::uint64_t planned_ms = 500, planned_ms_with_stack = 200;
 constexpr std::uint64_t with_stack_bytes = 2'048;
 constexpr std::uint64_t min_sample_ring = std::uint64_t{64} << 10;
 constexpr std::uint64_t max_sample_ring = std::uint64_t{1} << 20, max_stack_ring = std::uint64_t{8} << 20;
-// Events by period have no known rate: reserve space for this many samples.
-constexpr std::uint64_t unknown_rate_samples = 2'048, unknown_rate_stacks = 512;
+// Events by period have no known rate: reserve space for this many samples. 20,000 context switches per second need all
+// of it if the sampler is 400 ms late.
+constexpr std::uint64_t unknown_rate_samples = 8'192, unknown_rate_stacks = 512;
+constexpr std::uint64_t max_unknown_rate_ring = std::uint64_t{4} << 20;
 // A ring with space for few samples loses data whenever the sampler is late at all.
 constexpr std::uint64_t least_samples = 8;
 // With privileges the kernel does not limit the rings: all together may take this fraction of the machine's memory.
@@ -41,7 +43,8 @@ RingPages ring_pages_for(const RingDemand& demand, std::uint64_t page_size) {
         demand.samples_per_second == 0
             ? (stacks ? unknown_rate_stacks : unknown_rate_samples)
             : demand.samples_per_second * (stacks ? planned_ms_with_stack : planned_ms) / 1000;
-    const std::uint64_t most = stacks ? max_stack_ring : max_sample_ring;
+    const std::uint64_t without_stacks = demand.samples_per_second == 0 ? max_unknown_rate_ring : max_sample_ring;
+    const std::uint64_t most = stacks ? max_stack_ring : without_stacks;
     const std::uint64_t least = std::max(min_sample_ring, least_samples * demand.sample_bytes);
     std::uint64_t bytes = std::bit_ceil(std::clamp(samples * demand.sample_bytes, least, most));
     if (demand.memory_bytes != 0)
@@ -55,7 +58,9 @@ std::optional<wire::Notice> rings_halved(RingPages got, RingPages wanted, std::u
         "rings-halved",
         fmt::format("The sample rings have {} KiB a CPU instead of {}: the kernel's limit on locked memory.",
                     got.sample * page_size / 1024, wanted.sample * page_size / 1024),
-        "sysctl -w kernel.perf_event_mlock_kb=4096, or setcap cap_ipc_lock+ep flamewire-agent"};
+        // Each ring has a control page.
+        fmt::format("sysctl -w kernel.perf_event_mlock_kb={}, or setcap cap_ipc_lock+ep flamewire-agent",
+                    (wanted.sample + wanted.sideband + 2) * page_size / 1024)};
 }
 
 Result<std::unique_ptr<RingSet>> RingSet::open(std::span<const std::uint32_t> cpus, RingPages wanted,

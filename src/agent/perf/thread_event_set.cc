@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "agent/perf/pmu.h"
 #include "agent/perf/threads.h"
@@ -14,11 +15,12 @@
 namespace flamewire::agent {
 namespace {
 
-// Scanning for threads while attaching ends after this time, even if the target creates threads faster than they are
-// opened.
+// After the first scan, attaching ends within this time, even if the target creates threads faster than they are opened.
 constexpr std::uint64_t max_discovery_ns = 500'000'000;
 // A clone() that began before its thread was opened has ended after this time, so no later FORK is doubtful.
 constexpr std::uint64_t clone_ns = 1'000'000'000;
+// Opening so many threads takes a millisecond or a few.
+constexpr std::size_t threads_per_call = 16;
 // Whether the event is a clock, or a hardware event sampled by frequency.
 bool counts_by_time(const EventSpec& spec) {
     const EventPart& part = spec.parts.front();
@@ -86,7 +88,8 @@ Result<bool> ThreadEventSet::attach() {
 // skip a thread that moves up in the list while others exit). The forks are read after the scan, so that each thread
 // found already has its record.
 void ThreadEventSet::discover() {
-    const std::uint64_t end = monotonic_ns() + max_discovery_ns;
+    std::uint64_t end = monotonic_ns() + max_discovery_ns;
+    bool first_scan = true;
     std::vector<Found> found;
     for (int quiet_scans = 0; quiet_scans < 2;) {
         found.clear();
@@ -99,9 +102,13 @@ void ThreadEventSet::discover() {
             if (coverage_.known(one.tid)) continue;
             open_found(one);
             opened = true;
+            if (options_.observer != nullptr && set_pids_.size() % threads_per_call == 0)
+                options_.observer->while_opening();
         }
         quiet_scans = opened ? 0 : quiet_scans + 1;
-        if (monotonic_ns() > end) {
+        const std::uint64_t now = monotonic_ns();
+        if (std::exchange(first_scan, false)) end = now + max_discovery_ns;
+        if (now > end) {
             say("attach-busy",
                 "The target creates threads faster than they can be opened; some that began during the start may be "
                 "missing.");

@@ -1,5 +1,5 @@
 // Chooses how much of each user stack the kernel copies with a sample, from the measured copy rate and the lost samples.
-// The rules are in docs/unwinding.md, "How much of a stack is copied". Pure.
+// The rules are in docs/unwinding/stack-copies.md. Pure.
 #pragma once
 
 #include <cstdint>
@@ -43,9 +43,15 @@ public:
         stacks_ += copied_bytes != 0 ? 1 : 0;
         full_ += full ? 1 : 0;
         bytes_ += copied_bytes;
+        switches_ += at_switch ? 1 : 0;
         if (at_switch) switch_bytes_ += copied_bytes;
     }
-    // Ends a window if it is long enough. Returns the configuration to use from now on, usually config().
+    // A LOST record. `counts` of update() has the exact number, but later.
+    void add_lost(std::uint64_t samples) { lost_ += samples; }
+    // So much is lost that update() should be called now: it stops the copies at context switches.
+    [[nodiscard]] bool overwhelmed() const;
+    // Ends a window if it is long enough, or if overwhelmed(). Returns the configuration to use from now on, usually
+    // config().
     CopyConfig update(std::uint64_t now_ns, const Counts& counts);
     // The events now use `config`.
     void apply(CopyConfig config, std::uint64_t now_ns);
@@ -67,15 +73,19 @@ private:
     CopyConfig evaluate();
     [[nodiscard]] CopyConfig shrunk() const;
     CopyConfig grown();
+    [[nodiscard]] bool switches_fit();
 
     Options options_;
     CopyConfig config_;
     Counts previous_, window_;
     std::uint64_t window_start_ns_ = 0, window_ns_ = 0;                    // start 0: the next update() starts a window
-    std::uint64_t samples_ = 0, full_ = 0, bytes_ = 0, switch_bytes_ = 0;  // in this window
+    std::uint64_t samples_ = 0, full_ = 0, bytes_ = 0;                     // in this window
+    std::uint64_t switches_ = 0, switch_bytes_ = 0, lost_ = 0;             // in this window
     std::uint64_t bytes_per_second_ = 0;                                   // in the last window
     std::uint64_t stacks_ = 0, truncated_ = 0;                             // copies since apply()
     std::uint32_t lossy_windows_ = 0, windows_with_room_ = 0;              // in a row
+    std::uint32_t windows_for_switches_ = 0;                               // in a row, with room for their copies
+    std::uint32_t switch_copies_stopped_ = 0;                              // how often
     bool shrank_ = false;                                                  // in the last apply()
     bool maximum_was_lossy_ = false;
 };

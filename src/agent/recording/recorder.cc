@@ -50,6 +50,7 @@ Recorder::Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, 
                    const Environment& environment)
     : plan_(std::move(plan)),
       environment_(environment),
+      priority_boost_(environment.boost_priority),
       machine_(machine),
       sink_(sink),
       on_end_(std::move(on_end)),
@@ -282,6 +283,7 @@ void Recorder::run(const Capabilities& capabilities) {
     fill_random(id.data(), id.size());
     id = System::current().input(inputs::recording_id, std::move(id));
     std::ranges::copy(id.substr(0, id_.size()), reinterpret_cast<char*>(id_.data()));
+    priority_boost_.begin();
     Result<bool> opened = open_events(capabilities);
     if (opened) opened = sink_.begin(id_);
     const bool works = opened.has_value();
@@ -304,10 +306,9 @@ void Recorder::loop() {
         (void)!::read(wake_.get(), &ignored, sizeof(ignored));
         run_pending_command();
         folder_->look_at_stacks();
-        const std::uint64_t drained_ns = std::min(processes_.exchange_jit_names(), monotonic_ns());
-        events_->drain(*this, drained_ns);
-        cut_absences(drained_ns);
+        cut_absences(drain());
         const std::uint64_t now = monotonic_ns();
+        priority_boost_.update(now);
         thin_faults(now);
         look_at_unsampled(now);
         if (enable_at_ns_ && now >= *enable_at_ns_) {
@@ -318,7 +319,7 @@ void Recorder::loop() {
         }
         if (counting_->read_if_due(now, *folder_)) something_new_ = true;
         if (processes_.kernel_symbols_begun()) advance_kernel_names(now + names_piece_ns);
-        if (now >= next_flush_ns_ || pending_samples_ >= max_pending_samples) flush();
+        if (now >= next_flush_ns_ || pending_samples_ >= max_pending_samples || copy_budget_.overwhelmed()) flush();
         {
             const std::lock_guard lock(mutex_);
             // The session handles the exit of a launched command, because its parent gets the exit code.

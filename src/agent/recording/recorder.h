@@ -32,6 +32,7 @@
 #include "agent/pipeline/folder.h"
 #include "agent/process/process_table.h"
 #include "agent/recording/names_pace.h"
+#include "agent/recording/priority_boost.h"
 #include "agent/recording/wanted.h"
 #include "base/fd.h"
 #include "base/result.h"
@@ -58,6 +59,7 @@ struct RecordingPlan {
 struct Environment {
     System* system = nullptr;  // null: the machine
     const Kernel* kernel = &real_kernel();
+    void (*boost_priority)(bool boost) = [](bool) {};  // of the calling thread
 };
 
 // What is recorded from now on: a description, and processes or a scope.
@@ -105,7 +107,7 @@ using RecorderCommand = std::variant<Pause, Resume, std::shared_ptr<const Change
 
 inline constexpr const char* one_mode_reason = "events of whole CPUs have one mode for all";
 
-class Recorder final : private RecordSink {
+class Recorder final : private RecordSink, private OpeningObserver {
 public:
     // `on_end` is called on the sampler thread if the recording ends by itself. Errors: those of choose_events,
     // EventSet::open, sink.begin.
@@ -218,6 +220,9 @@ private:
     void look_at_threads(std::uint64_t begin_ns);
     void follow_absence(const Record& record);
     void cut_absences(std::uint64_t drained_ns);
+    // Returns the time up to which the records were delivered.
+    std::uint64_t drain();
+    void while_opening() override { drain(); }
 
     void flush();
     // Pushes waiting batches, oldest first. True if none are left.
@@ -232,6 +237,7 @@ private:
 
     RecordingPlan plan_;
     Environment environment_;
+    PriorityBoost priority_boost_;
     Machine machine_;
     BatchSink& sink_;
     std::function<void()> on_end_;

@@ -77,6 +77,10 @@ void Recorder::on_record(const Record& record) {
     if (lost && !lost_some->sideband && !choice_.events.empty() &&
         choice_.events[events_->event_of(lost_some->id)].period != 0)
         faults_taken_ += lost_weight * lost_some->count;
+    if (lost && !lost_some->sideband) {
+        copy_budget_.add_lost(lost_some->count);
+        priority_boost_.begin();
+    }
     if (!lost && time_of(record) < sideband_from_ns_) return;
     std::uint32_t pid = 0;
     if (const auto* comm = std::get_if<CommRecord>(&record)) pid = comm->pid;
@@ -122,10 +126,18 @@ std::vector<std::uint32_t> Recorder::living_members() const {
     return living;
 }
 
+std::uint64_t Recorder::drain() {
+    const std::uint64_t drained_ns = std::min(processes_.exchange_jit_names(), monotonic_ns());
+    events_->drain(*this, drained_ns);
+    return drained_ns;
+}
+
 Result<std::unique_ptr<EventSet>> Recorder::open_replacement(const EventChoice& choice) {
+    priority_boost_.begin();
     for (int attempt = 1;; ++attempt) {
         EventSetOptions options = event_options(choice, living_members());
         options.start_disabled = true;
+        options.observer = this;
         auto set = EventSet::open(options, capabilities_, *environment_.kernel);
         // A process can exit between living_members() and EventSet::open().
         const bool exited = !set && set.error().code == ErrorCode::not_found && !plan_.scope.wide;

@@ -164,7 +164,8 @@ TEST_CASE("ring sizes") {
     CHECK(pages({.samples_per_second = 999}) == 64);
     CHECK(pages({.samples_per_second = 99}) == 16);          // the least, 64 KiB
     CHECK(pages({.samples_per_second = 1'000'000}) == 256);  // the most, 1 MiB
-    CHECK(pages({}) == 256);                                 // nobody knows the rate: 2,048 samples
+    CHECK(pages({}) == 1024);                                // the rate is unknown: 8,192 samples
+    CHECK(pages({.sample_bytes = 2'048}) == 1024);           // the most, 4 MiB
     CHECK(ring_pages_for({.samples_per_second = 99}, 4096).sideband == 32);
     CHECK(pages({.samples_per_second = 99}, 65'536) == 1);
     CHECK(ring_pages_for({.samples_per_second = 99}, 65'536).sideband == 2);

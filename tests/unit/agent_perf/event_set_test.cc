@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "agent/perf/merge.h"
 #include "agent/perf/threads.h"
@@ -173,6 +174,24 @@ TEST_CASE("a target that creates threads in a loop while we attach: nothing twic
     CHECK(many <= whole_lives / 50);
     if (::getenv("FLAMEWIRE_TEST_FIGURES"))
         WARN(whole_lives << " lives, duplicates left out: " << duplicates << ", few " << few);
+}
+
+TEST_CASE("while many threads are opened, the observer is called in between") {
+    if (!perf_works()) return;
+    constexpr std::size_t threads = 40, threads_between = 16;
+    Child child([] {
+        std::vector<std::thread> waiting;
+        for (std::size_t i = 1; i < threads; ++i) waiting.emplace_back([] { ::pause(); });
+        ::pause();
+    });
+    child.go();
+    while (list_threads(child.pid()).size() < threads) ::usleep(1'000);
+    struct Observer final : OpeningObserver {
+        std::size_t calls = 0;
+        void while_opening() override { ++calls; }
+    } observer;
+    const auto set = open_set({.targets = {{child.pid()}}, .observer = &observer}, "cpu-clock", 99);
+    CHECK(observer.calls == threads / threads_between);
 }
 
 TEST_CASE("a thread that we open twice over is counted once") {

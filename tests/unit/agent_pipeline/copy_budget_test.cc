@@ -31,13 +31,17 @@ struct Recording {
         CHECK(budget.update(now_ns, counts) == budget.config());  // starts a window
     }
 
-    // Half a second of this load. Returns whether the configuration changed.
-    bool run(const Load& load) {
+    void add_samples(const Load& load) {
         const CopyConfig copies = budget.config();
         for (unsigned i = 0; i < load.samples; ++i)
             budget.add_sample(false, budget.stack_bytes(), budget.stack_bytes() != 0);
         for (unsigned i = 0; i < load.switches; ++i)
             budget.add_sample(true, copies.at_switches ? budget.stack_bytes() : 0, copies.at_switches);
+    }
+    // Half a second of this load. Returns whether the configuration changed.
+    bool run(const Load& load) {
+        const CopyConfig copies = budget.config();
+        add_samples(load);
         now_ns += 500 * ms;
         counts.lost_samples += load.lost;
         if (copies.size != CopySize::maximum) counts.truncated_stacks += load.truncated;
@@ -154,21 +158,72 @@ TEST_CASE("copies do not grow for 0.5 % of truncated stacks") {
     CHECK(recording.until_change({.samples = 100, .truncated = 1}) < 100);
     // Samples without a copy do not count.
     Recording without_switches(threads);
-    CHECK(without_switches.until_change({.samples = 100, .switches = 10'000, .lost = 1'000}) == 2);
+    CHECK(without_switches.until_change({.samples = 100, .switches = 10'000, .lost = 1'000}) == 1);
     CHECK(without_switches.until_change({.samples = 100, .switches = 10'000, .truncated = 1}) < 100);
     CHECK(without_switches.size() == CopySize::maximum);
 }
 
-TEST_CASE("for threads, lasting losses omit the copies at context switches") {
+TEST_CASE("for threads, losses omit the copies at context switches") {
     Recording recording(threads);
     CHECK(recording.until_change({.samples = full(configured), .switches = 10 * full(configured)}) == 100);
     const Load lossy{.samples = 100, .switches = 10'000, .lost = 1'000};
-    CHECK(recording.until_change(lossy) == 2);
+    CHECK(recording.run(lossy));
     CHECK(recording.budget.config() == CopyConfig{CopySize::configured, false});
     CHECK(recording.until_change(lossy) == 100);
     recording.reset(threads);
     CHECK(recording.budget.config() == CopyConfig{});
     CHECK(recording.until_change({.samples = 10'000, .lost = 1'000}) == 100);
+}
+
+TEST_CASE("a loss omits the copies at context switches first, even if others are most of the bytes") {
+    Recording recording(whole_cpus);
+    CHECK(recording.run({.samples = 1'000, .switches = 100, .lost = 2}));
+    CHECK(recording.budget.config() == CopyConfig{CopySize::configured, false});
+    // Without them, losses have to last.
+    CHECK_FALSE(recording.run({.samples = 1'000, .switches = 100, .lost = 2}));
+    CHECK(recording.run({.samples = 1'000, .switches = 100, .lost = 2}));
+    CHECK(recording.budget.config() == CopyConfig{CopySize::reduced, false});
+}
+
+TEST_CASE("a loss of 1 % omits the copies at context switches within a window") {
+    const auto after = [](const Load& load, std::uint64_t lost) {
+        Recording recording(threads);
+        recording.add_samples(load);
+        recording.budget.add_lost(lost);
+        recording.counts.lost_samples += lost;
+        recording.now_ns += ms / 2;
+        const bool overwhelmed = recording.budget.overwhelmed();
+        const CopyConfig wanted = recording.budget.update(recording.now_ns, recording.counts);
+        CHECK((wanted != CopyConfig{}) == overwhelmed);
+        return wanted;
+    };
+    CHECK(after({.samples = 100, .switches = 9'800}, 100) == CopyConfig{});
+    CHECK(after({.samples = 100, .switches = 9'799}, 100) == CopyConfig{CopySize::configured, false});
+    CHECK(after({.samples = 1, .switches = 1}, 99) == CopyConfig{});
+    CHECK(after({.samples = 1, .switches = 1}, 100) == CopyConfig{CopySize::configured, false});
+    CHECK(after({.samples = 2}, 100) == CopyConfig{});
+}
+
+TEST_CASE("copies at context switches begin again, once, after ten seconds with room") {
+    Recording recording(threads);
+    const Load busy{.samples = 1, .switches = full(configured) / 2};
+    const Load calm{.samples = 1, .switches = full(configured) / 2 - 1};
+    Load lossy = calm;
+    lossy.lost = 1'000;
+    CHECK(recording.run(lossy));
+    CHECK(recording.until_change(busy) == 100);
+    for (unsigned window = 0; window < 19; ++window) CHECK_FALSE(recording.run(calm));
+    CHECK_FALSE(recording.run(lossy));
+    CHECK(recording.until_change(calm) == 20);
+    CHECK(recording.budget.config() == CopyConfig{});
+    CHECK(recording.budget.notices({CopySize::configured, false}).at(0).text ==
+          "From now on, the agent copies stacks at context switches again.");
+    CHECK(recording.until_change(calm) == 100);
+    CHECK(recording.run(lossy));
+    CHECK(recording.until_change(calm) == 100);
+    recording.reset(threads);
+    CHECK(recording.run(lossy));
+    CHECK(recording.until_change(calm) == 20);
 }
 
 TEST_CASE("the larger part of the bytes shrinks first") {
@@ -183,11 +238,11 @@ TEST_CASE("the larger part of the bytes shrinks first") {
     CHECK(samples.budget.config() == CopyConfig{CopySize::reduced, true});
 }
 
-TEST_CASE("without auto mode, only lasting losses omit the copies at context switches") {
+TEST_CASE("without auto mode, only losses omit the copies at context switches") {
     Recording recording(fixed_mode);
     CHECK(recording.until_change({.samples = 4 * full(configured), .lost = 100, .truncated = 1'000}) == 100);
     CHECK(recording.until_change({.samples = 10, .switches = 4 * full(configured)}) == 100);
-    CHECK(recording.until_change({.samples = 10, .switches = 100, .lost = 100}) == 2);
+    CHECK(recording.run({.samples = 10, .switches = 100, .lost = 100}));
     CHECK(recording.budget.config() == CopyConfig{CopySize::configured, false});
 }
 
@@ -219,7 +274,7 @@ TEST_CASE("notices describe the change and its cause") {
     CHECK(text({CopySize::maximum}) ==
           "134 MB of stacks were copied per second. From now on, the agent copies --stack-size bytes of each stack.");
     Recording switching(threads);
-    CHECK(switching.until_change({.samples = 10, .switches = 1'000, .lost = 70}) == 2);
+    CHECK(switching.run({.samples = 10, .switches = 1'000, .lost = 70}));
     CHECK(switching.budget.notices({}).at(0).text ==
           "70 samples were lost. From now on, stacks of context switches come from frame pointers.");
     CHECK(switching.budget.notices({}).at(0).remedy == "use a lower --frequency or a smaller --stack-size");
