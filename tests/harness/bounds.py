@@ -10,7 +10,7 @@ import sys
 
 # The chance that a full run without a defect fails in any live check, and among how many comparisons it is divided.
 BUDGET = 1e-3
-COMPARISONS = 318
+COMPARISONS = 320
 # A variance inflation factor: the variance of a share between blocks of a recording, divided by that of independent samples.
 # Measured by tests/harness/dispersion.py: at most 0.33, as systematic samples of aperiodic work lie evenly. 1 is never too small for them.
 DISPERSION = 1.0

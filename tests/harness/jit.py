@@ -43,8 +43,8 @@ def samples_of(tree):
 
 
 def is_of(name, function):
-    """V8's names: "JS:*hot /dir/program.js:2:13", an older one's "LazyCompile:*hot …"."""
-    return re.search(rf"[:*~^+]{function}\b", name) is not None
+    """V8's names: "JS:*hot /dir/program.js:2:13", a newer one's "JS:*'hot …", an older one's "LazyCompile:*hot …"."""
+    return re.search(rf"[:*~^+']{function}\b", name) is not None
 
 
 def of_function(shares, function):
