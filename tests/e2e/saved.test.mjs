@@ -148,6 +148,36 @@ test('the file shows what the server shows, and works without any network', asyn
   await context.close();
 });
 
+// Imports a file as a person does, and waits for the view of its session.
+async function imported(name, content) {
+  const { page, context, problems } = await openPage(browser, `${server.url}#sessions`, {});
+  await page
+    .locator('input[type=file]')
+    .first()
+    .setInputFiles({ name, mimeType: 'application/octet-stream', buffer: Buffer.from(content) });
+  await page.waitForURL(/session=/, { timeout: 120_000 });
+  await settled(page);
+  return { page, context, problems, id: new URLSearchParams(page.url().split('?')[1]).get('session') };
+}
+
+test('what makes a profile misleading stands on the page, and in the file without its server', async () => {
+  const { page, context, problems, id } = await imported('cut.folded', 'main;work 80\n[incomplete];work 20\n');
+  const warned = async (where) => {
+    await where.getByTitle('Show all notices').click();
+    await where.getByText(/^20\.00% has incomplete call chains/).waitFor();
+  };
+  await warned(page);
+  assert.deepEqual(problems, []);
+  await context.close();
+  const { file } = await saved(`#flame?session=${id}`, 'misleading.html');
+  const opened = await openFile(file);
+  await settled(opened.page);
+  await warned(opened.page);
+  await shot(opened.page, 'saved-warning');
+  assert.deepEqual(opened.problems, []);
+  await opened.context.close();
+});
+
 test('functions, callers, threads and modules are the server’s', async () => {
   const { file } = await saved(`#functions?session=${session.id}`, 'functions.html');
   const { page, context, problems } = await openFile(file);

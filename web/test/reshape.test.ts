@@ -200,6 +200,7 @@ test('a file answers for its view alone, and says what it lacks', () => {
     session: { id: 's' },
     flamegraph: sample,
     threads: 'threads',
+    warnings: 'warnings',
     timeline: 'all',
     timeline_cpu: 'cpus',
   } as unknown as SavedAnswers;
@@ -216,6 +217,7 @@ test('a file answers for its view alone, and says what it lacks', () => {
     3,
   );
   assert.equal(ask('/api/thread-summary?session=s&start=100.0'), 'threads');
+  assert.equal(ask(`/api/warnings?${view}`), 'warnings');
   assert.equal(ask('/api/timeline?by=cpu&start=3'), 'cpus');
   assert.deepEqual(ask('/api/sessions/s'), { id: 's' });
   assert.equal(ask(`/api/callers?${view}&function=nothing`), null);
@@ -224,6 +226,7 @@ test('a file answers for its view alone, and says what it lacks', () => {
     ['/api/flamegraph?start=100&tid=8', /threads/],
     [`/api/flamegraph?${view}&end=5`, /stretch of time/],
     ['/api/functions?event=faults&start=100&tid=7', /only cycles/],
+    ['/api/warnings?event=cycles&start=100&tid=8', /threads/],
     [`/api/flamegraph?${view}&merge=address`, /addresses/],
     ['/api/source?file=a.cc', /needs the server/],
   ] as const)

@@ -8,6 +8,7 @@
 #include "profile/formats/html.h"
 #include "server/http/api.h"
 #include "server/http/module_answers.h"
+#include "server/http/quality_warnings.h"
 #include "server/session/json_writer.h"
 
 namespace flamewire::server {
@@ -62,6 +63,7 @@ Answer html_answer(const Session& session, const Request& request, const PageByt
                      add("flamegraph", flamegraph_answer(session, with({{"merge", "line"}, {"min_share", "0"}}))) &&
                      add("threads", thread_summary_answer(session, of_all)) &&
                      add("modules", modules_answer(session, request)) &&
+                     add("warnings", warnings_answer(session, request)) &&
                      add("counters", counters_answer(session, with({{"by", "total"}}))) &&
                      add("timeline", timeline_answer(session, whole({{"slices", "1000"}}))) &&
                      add("timeline_thread", timeline_answer(session, whole({{"slices", "300"}, {"by", "thread"}}))) &&

@@ -12,6 +12,7 @@ import type {
   ShapeParams,
   ThreadSummary,
   Timeline,
+  Warnings,
 } from './types';
 
 export interface SavedAnswers {
@@ -30,6 +31,7 @@ export interface SavedAnswers {
   flamegraph: FlameGraph; // by line
   threads: ThreadSummary;
   modules: Modules;
+  warnings: Warnings;
   counters: Counters;
   timeline: Timeline;
   timeline_thread: Timeline;
@@ -137,6 +139,9 @@ export function answerOf(saved: SavedAnswers, path: string, params: URLSearchPar
     case '/api/modules':
       checkView(saved, params, whole);
       return saved.modules;
+    case '/api/warnings':
+      checkView(saved, params, whole);
+      return saved.warnings;
     case '/api/counters':
       checkView(saved, params, ['start', 'end']);
       if ((params.get('by') ?? 'total') !== 'total') throw new NotSaved('counters by thread or CPU need the server');

@@ -110,9 +110,9 @@ export const functions = createQuery({
   rows: true,
 });
 
-// What makes the view misleading. A file without a server lacks it.
+// What makes the view misleading.
 export const warnings = createQuery({
-  key: () => (currentId.value && !isSaved ? filterKey.value : null),
+  key: () => (currentId.value ? filterKey.value : null),
   version,
   scope,
   fetch: (abort) => orEmpty(api.warnings(filter.peek(), abort)),
