@@ -178,6 +178,26 @@ test('what makes a profile misleading stands on the page, and in the file withou
   await opened.context.close();
 });
 
+test('the first notice of a damaged file is about what is missing', async () => {
+  const content = readFileSync(join(programs.folder, 'data', 'sessions', session.id, 'stream.flw'));
+  const whole = await imported('whole.flw', content);
+  await shows(whole.page, '#status-lost', /^Lost 0/);
+  assert.equal(await whole.page.getByText(/session file/).count(), 0);
+  await whole.context.close();
+  const half = content.length >> 1;
+  const { page, context, problems, id } = await imported('half.flw', content.subarray(0, half));
+  await shows(page, '.notice-text', /^The session file ends in the middle of a frame: .* Samples are missing after \d/);
+  await shows(page, '#status-lost', /^Lost unknown *$/);
+  assert.equal((await api(`/api/sessions/${id}`)).state, 'ended');
+  await page.click('#status-lost');
+  await shows(page, '.pop-body', /The session file is damaged/);
+  await shot(page, 'damaged');
+  await page.evaluate(() => (location.hash = '#sessions'));
+  await shows(page, `tr[data-session="${id}"] .is-lossy`, 'unknown');
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
 test('functions, callers, threads and modules are the server’s', async () => {
   const { file } = await saved(`#functions?session=${session.id}`, 'functions.html');
   const { page, context, problems } = await openFile(file);

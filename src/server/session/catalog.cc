@@ -297,6 +297,7 @@ Result<std::shared_ptr<Session>> Catalog::load(const EntryPtr& entry, const Sess
     if (auto session = loaded(entry->id)) return session;
     const auto place = [&](const std::shared_ptr<Session>& session) {
         session->last_used_ns = static_cast<std::int64_t>(monotonic_ns());
+        if (is_imported(entry->stream_path)) session->set_imported();
         const std::lock_guard lock(mutex_);
         // Only the sidecar has the agent's address.
         if (entry->info && !entry->info->agent.empty()) {
@@ -323,7 +324,7 @@ Result<std::shared_ptr<Session>> Catalog::of_recording(const wire::RecordingId& 
         const std::lock_guard lock(mutex_);
         for (const auto& [id, candidate] : entries_)
             if (candidate->recording == recording && !candidate->cannot_continue &&
-                !file_status(side_file(candidate->stream_path, imported_name)))
+                !is_imported(candidate->stream_path))
                 entry = candidate;
     }
     if (!entry) return std::shared_ptr<Session>{};

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "server/session/catalog.h"
+#include "server/session/side_files.h"
 
 namespace flamewire::server {
 namespace {
@@ -188,7 +189,8 @@ std::optional<SessionInfo> Catalog::shown_info(const EntryPtr& entry, Clock::tim
         info->state = SessionState::ended;
         if (info->end_reason.empty()) {
             const std::int64_t age = realtime_ns() - stream->modified_ns;
-            if (age < std::chrono::nanoseconds(waiting_time).count() && !info->agent.empty())
+            if (age < std::chrono::nanoseconds(waiting_time).count() && !info->agent.empty() &&
+                !is_imported(entry->stream_path))
                 info->state = SessionState::waiting;
             else
                 info->end_reason = "the agent went away";

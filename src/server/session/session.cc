@@ -414,7 +414,8 @@ void Session::learn_clock(const wire::Batch& batch, std::int64_t arrival_ns, Ori
 SessionState Session::state_locked() const {
     if (ended_) return SessionState::ended;
     if (attached_) return paused_ ? SessionState::paused : SessionState::live;
-    return std::chrono::steady_clock::now() - away_since_ < waiting_time ? SessionState::waiting : SessionState::ended;
+    const bool may_return = !imported_ && std::chrono::steady_clock::now() - away_since_ < waiting_time;
+    return may_return ? SessionState::waiting : SessionState::ended;
 }
 
 SessionState Session::state() const {
@@ -451,6 +452,11 @@ void Session::detach_agent() {
     const std::lock_guard lock(info_mutex_);
     attached_ = false;
     away_since_ = std::chrono::steady_clock::now();
+}
+
+void Session::set_imported() {
+    const std::lock_guard lock(info_mutex_);
+    imported_ = true;
 }
 
 void Session::set_paused(bool paused) { paused_ = paused; }

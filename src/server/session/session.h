@@ -153,6 +153,8 @@ public:
 
     void attach_agent(const std::string& address);
     void detach_agent();
+    // An imported session: without an agent it has ended.
+    void set_imported();
     void set_paused(bool paused);
     [[nodiscard]] bool attached() const { return attached_; }
     [[nodiscard]] bool ended() const { return ended_; }
@@ -237,6 +239,7 @@ private:
     bool clock_known_ = false, clock_difference_known_ = false;
     std::chrono::steady_clock::time_point thorough_at_{};
     std::chrono::steady_clock::time_point away_since_{};
+    bool imported_ = false;
     std::int64_t last_arrival_ns_ = 0;
 
     std::atomic<bool> attached_{false}, paused_{false}, ended_{false}, reading_{false};

@@ -20,5 +20,7 @@ inline constexpr std::array travelling_files = {symbols_name, sources_name, labe
 
 // The path of a side file of that stream.
 std::string side_file(const std::string& stream_path, std::string_view name);
+// Returns whether `imported_name` is beside that stream.
+bool is_imported(const std::string& stream_path);
 
 }  // namespace flamewire::server
