@@ -15,6 +15,7 @@ import glossary  # noqa: E402
 import includes  # noqa: E402
 import layers  # noqa: E402
 import notices  # noqa: E402
+import messages  # noqa: E402
 import programs  # noqa: E402
 import prose  # noqa: E402
 import repository  # noqa: E402
@@ -33,7 +34,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     which.add_argument("--staged", action="store_true", help="check the files in git's index, as they are in the work tree")
     which.add_argument("files", nargs="*", default=[], metavar="FILE", help="check these files")
     parser.add_argument("--deep", action="store_true", help="with --all: run clang's static analyzer on every source, too (takes long)")
-    parser.add_argument("--fix", action="store_true", help="rewrite what clang-format, Prettier, ESLint and markdownlint can fix")
+    parser.add_argument("--fix", action="store_true", help="rewrite what clang-format, Prettier, ESLint and markdownlint can fix, and the list of messages")
     parser.add_argument("--no-cache", action="store_true", help="check again what passed before")
     options = parser.parse_args(arguments)
     if options.deep and not options.all:
@@ -100,6 +101,7 @@ def rule_jobs(names: list[str], tree: list[str]) -> list[Job]:
     return [Job("rules of the repository", names, lambda: outcome(repository.check(names, tree))),
             Job("system calls of the sampler", [name for name in names if name.startswith("src/")], lambda: outcome(system_calls.check(names))),
             Job("includes between folders", [name for name in names if name.startswith("src/")], lambda: outcome(layers.check(names))),
+            Job("list of messages", [name for name in names if messages.concerns(name)], lambda: outcome(messages.check(names, tree))),
             Job("plain words in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: outcome(prose.check(names))),
             Job("types in the glossary", [glossary.PAGE], lambda: outcome(glossary.check(tree))),
             Job("notices of the agent", [notices.PAGE], lambda: outcome(notices.check(tree))),
@@ -132,7 +134,7 @@ def main(arguments: list[str]) -> int:
         shutil.rmtree(ROOT / "build-lint" / "check-cache", ignore_errors=True)
     done = cache.open_cache()
     of_cpp = [name for name in names if name.endswith((".cc", ".h"))]
-    if any(scripts.of_prettier(name) or scripts.of_markdown(name) for name in names):
+    if any(scripts.of_prettier(name) or scripts.of_markdown(name) or messages.concerns(name) for name in names):
         prepare_node()
     of_types = any(scripts.of_types(name) for name in names)
     if of_types or (of_cpp and not options.fix):
@@ -144,6 +146,8 @@ def main(arguments: list[str]) -> int:
         jobs += rule_jobs(names, tree) + (cpp_jobs(names, tree, options, done) if of_cpp else [])
     rows: dict[str, Row] = {}
     passed = run_jobs(jobs, done, rows)
+    if options.fix and any(messages.concerns(name) for name in names):
+        messages.write(tree)
     done.prune()
     summary(rows, names, time.monotonic() - started)
     if options.all and not options.deep and not options.fix:

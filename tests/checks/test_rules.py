@@ -1,4 +1,5 @@
 """The rules of ./dev check on made-up files: each accepts what is right and names what is wrong."""
+import os
 import pathlib
 import sys
 
@@ -10,11 +11,14 @@ import glossary  # noqa: E402
 import includes  # noqa: E402
 import layers  # noqa: E402
 import notices  # noqa: E402
+import messages  # noqa: E402
 import prose  # noqa: E402
 import repository  # noqa: E402
 import scripts  # noqa: E402
 import system_calls  # noqa: E402
 import unity  # noqa: E402
+
+TYPESCRIPT = pathlib.Path(os.environ.get("FLAMEWIRE_BIN", "build/bin")).resolve().parent / "web" / "ui"
 
 
 @pytest.mark.parametrize("path, included", [
@@ -225,3 +229,48 @@ def test_notices_on_their_page():
     page = "| notice | when |\n|---|---|\n| `ring-broken` | `too-many` |\n| `names-hidden` | |\n| `gone-by` | |\n"
     assert notices.findings(page, sources) == ["src/agent/a.cc: docs/sampling/notices.md does not list the notice too-many",
                                                "docs/sampling/notices.md: the agent does not give the notice gone-by"]
+
+
+def test_messages_of_cpp():
+    code = r"""#include "base/file of.h"
+// "a comment is none"
+const char quote = '"'; const int many = 1'000'000;
+log("cannot open {:#x}: " "it is {}", name);
+return error("no file " + name + " below " + path(a, b));
+call(R"(first of
+ these two)", "two\twords", "one", "\x1b[2K of it", "{\"a\": 1, \"b c\": 2}", "HTTP/1.1 200 OK");
+/* "nor this one" */ say(x ? "a file" : "of {}" + name, "\"quoted\" words");
+"""
+    assert messages.of_cpp(code) == ["cannot open {}: it is {}", "no file {} below {}", "first of", "these two", "two words", "[2K of it", "a file", "of {}{}", '"quoted" words']
+
+
+def test_long_texts_stay_together():
+    assert messages.of_cpp('call("  -a  the first\\n  -b  the second\\n\\n  -c  the third\\n  -d  the fourth\\n");') == [
+        "  -a  the first\n  -b  the second\n  -c  the third\n  -d  the fourth"]
+
+
+@pytest.mark.skipif(not TYPESCRIPT.is_dir(), reason="the page was not built here")
+def test_messages_of_the_page(tmp_path):
+    (tmp_path / "a.tsx").write_text("""import { of } from 'one of these';
+type Kind = 'this or' | 'that';
+export const Row = ({ on, n }: Props) => (
+  <div class="cell mono" title={on ? 'Off' : 'On'}>
+    Samples of <b>{n}</b> threads: it&apos;s
+    all of them
+    <Icon name="down" />
+    <Field label="Rate" name="Load">{on === 'yes it is' ? 'Pause' : `${n} of all`}</Field>
+  </div>
+);
+const line = 'cannot read ' + name + ', as it is';
+""")
+    assert messages.of_web([str(tmp_path / "a.tsx")], TYPESCRIPT) == {str(tmp_path / "a.tsx"): [
+        "Samples of {} threads: it's all of them", "Off", "On", "Rate", "Load", "Pause", "{} of all", "cannot read {}, as it is"]}
+
+
+def test_the_list_of_messages_is_current():
+    page = messages.page_of({"src/agent/link/a.cc": ["two words"], "src/wire/a.cc": ["a frame", "a batch"], "src/wire/b.cc": ["a frame"], "web/src/a.ts": []})
+    assert page.endswith("## Agent\n\n### src/agent/link\n\n```text\ntwo words\n```\n\n## Server\n\n## Command line\n\n## Shared by the programs\n\n"
+                         "### src/wire\n\n```text\na batch\na frame\n```\n\n## Page\n")
+    assert messages.differences(page, page) == []
+    assert messages.differences(page, page.replace("two words", "two other words")) == [
+        "docs/reference/messages.md is not current. Run: ./dev check --fix docs/reference/messages.md", "-two words", "+two other words"]
