@@ -124,7 +124,7 @@ private:
 Result<bool> check_config_words(const char* name, const std::optional<std::string>& events, std::string_view now) {
     if (events && *events != now && sets_config_words(*events))
         return refuse(
-            fmt::format("{}: config= is only possible in the options of the agent; name the fields of the PMU, "
+            fmt::format("{}: only the agent's own options take config=; name the fields of the PMU, "
                         "as in cpu/event=0x3c,umask=0x1/",
                         name));
     return true;

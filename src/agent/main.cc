@@ -30,7 +30,7 @@
 // Without memory a message cannot be formatted, so it is a constant.
 [[noreturn]] static void out_of_memory() {
     constexpr std::string_view text =
-        "flamewire-agent: there is no memory left: give it more (ulimit -v, its memory cgroup), or let it need less "
+        "flamewire-agent: out of memory: allow it more (ulimit -v, its memory cgroup), or let it use less "
         "(--ring-pages, --spool, --unwind-memory)\n";
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
     ::_exit(1);
@@ -78,7 +78,7 @@ void give_up_privileges(const Options& options) {
 
 bool has_proc() {
     if (read_file("/proc/self/stat", 4096)) return true;
-    log_line("/proc is not mounted, and without it no process can be watched (try: mount -t proc proc /proc)");
+    log_line("/proc is not mounted, so no process can be profiled. Try: mount -t proc proc /proc");
     return false;
 }
 

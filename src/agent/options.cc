@@ -129,7 +129,7 @@ const char* instead_of_second(int code) {
         case opt_allow_command:
             return ", with commas between the names";
         case opt_container:
-            return "; several are given by --cgroup, which may be repeated";
+            return "; to give several, repeat --cgroup";
         case opt_delay:
             return "";
         default:
@@ -153,8 +153,7 @@ Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text, 
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc{} || end != digits.data() + digits.size() || value > highest >> shift ||
         value << shift < lowest)
-        return usage(fmt::format("{} must be {} to {} bytes (K, M and G are understood), not '{}'", what, lowest,
-                                 highest, text));
+        return usage(fmt::format("{} must be {} to {} bytes (with K, M or G), not '{}'", what, lowest, highest, text));
     return value << shift;
 }
 
@@ -381,7 +380,7 @@ Result<bool> apply(int code, std::string_view value, Options& options, Given& gi
 Result<bool> check_combination(const Options& options, const Given& given, bool stdout_is_terminal) {
     const int modes = int{given.listen} + int{given.server} + int{given.output};
     if (modes == 0)
-        return usage("say where samples go: --server HOST, --listen or --output FILE (--help lists all options)");
+        return usage("specify a destination: --server HOST, --listen or --output FILE (--help lists all options)");
     if (modes > 1) return usage("--server, --listen and --output exclude each other");
     const int targets = int{!options.pids.empty()} + int{!options.names.empty()} + int{!options.command.empty()};
     if (targets > 1) return usage("--pid, --name and -- CMD exclude each other");
@@ -394,10 +393,10 @@ Result<bool> check_combination(const Options& options, const Given& given, bool 
     if (given.output && (!options.pair.empty() || !options.pair_file.empty() || options.insecure))
         return usage("--pair, --pair-file and --insecure need --server or --listen");
     if (options.insecure && given.server && (!options.pair.empty() || !options.pair_file.empty()))
-        return usage("--insecure is for a server without a pairing code: leave one of them out");
+        return usage("--insecure excludes --pair and --pair-file");
     if (given.delay && options.command.empty()) return usage("--delay needs a command to launch: -- CMD");
     if (options.sched && (options.output != "-" || !options.settings.events.empty()))
-        return usage("--stat sched prints a table of its own: give --output - with it, and no --events");
+        return usage("--stat sched only prints a table: give it with --output - and without --events");
     if (options.force && !given.output) return usage("--force needs --output FILE");
     if (!options.capture.empty() && !options.has_target())
         return usage("--capture needs a target: --pid PID, --name COMM, --all or -- CMD");
@@ -408,8 +407,8 @@ Result<bool> check_combination(const Options& options, const Given& given, bool 
     if (!given.output) return true;
     if (!options.allowed.all())
         return usage(
-            "--allow-pid, --allow-user and --allow-command need --server or --listen: without a server nobody else "
-            "chooses");
+            "--allow-pid, --allow-user and --allow-command need --server or --listen: they limit what a server "
+            "may choose");
     if (!options.has_target()) return usage("--output needs a target: --pid PID, --name COMM, --all or -- CMD");
     if (options.prints_table()) return true;
     if (options.output == "-" && !options.command.empty())
@@ -432,13 +431,14 @@ Result<std::uint64_t> parse_number(std::string_view what, std::string_view text,
 
 Result<std::vector<std::uint32_t>> parse_cpus(std::string_view what, std::string_view text) {
     auto cpus = parse_cpu_list(text);
-    if (!cpus || cpus->empty()) return usage(fmt::format("{} must be numbers of CPUs as 0-3,6, not '{}'", what, text));
+    if (!cpus || cpus->empty())
+        return usage(fmt::format("{} must be a list of CPUs such as 0-3,6, not '{}'", what, text));
     return *std::move(cpus);
 }
 
 Result<bool> check_wide(const WideTarget& wide) {
     if (wide.all && !(wide.cgroups.empty() && wide.container.empty()))
-        return usage("all is the whole system: leave it out, or the control group and the container");
+        return usage("all means the whole system: give it without a control group or container");
     return true;
 }
 
@@ -446,7 +446,7 @@ std::uint32_t whole_words(std::uint64_t stack_bytes) { return static_cast<std::u
 
 Result<std::string> check_unwind(std::string_view mode) {
     if (mode == "auto" || stack_mode(mode)) return std::string(mode);
-    return usage(fmt::format("unknown unwind mode '{}'; there are auto, fp, dwarf, lbr and hybrid", mode));
+    return usage(fmt::format("unknown unwind mode '{}'; modes are auto, fp, dwarf, lbr and hybrid", mode));
 }
 
 Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bool stdout_is_terminal) {
@@ -482,7 +482,7 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
     const auto first = static_cast<std::size_t>(::optind);
     const bool separated = first > 0 && first <= words.size() && words[first - 1] == "--";
     if (first < words.size() && !separated)
-        return usage(fmt::format("unexpected word '{}'; a command to launch stands after --", words[first]));
+        return usage(fmt::format("unexpected argument '{}'; put a command to launch after --", words[first]));
     if (separated && first == words.size()) return usage("no command after --");
     line.options.command.assign(words.begin() + static_cast<std::ptrdiff_t>(std::min(first, words.size())),
                                 words.end());

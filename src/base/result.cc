@@ -43,7 +43,7 @@ std::unexpected<Error> fail_errno(std::string what, int errno_value) {
     what += ": ";
     what += reason != nullptr ? reason : "unknown error";
     // Any call that creates a descriptor can hit the limit, so all of them give the same hint.
-    if (errno_value == EMFILE) what += " (try: ulimit -n 65536 before starting)";
+    if (errno_value == EMFILE) what += ". Try: ulimit -n 65536 before starting";
     return std::unexpected(Error{code_of_errno(errno_value), errno_value, std::move(what)});
 }
 

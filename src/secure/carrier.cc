@@ -35,7 +35,7 @@ Result<Bytes> Carrier::receive(Bytes bytes) {
         }
     }
     if (kind_ == Kind::refused)
-        return fail(ErrorCode::unsupported, "it spoke without encryption, which --insecure would allow");
+        return fail(ErrorCode::unsupported, "it sent data without encryption, which only --insecure allows");
     if (kind_ == Kind::plain) return bytes;
     if (received_.capacity() > max_kept_bytes) received_ = {};
     received_.clear();

@@ -103,7 +103,7 @@ needsRoot("another user's process: what is missing, and at once that it was give
       (port) => asNobody(join(copies, 'flamewire-agent'), '--server', '127.0.0.1', '--port', port),
       ['shares-workload', 600],
       async ({ page, shot, fails, works }) => {
-        await fails('may not be profiled by this user');
+        await fails('this user may not profile process');
         await fails('perf_event_paranoid is 2');
         await fails('kptr_restrict');
         await fails('tracefs');

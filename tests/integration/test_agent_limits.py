@@ -69,7 +69,7 @@ def test_a_server_chooses_among_the_allowed(start):
     reply = server.command("list_processes")
     listed = {process["pid"]: process for process in reply["processes"]}
     assert allowed.pid in listed and all(process["comm"].startswith("demo-") for process in listed.values())
-    sentence = f"process {other.pid} ({name}) is not among those that this agent may profile: --allow-command bounds them"
+    sentence = f"process {other.pid} ({name}) is not among those that this agent may profile: --allow-command limits them"
     assert refused(server.command("start", pid=other.pid)) == sentence
     assert refused(server.command("start", pids=[allowed.pid, other.pid])) == sentence
     assert refused(server.command("start", name=name)) == sentence

@@ -87,7 +87,7 @@ def test_an_empty_root_directory(bare):
 def test_without_proc_nothing_can_be_watched(bare, arguments):
     code, said = bare.agent("--output", "/run.flw", *arguments, proc=False) if arguments != ("--listen",) else bare.agent(*arguments, proc=False)
     assert code == 1
-    assert said == "flamewire-agent: /proc is not mounted, and without it no process can be watched (try: mount -t proc proc /proc)\n"
+    assert said == "flamewire-agent: /proc is not mounted, so no process can be profiled. Try: mount -t proc proc /proc\n"
     assert not (bare.root / "run.flw").exists()
 
 
@@ -109,7 +109,7 @@ def test_without_names_of_the_kernel(bare):
 def test_without_tracefs(bare):
     code, said = bare.agent("--output", "/run.flw", "--events", "sched:sched_switch", "--", "/program", 1)
     assert code != 0
-    assert said == "flamewire-agent: --events: tracepoint sched:sched_switch needs tracefs, which is not mounted (try: mount -t tracefs tracefs /sys/kernel/tracing)\n"
+    assert said == "flamewire-agent: --events: tracepoint sched:sched_switch needs tracefs, which is not mounted. Try: mount -t tracefs tracefs /sys/kernel/tracing\n"
 
 
 def test_a_root_directory_that_cannot_be_written(bare):
@@ -185,4 +185,4 @@ def test_few_descriptors(bare):
     for limit in (9, 12, 15):
         code, said = bare.agent("--output", "/run.flw", "--", "/program", 1, limits=f"ulimit -n {limit}", name=f"too-few-{limit}")
         assert code == 1
-        assert said.splitlines()[-1] == "flamewire-agent: the limit of open files is too low for this many threads and CPUs (try: ulimit -n 65536 before starting the agent)", said
+        assert said.splitlines()[-1] == "flamewire-agent: the limit of open files is too low for this many threads and CPUs. Try: ulimit -n 65536 before starting the agent", said

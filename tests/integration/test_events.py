@@ -59,7 +59,7 @@ def test_faults_that_come_too_fast_are_not_taken_one_by_one(tmp_path):
     counted = by_perf(storm)
     assert counted >= 4 << 15
     assert abs(sum(weights(path, "page-faults").values()) - counted) <= 0.02 * counted, (counted, outcome.stderr)
-    said = "a sample stands for 17 of them from now on. (remedy: --count N" in outcome.stderr
+    said = "from now on a sample stands for 17 of them. Try: --count N" in outcome.stderr
     if not said and counted / took <= TOO_MANY_FAULTS:
         pytest.skip(f"only {counted / took:.0f} faults per second on this machine: thinning, from {TOO_MANY_FAULTS} on, is not tested")
     assert said, outcome.stderr

@@ -416,7 +416,7 @@ def test_a_listening_agent_refuses_what_is_not_encrypted(start):
                 pass
             assert b"hello" not in answer and b"hostname" not in answer, answer
             if not greeting:
-                assert b"this agent talks encrypted only" in answer
+                assert b"this agent accepts only encrypted connections" in answer
     assert agent.alive()
 
 
@@ -451,8 +451,8 @@ def test_a_file_with_another_code_takes_effect_without_a_restart(start):
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 30, 20, "samples")
     # What cannot be used changes nothing, and is said once.
     file.write_text("nonsense\n")
-    wait_until(lambda: "the pairing code stays as it was" in agent.err and "16 digits" in agent.err, 20, "the word")
-    assert agents(server) and agent.err.count("stays as it was") == 1
+    wait_until(lambda: "the pairing code was not changed" in agent.err and "16 digits" in agent.err, 20, "the word")
+    assert agents(server) and agent.err.count("code was not changed") == 1
     other = "fedcba9876543210-" + "5a" * 16
     pair_file(start.directory, other, "next").rename(file)
     wait_until(lambda: "has another pairing code now" in agent.err and not agents(server), 20, "the end of the old code")

@@ -114,7 +114,7 @@ def test_refused_without_encryption(start):
     agent = FakeAgent(server.port)
     assert agent.closed.wait(20)
     (turned_away,) = wait_until(lambda: server.get("/api/status")["turned_away"], 20, "the refusal")
-    assert "without encryption, which --insecure would allow" in turned_away["reason"]
+    assert "without encryption, which only --insecure allows" in turned_away["reason"]
     assert server.get("/api/agents")["agents"] == []
 
 

@@ -49,9 +49,9 @@ def test_privileges_that_are_missing_and_their_remedies(nobody, start):
         assert not found["tracepoints"]["works"] and found["tracepoints"]["remedy"]
         # A process of root is none of nobody's, in the words that start would use.
         verified = server.command("verify_pid", pid=program.pid)
-        assert verified["exists"] and not verified["permitted"] and "may not be profiled by this user" in verified["problem"]
+        assert verified["exists"] and not verified["permitted"] and "this user may not profile process" in verified["problem"]
         refused = server.command("start", pid=program.pid)
-        assert not refused["ok"] and "may not be profiled by this user" in refused["error"]
+        assert not refused["ok"] and "this user may not profile process" in refused["error"]
         # status tells the same without trying again.
         assert findings({"ok": True, **server.command("status")["capabilities"]}) == found
     # One half of the remedy alone shows nothing, and the other half is what is said then.

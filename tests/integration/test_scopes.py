@@ -51,7 +51,7 @@ def test_one_cpu(start, tmp_path):
 
     # CPUs that are not there, and words that are no numbers.
     assert "CPU 4000 is not online" in server_refusal(server, cpus="0,4000")
-    assert server_refusal(server, cpus="many") == "cpus must be numbers of CPUs as 0-3,6, not 'many'"
+    assert server_refusal(server, cpus="many") == "cpus must be a list of CPUs such as 0-3,6, not 'many'"
 
 
 def newest_pid():
@@ -174,11 +174,11 @@ def test_without_the_privilege(start, tmp_path):
             refused = run("none.flw", "-a")
             assert refused.returncode == 1
             sentence = refused.stderr.splitlines()[-1]
-            assert sentence.startswith("flamewire-agent: the whole system may not be sampled by this user: kernel.perf_event_paranoid is 2"), sentence
+            assert sentence.startswith("flamewire-agent: this user may not sample the whole system: kernel.perf_event_paranoid is 2"), sentence
             assert "setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent" in sentence and "sysctl -w kernel.perf_event_paranoid=0" in sentence
             assert not (pathlib.Path(place) / "none.flw").exists()
             process = run("none.flw", "--pid", str(other.pid))
-            assert process.returncode == 1 and "may not be profiled by this user" in process.stderr, process.stderr
+            assert process.returncode == 1 and "this user may not profile process" in process.stderr, process.stderr
         with sysctl(perf_event_paranoid=0):
             works = run("all.flw", "-a")
             assert works.returncode == 0 and "profiling system-wide" in works.stderr, works.stderr
@@ -249,12 +249,12 @@ def test_refused_for_processes_or_for_cpus_alone(start, tmp_path):
         return done.returncode, done.stderr.splitlines()[-1]
 
     code, said = run("cpus", "-a")
-    assert code == 1 and said.startswith("flamewire-agent: the whole system may not be sampled by this user") and "setcap" in said, said
+    assert code == 1 and said.startswith("flamewire-agent: this user may not sample the whole system") and "setcap" in said, said
     code, said = run("cpus", "--pid", str(program.pid))
     assert code == 0 and int(re.search(r"(\d+) samples", said)[1]) > 0, said
     for target in (["-a"], ["--pid", str(program.pid)]):
         code, said = run("processes", *target)
-        assert code == 1 and said.startswith("flamewire-agent: the kernel refuses perf events to this user") and "seccomp profile" in said and "PERFMON" in said, said
+        assert code == 1 and said.startswith("flamewire-agent: the kernel denies perf events to this user") and "seccomp profile" in said and "PERFMON" in said, said
 
 
 def test_a_control_group_that_the_kernel_does_not_sample(tmp_path):
@@ -267,7 +267,7 @@ def test_a_control_group_that_the_kernel_does_not_sample(tmp_path):
         for options in ([], ["--events", "none"]):
             done = subprocess.run([BIN / "flamewire-agent", "--output", tmp_path / "x.flw", *options, "--cgroup", folder, "--duration", "1"], capture_output=True, text=True, timeout=60)
             assert done.returncode == 1, done.stderr
-            assert re.search(r"does not take (event \S+|perf events) for this control group: it samples those of cgroup2, and of version 1 those of the controller perf_event,.*\(try: ", done.stderr), done.stderr
+            assert re.search(r"does not accept (event \S+|perf events) for this control group: it samples those of cgroup2, and of version 1 those of the controller perf_event,.*\. Try: ", done.stderr), done.stderr
     finally:
         subprocess.run(["umount", folder], check=True)
 
@@ -279,4 +279,4 @@ def test_the_command_line_records_it_too(tmp_path):
     both = subprocess.run([BIN / "flamewire", "record", "-a", "-p", "1", "-o", path], capture_output=True, text=True, timeout=60)
     assert both.returncode != 0 and "give one target" in both.stderr
     wrong = subprocess.run([BIN / "flamewire-agent", "--output", path, "--all", "--cgroup", "x"], capture_output=True, text=True, timeout=60)
-    assert wrong.returncode == 2 and "--all is the whole system" in wrong.stderr, wrong.stderr
+    assert wrong.returncode == 2 and "--all means the whole system" in wrong.stderr, wrong.stderr

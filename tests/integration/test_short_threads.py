@@ -81,7 +81,7 @@ def test_without_the_right_to_whole_cpus_the_rest_is_shown(start, tmp_path):
         shutil.copy(file, programs)
     with sysctl(perf_event_paranoid=2):
         run = Churn(start, tmp_path, 99, 1_000, 3, prefix=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"], programs=programs, agents=programs)
-    assert "is in threads that exit before their next sample. (remedy: run the agent as root, or setcap cap_perfmon" in run.said, run.said
+    assert "is in threads that exit before their next sample. Try: run the agent as root, or setcap cap_perfmon" in run.said, run.said
     # Threads of 4.5 ms at most end before the first 10 ms. The events end before their thread has left the kernel, so they count less than the program.
     assert run.missing_s > 0.9 * run.user_s, (run.missing_s, run.user_s)
     said = subprocess.run([BIN / "flamewire", "report", tmp_path / "churn.flw"], check=True, capture_output=True, text=True, timeout=60).stdout

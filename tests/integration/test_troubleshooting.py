@@ -72,7 +72,7 @@ class Place:
         assert said.startswith(f"{code}\n"), said
         for line in said.splitlines()[2:]:
             assert re.match(r"(ok |limited |missing )", line), line
-            assert line.startswith("limited") == ("(try: " in line), line
+            assert line.startswith("limited") == (". Try: " in line), line
         return said
 
     def dial(self, host, port, *arguments, before=()):
@@ -104,7 +104,7 @@ class Place:
 def told(server, code):
     """A notice of the only session, as the programs print them."""
     found = wait_until(lambda: server.sessions() and [one for one in server.only_session()["notices"] if one["code"] == code], 30, f"the notice {code}")[0]
-    return f"{found['text']} (remedy: {found['remedy']})"
+    return f"{found['text'].removesuffix('.')}. Try: {found['remedy']}"
 
 
 def kernel_functions(place):
@@ -333,7 +333,7 @@ def reported(path):
     """The first notice of a session file, as the programs print them."""
     lines = subprocess.run([BIN / "flamewire", "report", path], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=True).stdout.splitlines()
     first = next(number for number, line in enumerate(lines) if "session file" in line)
-    return f"{lines[first][2:]} (remedy: {lines[first + 1].strip('# ')})"
+    return f"{lines[first][2:].removesuffix('.')}. Try: {lines[first + 1].strip('# ')}"
 
 
 def damaged_file(place):
@@ -428,7 +428,7 @@ PROVOCATIONS = {
     "Kernel frames are addresses: kptr_restrict": hidden_names,
     "Kernel frames are addresses: perf_event_paranoid": names_hidden_by_paranoid,
     "Tracepoints are not there: tracefs": no_tracefs,
-    "Nothing can be watched: /proc": no_proc,
+    "Nothing can be profiled: /proc": no_proc,
     "No perf events in the kernel": no_perf_events,
     "No hardware counters, as in most virtual machines": no_hardware,
     "Small rings: the limit on locked memory": locked_memory,
@@ -478,7 +478,7 @@ def test_one_file_too_many_has_its_remedy_at_every_step(living, start):
     for said in outcomes[:3 if living else 10]:
         assert said.startswith("1\n"), said
     for said in outcomes:
-        assert said.startswith("0\n") or "(try: ulimit -n 65536 before starting" in said, said
+        assert said.startswith("0\n") or "Try: ulimit -n 65536 before starting" in said, said
         assert "not found" not in said and "does not exist" not in said, said
 
 
@@ -508,7 +508,7 @@ def test_the_doctor_and_the_page_have_one_list(start):
             assert any(finding["name"] in line for line in lines), finding
             continue
         word = "ok" if finding["works"] else "limited" if finding["remedy"] else "missing"
-        remedy = f" (try: {finding['remedy']})" if finding["remedy"] else ""
+        remedy = f". Try: {finding['remedy']}" if finding["remedy"] else ""
         assert f"{word:<9}{finding['text']}{remedy}" in lines, json.dumps(finding)
     assert done.returncode == (1 if any(line.startswith("limited") for line in lines) else 0)
     assert {"hardware", "sample-rate", "stack-depth", "locked-memory", "open-files", "kernel-names"} <= {finding["code"] for finding in findings}

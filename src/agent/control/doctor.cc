@@ -31,8 +31,8 @@ Finding locked_memory(const Sysfs& sysfs, const Capabilities& capabilities) {
     if (!rings) {
         Finding finding{std::string(code), {}, false, rings.error().message, {}};
         // The remedy follows the message, as in all errors of opening events.
-        if (const std::size_t at = finding.text.rfind(" (try: "); at != std::string::npos) {
-            finding.remedy = finding.text.substr(at + 7, finding.text.size() - at - 8);
+        if (const std::size_t at = finding.text.rfind(". Try: "); at != std::string::npos) {
+            finding.remedy = finding.text.substr(at + 7);
             finding.text.resize(at);
         }
         return finding;
@@ -41,7 +41,7 @@ Finding locked_memory(const Sysfs& sysfs, const Capabilities& capabilities) {
         halved->text.pop_back();
         return {std::string(code), {}, false, std::move(halved->text), std::move(halved->remedy)};
     }
-    return {std::string(code), {}, true, "The sample rings have the size that they want", {}};
+    return {std::string(code), {}, true, "The sample rings have the size that they need", {}};
 }
 
 Finding open_files() {
@@ -94,7 +94,7 @@ Diagnosis diagnose(const Machine& machine, std::span<const Finding> findings) {
         const bool limited = !finding.works && !finding.remedy.empty();
         if (limited || (!finding.works && finding.code == "perf-events")) diagnosis.healthy = false;
         diagnosis.text += fmt::format("{:<9}{}{}", finding.works ? "ok" : limited ? "limited" : "missing", names, text);
-        if (limited) diagnosis.text += fmt::format(" (try: {})", finding.remedy);
+        if (limited) diagnosis.text += fmt::format(". Try: {}", finding.remedy);
         diagnosis.text += '\n';
     }
     return diagnosis;

@@ -7,20 +7,20 @@ std::string help_text() {
     return R"(flamewire-agent: samples processes on this machine and streams what they do
 
 Usage:
-  flamewire-agent --server HOST [TARGET] [OPTIONS]     dial the server, reconnect for ever
+  flamewire-agent --server HOST [TARGET] [OPTIONS]     connect to the server, and reconnect forever
   flamewire-agent --listen [TARGET] [OPTIONS]          wait for the server to connect
   flamewire-agent --output FILE TARGET [OPTIONS]       write a session file (- is standard output)
 
 Where samples go (one of)
-  --server HOST       host of flamewire-server; dialled again with 1 to 30 s pauses whenever it is away
+  --server HOST       host of flamewire-server; when it does not answer, the agent tries again after 1 to 30 s
   --listen            accept one server at a time on --bind and --port
   --output FILE       write one session file and end; - refuses a terminal and -- CMD
   --port PORT         TCP port of --server and --listen (9999)
   --bind ADDR         address of --listen (0.0.0.0: all networks)
   --pair CODE         pairing code of this agent: with --server as the server printed it; the connection is encrypted
                       by it. --listen makes and prints one where none is given
-  --pair-file FILE    the same from a file; ps does not show it, nor does it the variable FLAMEWIRE_PAIR. --listen makes it
-  --insecure          no encryption and no code: anybody on the way can read and change everything, and anybody can pose as
+  --pair-file FILE    the same from a file; ps shows neither this nor the variable FLAMEWIRE_PAIR. --listen makes it
+  --insecure          no encryption and no code: anyone on the network can read and change everything, and anyone can pose as
                       the server, also on this machine
   --force             let --output replace an existing file
 
@@ -40,15 +40,15 @@ What a server may choose (all processes that this user may profile; each option 
   --allow-command NAME[,NAME...] executables of these names; * and ? stand for anything
 
 Sampling
-  --frequency HZ      samples a second and thread (99; faults, unless it is given: one by one)
+  --frequency HZ      samples per second and thread (99; faults: each one, unless this is given)
   --count N           a sample every N events, instead of a frequency
   --events LIST       perf's names, comma separated: cycles, cpu-clock:u, r01c2, cpu_core/cycles/, each with
                       optional @HZ (cycles, or cpu-clock where no hardware counter works); none: only count.
                       Tracepoints: sys:name, sys:name/FILTER/
   --filter EXPR       the kernel's filter for all tracepoints of LIST that have none of their own
   --stat LIST         what is counted meanwhile: events as above, default or none (default). With --events none a
-                      table as perf stat's is printed at the end; --output - prints only that
-                      sched, with --output -: prints how threads were scheduled, on a terminal anew each second
+                      table like perf stat's is printed at the end; --output - prints only that
+                      sched, with --output -: prints how threads were scheduled, in a terminal every second
   --unwind MODE       how user stacks are found (auto):
                       auto    by what each process needs, measured: fp, hybrid or dwarf;
                               for whole CPUs: dwarf, with fewer bytes if that copies too much
@@ -62,7 +62,7 @@ Sampling
   --no-kernel         user space only
   --interval MS       between batches (250; 1000 with --output)
 
-Length (--output; --server and --listen accept and report it, and sample until told to stop)
+Length (--output; --server and --listen accept and report it, and sample until stopped)
   --duration S        of a round (8; -- CMD without it: until CMD ends)
   --rounds N          rounds of --duration (1)
 
@@ -71,16 +71,16 @@ Other
   --spool BYTES       kept in memory while the server is away, with K, M or G (8M)
   --module-cap BYTES  of a program's or library's symbols that a server lacks and asks for; 0 sends none (64M)
   --no-module-upload  the same as --module-cap 0
-  --ring-pages N      pages of a sample ring, a power of two; for tests and odd machines (by frequency)
+  --ring-pages N      pages of a sample ring, a power of two; for tests and unusual machines (by frequency)
   --capture FILE      also write all inputs of the recording to FILE, for replay in a bug report. FILE contains command
                       lines, paths and memory of the target
-  --no-seccomp        do without the filter of system calls, should it ever be in the way
-  --verbose           say more, and account for every sample at the end
+  --no-seccomp        do not filter system calls, in case the filter causes a problem
+  --verbose           log more, and account for every sample at the end
   -h, --help          this text
   -V, --version       version, architecture, features
   --doctor            what can be profiled on this machine, what is limited, and the remedy; 1 when something is
 
-Exit codes: 0 done; 1 cannot do it (one sentence says why); 2 wrong usage; with -- CMD its own code, 128 + signal
+Exit codes: 0 success; 1 failure (a message says why); 2 wrong usage; with -- CMD its own code, 128 + signal
 when a signal ended it, 126 or 127 when it cannot be run.
 )";
 }

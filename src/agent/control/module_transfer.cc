@@ -160,7 +160,7 @@ Result<bool> ModuleTransfers::check_unchanged(const Transfer& transfer) {
         transfer.inode == status.st_ino && transfer.size == static_cast<std::uint64_t>(status.st_size) &&
         transfer.mtime_ns == mtime_of(status))
         return true;
-    return fail(ErrorCode::closed, "the file was changed while it was read: restart the program, then record anew");
+    return fail(ErrorCode::closed, "the file was changed while it was read: restart the program, then record again");
 }
 
 Result<std::string> ModuleTransfers::read_stream(const Transfer& transfer, std::uint64_t offset, std::size_t bytes) {
@@ -187,9 +187,9 @@ Result<wire::ModuleChunk> ModuleTransfers::read(const FetchRequest& request) {
     const Transfer* const transfer = TRY(transfer_of(request.identity));
     if (transfer->total > cap_bytes_)
         return fail(ErrorCode::too_large,
-                    fmt::format("{} bytes name its code, the agent sends at most {}: start it with --module-cap {}M",
+                    fmt::format("{} bytes of symbols, and the agent sends at most {}: start it with --module-cap {}M",
                                 transfer->total, cap_bytes_, (transfer->total >> 20) + 1));
-    if (request.offset > transfer->total) return fail(ErrorCode::closed, "the file has less than was asked for");
+    if (request.offset > transfer->total) return fail(ErrorCode::closed, "the file is shorter than requested");
     auto unchanged = check_unchanged(*transfer);
     Result<std::string> bytes = std::string();
     if (unchanged) bytes = read_stream(*transfer, request.offset, request.bytes);

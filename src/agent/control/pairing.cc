@@ -29,12 +29,12 @@ Result<Pairing> make_one(const Options& options) {
     if (options.pair_file.empty()) {
         if (std::getenv("JOURNAL_STREAM") != nullptr && ::isatty(STDOUT_FILENO) == 0)
             return fail(ErrorCode::invalid,
-                        "the journal is no place for a pairing code: name a file for it with --pair-file FILE");
+                        "a pairing code must not go to the journal: name a file for it with --pair-file FILE");
         made.code_to_print = code;
         return made;
     }
     TRY(replace_file(options.pair_file, as_bytes_view(code + "\n"), Durable::yes));
-    log("a pairing code was made and is in {}: the server asks for it", options.pair_file);
+    log("a new pairing code is in {}: the server needs it", options.pair_file);
     return made;
 }
 

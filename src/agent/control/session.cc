@@ -152,7 +152,7 @@ Result<bool> Session::start_link() {
     callbacks.new_epoch_wanted = [this] {
         if (const std::shared_ptr<Recorder> last = recorder()) last->begin_epoch();
     };
-    if (!link.listen) log("dialling {} port {}", link.host, link.port);
+    if (!link.listen) log("connecting to {} port {}", link.host, link.port);
     link_ = TRY(Link::start(link, std::move(callbacks)));
     link_ready_ = link_.get();
     link_sink_.emplace(*link_);
@@ -342,7 +342,7 @@ void Session::check_clock() {
     if (command_ == nullptr)
         quit(0);
     else
-        log_line("the command goes on; the agent waits for its end");
+        log_line("the command continues; the agent waits until it ends");
 }
 
 // Captures only the first recording.
@@ -408,7 +408,7 @@ void Session::say_end(const Recorder& recorder, const Ended& ended) const {
     detail("{} ms of CPU, {} KiB resident", process_cpu_ns() / 1'000'000, ResidentMemory().bytes() / 1024);
     if (sampled && counts.rows_samples == 0 && counts.samples_lost == 0 && !ended.error)
         log_line(
-            "no sample: the event was too rare for this rate (--frequency, --count), or the target used hardly any "
+            "no samples: the event was too rare for this rate (--frequency, --count), or the target used hardly any "
             "CPU");
     if (!sampled || options_.verbose) print_counters(recorder);
 }
@@ -440,9 +440,9 @@ void Session::finish() {
         const std::uint32_t patience =
             signalled_ns_ != 0 || command_ == nullptr ? flush_after_signal_ms : flush_after_command_ms;
         if (patience > flush_after_signal_ms)
-            log("waiting up to {} s for the server to take the rest", patience / 1000);
+            log("waiting up to {} s for the server to accept the rest", patience / 1000);
         if (!link_->flush(patience))
-            log("the server has not taken {} bytes; they are lost", link_->status().spool_bytes);
+            log("the server did not accept {} bytes; they are lost", link_->status().spool_bytes);
     }
     link_->stop();
 }

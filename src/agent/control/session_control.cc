@@ -39,7 +39,7 @@ std::string describe_events(const Running& running) {
 std::string describe_rate(const Running& running) {
     if (running.settings.period != 0) return fmt::format("every {} events", running.settings.period);
     if (running.effective_frequency_hz != running.settings.frequency_hz)
-        return fmt::format("{} Hz ({} asked for)", running.effective_frequency_hz, running.settings.frequency_hz);
+        return fmt::format("{} Hz ({} requested)", running.effective_frequency_hz, running.settings.frequency_hz);
     return fmt::format("{} Hz", running.effective_frequency_hz);
 }
 
@@ -95,7 +95,7 @@ void Session::send_module(const wire::Command& command) {
     };
     auto chunk = read();
     if (chunk && !link_->send_module_chunk(wire::encode_module_chunk(*chunk)))
-        chunk = fail(ErrorCode::busy, "the part before has not been sent yet");
+        chunk = fail(ErrorCode::busy, "the previous part has not been sent yet");
     if (!chunk) link_->reply(encode_fetch_refusal(command.id, chunk.error()));
 }
 
@@ -118,7 +118,7 @@ std::optional<Error> Session::problem_for_server(const std::vector<std::uint32_t
 Result<RecordingTarget> Session::wide_for_server(const WideTarget& wide) const {
     if (!options_.allowed.all())
         return fail(ErrorCode::permission,
-                    "this agent lets servers profile some processes only (--allow-pid, --allow-user, --allow-command), "
+                    "this agent lets servers profile only some processes (--allow-pid, --allow-user, --allow-command), "
                     "not the whole system or control groups");
     return find_wide(wide);
 }
@@ -301,7 +301,7 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
     const std::shared_ptr<Recorder> current = recording_ ? recorder() : nullptr;
     std::optional<RecordingTarget> target;
     if (!change.pids.empty() || change.wide.given()) {
-        if (!current) return fail(ErrorCode::busy, "not profiling: start takes the process");
+        if (!current) return fail(ErrorCode::busy, "not profiling: choose the process with start");
         if (command_ != nullptr)
             return fail(ErrorCode::unsupported,
                         "this agent records the command that it launched, and ends with it: run another agent for "

@@ -68,9 +68,9 @@ void Connection::wait_for_first_byte() {
 
 void Connection::refuse_plain() {
     write_last(wire::encode_frame(wire::Flag::refusal,
-                                  "this agent talks encrypted only: give the server its pairing code, "
+                                  "this agent accepts only encrypted connections: give the server its pairing code, "
                                   "which it printed when it started, or start it with --insecure"));
-    fail_with("it spoke without encryption, which --insecure would allow");
+    fail_with("it sent data without encryption, which only --insecure allows");
 }
 
 // Writes what the socket accepts without blocking, before the connection is closed.
@@ -105,9 +105,8 @@ void Connection::read() {
 
 std::string Connection::why_ended(const asio::error_code& error) const {
     if (!heard_ && (error == asio::error::eof || error == asio::error::connection_reset))
-        return "it closed the connection unexpectedly: it may be no flamewire-server (its page has another port), or "
-               "too "
-               "busy";
+        return "it closed the connection unexpectedly: it may not be flamewire-server (its page has another port), "
+               "or it is too busy";
     return error == asio::error::eof ? "it closed the connection" : error.message();
 }
 
@@ -119,7 +118,7 @@ void Connection::on_read(std::size_t size) {
     decoder_.feed(*plain);
     while (open_) {
         Result<std::optional<wire::Frame>> frame = decoder_.next();
-        if (!frame) return fail_with("it sent what is no frame (" + frame.error().message + ")");
+        if (!frame) return fail_with("it sent something that is not a frame (" + frame.error().message + ")");
         if (!*frame) break;
         callbacks_.frame(std::move(**frame));
     }
@@ -135,7 +134,7 @@ void Connection::write(std::string_view bytes) {
 
 void Connection::write_as_it_is(std::string_view bytes) {
     if (!open_ || bytes.empty()) return;
-    if (waiting_.size() + bytes.size() > max_waiting_bytes) return fail_with("it does not read what it asked for");
+    if (waiting_.size() + bytes.size() > max_waiting_bytes) return fail_with("it does not read what it requested");
     waiting_ += bytes;
     if (!writing_) write_waiting();
 }

@@ -58,7 +58,7 @@ void Dialer::try_next_endpoint() {
                       : error == asio::error::connection_refused
                           ? "it refuses connections: run flamewire-server there, or check --port"
                       : error == asio::error::host_unreachable || error == asio::error::network_unreachable
-                          ? "there is no way to it: check the network and the address"
+                          ? "no route to it: check the network and the address"
                           : error.message();
         try_next_endpoint();
     });

@@ -137,7 +137,8 @@ void TcpLink::keep_within_bound() {
     for (const Kept& kept : recordings_) bytes += kept.spool.bytes();
     while (recordings_.size() > 1 && bytes > options_.spool_bytes) {
         const Spool& oldest = recordings_.front().spool;
-        if (!oldest.empty()) log("an earlier recording that no server took is dropped: {} samples", oldest.samples());
+        if (!oldest.empty())
+            log("an earlier recording that no server received is dropped: {} samples", oldest.samples());
         bytes -= oldest.bytes();
         recordings_.pop_front();
     }
@@ -167,7 +168,7 @@ void TcpLink::say_hello(const ConnectionPtr& connection) {
 void TcpLink::on_frame(const ConnectionPtr& connection, const wire::Frame& frame) {
     if (frame.flag == wire::Flag::acknowledgement) {
         const Result<wire::Ack> ack = wire::parse_ack(frame.payload);
-        if (!ack) return connection->fail_with("it sent a bad acknowledgement: " + ack.error().message);
+        if (!ack) return connection->fail_with("it sent a bad acknowledgment: " + ack.error().message);
         if (connection->ready)
             on_acknowledgement(connection, *ack);
         else
@@ -191,7 +192,7 @@ void TcpLink::on_acknowledgement(const ConnectionPtr& connection, const wire::Ac
 
 void TcpLink::on_answer(const ConnectionPtr& connection, const wire::Ack& ack) {
     if (ack.recording && ack.recording != connection->recording)
-        return connection->fail_with("it acknowledged another recording than the hello named");
+        return connection->fail_with("it acknowledged a different recording");
     connection->answered();
     connection->ready = true;
     dialer_.succeeded();
@@ -221,7 +222,7 @@ void TcpLink::on_closed(const ConnectionPtr& connection, const std::string& reas
             chunk_ = {};
             chunk_waits_ = false;
         }
-        log("the connection to {} is over: {}", connection->peer(), reason);
+        log("the connection to {} ended: {}", connection->peer(), reason);
     }
     std::erase(candidates_, connection);
     if (options_.listen && connection->wrong_key()) {

@@ -14,7 +14,7 @@ using asio::ip::tcp;
 namespace {
 
 constexpr std::string_view no_key =
-    "without a pairing code nothing is sent there: give the code of the line that the server prints for agents (--pair "
+    "a pairing code is needed: give the code from the line that the server prints for agents (--pair "
     "or --pair-file), or start both with --insecure";
 constexpr std::chrono::seconds between_key_looks{2};
 // With listen: connections that have not answered the hello yet. The first ones are closed for new ones.
@@ -35,7 +35,7 @@ bool is_here(const tcp::socket& socket) {
 Result<bool> TcpLink::listen() {
     asio::error_code error;
     const asio::ip::address address = asio::ip::make_address(options_.host.empty() ? "0.0.0.0" : options_.host, error);
-    if (error) return fail(ErrorCode::invalid, options_.host + " is no IP address to listen on");
+    if (error) return fail(ErrorCode::invalid, options_.host + " is not an IP address to listen on");
     const tcp::endpoint endpoint(address, options_.port);
     const std::string where = "port " + std::to_string(options_.port) + " on " + address.to_string();
     acceptor_.open(endpoint.protocol(), error);
@@ -45,8 +45,8 @@ Result<bool> TcpLink::listen() {
     if (error == asio::error::address_in_use)
         return fail(ErrorCode::busy, where + " is in use: choose another with --port");
     if (error == asio::error::access_denied)
-        return fail(ErrorCode::permission, where + " is not allowed to this user: choose one above 1023 with --port");
-    if (error) return fail(ErrorCode::io, where + " cannot be listened on: " + error.message());
+        return fail(ErrorCode::permission, "this user may not use " + where + ": choose one above 1023 with --port");
+    if (error) return fail(ErrorCode::io, "cannot listen on " + where + ": " + error.message());
     status_.listen_port = acceptor_.local_endpoint(error).port();
     return true;
 }
@@ -55,7 +55,7 @@ Result<bool> TcpLink::listen() {
 void TcpLink::read_key() {
     if (options_.key_file.empty()) return;
     Result<secure::PairingKey> read = secure::read_pairing_file(options_.key_file);
-    if (!read && !key_trouble_said_) log("the pairing code stays as it was: {}", read.error().message);
+    if (!read && !key_trouble_said_) log("the pairing code was not changed: {}", read.error().message);
     key_trouble_said_ = !read;
     if (!read || *read == options_.key) return;
     options_.key = *std::move(read);

@@ -165,7 +165,7 @@ std::uint32_t clamp_rate(std::uint32_t wanted_hz, std::uint32_t max_hz, EventCho
     if (!said)
         choice.notices.push_back(
             {"rate-clamped",
-             fmt::format("The kernel allows {} samples a second, so sampling runs at {} Hz instead of {} Hz.", max_hz,
+             fmt::format("The kernel allows {} samples per second, so sampling runs at {} Hz instead of {} Hz.", max_hz,
                          max_hz, wanted_hz),
              fmt::format("sysctl -w kernel.perf_event_max_sample_rate={}", wanted_hz)});
     return max_hz;
@@ -337,7 +337,8 @@ Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t f
             if (trials[i].spec.precise < wanted[i].precise)
                 choice.notices.push_back(
                     {"precise-lowered",
-                     fmt::format("{} is sampled with less precise addresses: the CPU has no better.", wanted[i].name),
+                     fmt::format("{} is sampled with less precise addresses: the CPU has no more precise ones.",
+                                 wanted[i].name),
                      {}});
             choice.events.push_back(trials[i].spec);
             continue;
@@ -347,7 +348,7 @@ Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t f
                                              : why_not(trials[i], capabilities);
         if (!first_failure) {
             std::string text = fmt::format("{}: {}", wanted[i].name, why.text);
-            if (!why.remedy.empty()) text += fmt::format(" (try: {})", why.remedy);
+            if (!why.remedy.empty()) text += fmt::format(". Try: {}", why.remedy);
             first_failure = Error{why.code, trials[i].error, std::move(text)};
         }
         if (!nothing_left) replace_event(wanted[i], why, choice);

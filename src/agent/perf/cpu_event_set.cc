@@ -58,7 +58,7 @@ Result<bool> CpuEventSet::attach() {
 void CpuEventSet::say_instead_of_threads() {
     say("whole-cpus",
         "The limit of open files is too low for events of each thread, so whole CPUs are sampled, and samples of other "
-        "processes are thrown away.",
+        "processes are discarded.",
         "ulimit -n 65536 before starting the agent");
 }
 
@@ -140,7 +140,7 @@ bool CpuEventSet::look_for_targets() {
                 say("cpus-changed",
                     fmt::format("CPUs came online; sampled are {}.",
                                 cpu_list_text({rings_->cpus().begin(), rings_->cpus().end()})),
-                    "change a setting or start anew, and they are sampled too");
+                    "change a setting or start again to sample them, too");
         }
     if (groups_.empty()) return false;
     for (std::size_t i = 0; i < groups_.size(); ++i)

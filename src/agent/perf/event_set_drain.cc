@@ -49,7 +49,7 @@ void RingEventSet::hand_out(RecordSink& sink, std::uint64_t limit_ns) {
         rings_->release(ring, true);
         broken += rings_->cursors()[ring].broken;
     }
-    if (broken > broken_) say("ring-broken", "A ring held bytes that are no perf records; what was in it is lost.");
+    if (broken > broken_) say("ring-broken", "A ring buffer had invalid perf records; its content is lost.");
     broken_ = broken;
 
     after_round();
@@ -71,7 +71,7 @@ OpenEvent* RingEventSet::writer_of(Bytes sample, bool& twin) {
     if (first == nullptr) {
         if (id != 0)
             say("foreign-ids",
-                "Another profiler takes samples of the same events; some of ours come under its number and are left "
+                "Another profiler takes samples of the same events; some of ours have the id of its event and are left "
                 "out.",
                 "stop the other one");
         return nullptr;
@@ -139,8 +139,7 @@ void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
         if (!capabilities_.format_lost)
             say("loss-lower-bound",
                 "This kernel does not count what it loses (Linux 6.0 does): losses after the last record of a full "
-                "ring are "
-                "not in the number.");
+                "ring are not counted.");
     } else if (!std::holds_alternative<ThrottleRecord>(record_)) {
         if (!on_sideband(merged, record_, origin)) return;
     }

@@ -51,8 +51,8 @@ Result<std::optional<std::uint32_t>> take_frequency(std::string_view& item) {
     std::uint32_t hz = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), hz);
     if (error != std::errc{} || end != digits.data() + digits.size() || hz == 0 || hz > max_frequency_hz)
-        return fail(ErrorCode::invalid,
-                    fmt::format("'@{}' in event '{}' is no rate between 1 and {} Hz", digits, item, max_frequency_hz));
+        return fail(ErrorCode::invalid, fmt::format("'@{}' in event '{}' is not a rate between 1 and {} Hz", digits,
+                                                    item, max_frequency_hz));
     item = item.substr(0, at);
     return hz;
 }
@@ -77,9 +77,10 @@ Result<bool> apply_modifiers(EventSpec& spec, std::string_view modifiers) {
         return part.type == PERF_TYPE_SOFTWARE || part.type == PERF_TYPE_TRACEPOINT;
     });
     if (spec.precise > 0 && software)
-        return fail(ErrorCode::invalid,
-                    fmt::format("event '{}': 'p' asks the CPU for precise addresses, which a software event has not",
-                                spec.name));
+        return fail(
+            ErrorCode::invalid,
+            fmt::format("event '{}': 'p' asks the CPU for precise addresses, which a software event does not have",
+                        spec.name));
     return true;
 }
 
@@ -185,7 +186,7 @@ Result<bool> parse_tracepoint(EventSpec& spec, std::string_view system, std::str
     const auto bad = [](std::string_view part) {
         return part.empty() || part.find('/') != std::string_view::npos || part.starts_with('.');
     };
-    if (bad(system) || bad(event)) return fail(ErrorCode::invalid, fmt::format("'{}' is no tracepoint", spec.name));
+    if (bad(system) || bad(event)) return fail(ErrorCode::invalid, fmt::format("'{}' is not a tracepoint", spec.name));
     bool mounted = false;
     for (const std::string& folder : tracefs_folders(sysfs)) {
         const std::string place = fmt::format("{}/events/{}/{}/", folder, system, event);
@@ -208,8 +209,8 @@ Result<bool> parse_tracepoint(EventSpec& spec, std::string_view system, std::str
     }
     if (mounted) return fail(ErrorCode::not_found, fmt::format("this kernel has no tracepoint {}:{}", system, event));
     return fail(ErrorCode::not_found,
-                fmt::format("tracepoint {}:{} needs tracefs, which is not mounted (try: mount -t tracefs tracefs "
-                            "/sys/kernel/tracing)",
+                fmt::format("tracepoint {}:{} needs tracefs, which is not mounted. Try: mount -t tracefs tracefs "
+                            "/sys/kernel/tracing",
                             system, event));
 }
 

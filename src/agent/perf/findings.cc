@@ -41,7 +41,7 @@ Finding tracepoints(const Capabilities& capabilities, const Sysfs& sysfs, const 
         return {"tracepoints",
                 {},
                 false,
-                said.substr(0, said.find(" (try: ")),
+                said.substr(0, said.find(". Try: ")),
                 hidden ? "run the agent as root, or mount -o remount,mode=755 /sys/kernel/tracing"
                        : "mount -t tracefs tracefs /sys/kernel/tracing"};
     }
@@ -68,7 +68,7 @@ Finding hardware(std::span<const Trial> trials) {
 }
 
 Finding sample_rate(const Capabilities& capabilities) {
-    std::string text = fmt::format("The kernel allows {} samples a second", capabilities.max_sample_rate_hz);
+    std::string text = fmt::format("The kernel allows {} samples per second", capabilities.max_sample_rate_hz);
     if (capabilities.max_sample_rate_hz >= usual_rate_hz) return works("sample-rate", std::move(text));
     return {"sample-rate", {}, false, std::move(text), "sysctl -w kernel.perf_event_max_sample_rate=100000"};
 }

@@ -19,16 +19,16 @@ std::string name_of(const OpenFailure& failure) {
 
 Explanation explain_refused(const OpenFailure& failure) {
     if (failure.whole_cpu)
-        return {
-            ErrorCode::permission,
-            fmt::format("{} may not be sampled by this user: kernel.perf_event_paranoid is {}, it takes 0 or less, or "
-                        "the capability cap_perfmon",
-                        failure.cgroup ? "a control group" : "the whole system", failure.paranoid),
-            fmt::format("run the agent as root, or {}, or sysctl -w kernel.perf_event_paranoid=0",
-                        remedy_capabilities)};
+        return {ErrorCode::permission,
+                fmt::format(
+                    "this user may not sample {}: kernel.perf_event_paranoid is {}; it must be 0 or less, or the agent "
+                    "needs cap_perfmon",
+                    failure.cgroup ? "a control group" : "the whole system", failure.paranoid),
+                fmt::format("run the agent as root, or {}, or sysctl -w kernel.perf_event_paranoid=0",
+                            remedy_capabilities)};
     if (failure.pid != 0)
         return {ErrorCode::permission,
-                fmt::format("process {} may not be profiled by this user (it belongs to another one, or is protected)",
+                fmt::format("this user may not profile process {} (it belongs to another user, or is protected)",
                             failure.pid),
                 fmt::format("run the agent as root, or {}", remedy_capabilities)};
     if (failure.paranoid > 2)
@@ -37,7 +37,7 @@ Explanation explain_refused(const OpenFailure& failure) {
             fmt::format("kernel.perf_event_paranoid is {}: ordinary users may not use perf events", failure.paranoid),
             std::string(remedy_paranoid)};
     return {ErrorCode::permission,
-            fmt::format("the kernel refuses {} to this user (kernel.perf_event_paranoid is {}); in a container the "
+            fmt::format("the kernel denies {} to this user (kernel.perf_event_paranoid is {}); in a container the "
                         "seccomp profile may be the reason",
                         name_of(failure), failure.paranoid),
             fmt::format("{}, or {}; in a container add the capability PERFMON", remedy_paranoid, remedy_capabilities)};
@@ -46,12 +46,12 @@ Explanation explain_refused(const OpenFailure& failure) {
 // EBADF: not the folder of a control group; ENOENT: a version 1 group outside the controller perf_event; EINVAL: a
 // kernel without CONFIG_CGROUP_PERF.
 Explanation explain_no_cgroup(const std::string& event) {
-    return {
-        ErrorCode::unsupported,
-        fmt::format("the kernel does not take {} for this control group: it samples those of cgroup2, and of version 1 "
-                    "those of the controller perf_event, when built with CONFIG_CGROUP_PERF",
-                    event),
-        "give the group of the same name below one of these, which grep cgroup /proc/mounts lists"};
+    return {ErrorCode::unsupported,
+            fmt::format(
+                "the kernel does not accept {} for this control group: it samples those of cgroup2, and of version 1 "
+                "those of the controller perf_event, when built with CONFIG_CGROUP_PERF",
+                event),
+            "give the group of the same name below one of these, which grep cgroup /proc/mounts lists"};
 }
 
 }  // namespace
@@ -97,20 +97,20 @@ Explanation explain_open_failure(const OpenFailure& failure) {
         case ENOMEM:
             return {ErrorCode::busy, fmt::format("the kernel has no memory for {}", event), {}};
         case ENOSPC:
-            return {ErrorCode::busy, fmt::format("the CPU has no free slot for {}", event), {}};
+            return {ErrorCode::busy, fmt::format("the CPU has no free counter for {}", event), {}};
         case EOVERFLOW:
             return {ErrorCode::busy, "kernel.perf_event_max_stack was lowered while it was read", "try again"};
         case E2BIG:
             return {
                 ErrorCode::unsupported, fmt::format("this kernel does not accept {} with these settings", event), {}};
         default:
-            return {ErrorCode::io, fmt::format("opening {} failed: {}", event, std::strerror(failure.error)), {}};
+            return {ErrorCode::io, fmt::format("cannot open {}: {}", event, std::strerror(failure.error)), {}};
     }
 }
 
 Error open_error(const OpenFailure& failure) {
     Explanation why = explain_open_failure(failure);
-    if (!why.remedy.empty()) why.text += fmt::format(" (try: {})", why.remedy);
+    if (!why.remedy.empty()) why.text += fmt::format(". Try: {}", why.remedy);
     return {why.code, failure.error, std::move(why.text)};
 }
 

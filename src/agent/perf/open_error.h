@@ -32,7 +32,7 @@ struct Explanation {
 };
 Explanation explain_open_failure(const OpenFailure& failure);
 
-// Both in one Error: "<text> (try: <remedy>)".
+// Both in one Error: "<text>. Try: <remedy>".
 Error open_error(const OpenFailure& failure);
 
 }  // namespace flamewire::agent

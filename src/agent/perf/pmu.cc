@@ -82,7 +82,7 @@ Result<PmuConfig> parse_terms(std::string_view pmu, std::string_view terms, cons
 Result<PmuConfig> parse_term(std::string_view pmu, std::string_view term, const Sysfs& sysfs, int depth) {
     const std::size_t equals = term.find('=');
     const std::string_view name = trim(term.substr(0, equals));
-    if (!plain_name(name)) return fail(ErrorCode::invalid, fmt::format("'{}' is no term of {}/…/", term, pmu));
+    if (!plain_name(name)) return fail(ErrorCode::invalid, fmt::format("'{}' is not a term of {}/…/", term, pmu));
     std::uint64_t value = 1;  // a field without a value is a flag
     if (equals != std::string_view::npos) {
         const auto number = parse_number(trim(term.substr(equals + 1)));
@@ -204,13 +204,13 @@ Result<PmuConfig> place_bits(std::string_view format, std::uint64_t value) {
     const std::size_t colon = format.find(':');
     PmuConfig config;
     std::uint64_t* word = colon == std::string_view::npos ? nullptr : config_word(config, format.substr(0, colon));
-    if (!word) return fail(ErrorCode::invalid, fmt::format("this kernel's format '{}' is not understood", format));
+    if (!word) return fail(ErrorCode::invalid, fmt::format("this kernel's format '{}' is not supported", format));
     std::uint64_t rest = value;
     for (std::string_view ranges = format.substr(colon + 1); !ranges.empty();) {
         const std::size_t comma = ranges.find(',');
         const auto bits = parse_bit_range(trim(ranges.substr(0, comma)));
         ranges = comma == std::string_view::npos ? std::string_view{} : ranges.substr(comma + 1);
-        if (!bits) return fail(ErrorCode::invalid, fmt::format("this kernel's format '{}' is not understood", format));
+        if (!bits) return fail(ErrorCode::invalid, fmt::format("this kernel's format '{}' is not supported", format));
         const unsigned width = bits->second - bits->first + 1;
         const std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
         *word |= (rest & mask) << bits->first;

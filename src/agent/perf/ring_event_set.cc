@@ -38,15 +38,16 @@ Result<bool> RingEventSet::check_modes(std::span<const wire::StackMode> modes) {
         std::any_of(modes.begin(), modes.end(), [](wire::StackMode mode) { return mode != wire::StackMode::dwarf; });
     if (options_.max_depth > capabilities_.max_stack && by_kernel)
         say("depth-limited",
-            fmt::format("The kernel walks frame pointers for {} frames at most; {} were asked for.",
+            fmt::format("The kernel walks frame pointers for {} frames at most; {} were requested.",
                         capabilities_.max_stack, options_.max_depth),
             fmt::format("sysctl -w kernel.perf_event_max_stack={}", options_.max_depth));
     if (std::find(modes.begin(), modes.end(), wire::StackMode::lbr) == modes.end()) return true;
     for (const EventSpec& spec : options_.choice.events)
         if (!layout_of(wire::StackMode::lbr, spec, spec.parts.front()).branches)
             say("lbr-hardware-only",
-                fmt::format("{} is no hardware event, so its stacks come from frame pointers, not from branch records.",
-                            spec.name));
+                fmt::format(
+                    "{} is not a hardware event, so its stacks come from frame pointers, not from branch records.",
+                    spec.name));
     return true;
 }
 
@@ -134,7 +135,8 @@ void RingEventSet::prepare_wakings(bool beside) {
     const bool first = !names || names->inode == 0xeffffffc;
     if (!first && events.back().parts.back().woken_at != 0) {
         events.back().parts.pop_back();
-        return say("wakers-unknown", "Who wakes threads is not told here: the kernel has numbers of the host for them.",
+        return say("wakers-unknown",
+                   "The wakers of threads are unknown: the kernel gives their ids in the host's namespace.",
                    "run the agent in the host's pid namespace (docker run --pid=host)");
     }
     const auto event = static_cast<std::uint32_t>(events.size() - 1);
@@ -147,7 +149,7 @@ void RingEventSet::prepare_wakings(bool beside) {
 }
 
 void RingEventSet::no_wakings() {
-    say("wakers-unknown", "The kernel refuses sched:sched_waking, so nobody says who wakes threads.",
+    say("wakers-unknown", "The kernel refuses sched:sched_waking, so the wakers of threads are unknown.",
         "setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent");
 }
 
@@ -192,8 +194,8 @@ int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const 
         const std::int64_t max_hz = kernel_.sysctl("perf_event_max_sample_rate").value_or(0);
         if (max_hz > 0 && attr.sample_freq > static_cast<std::uint64_t>(max_hz)) {
             say("rate-clamped",
-                fmt::format("The kernel now allows {} samples a second, so {} runs at {} Hz instead of {} Hz.", max_hz,
-                            spec.name, max_hz, static_cast<std::uint64_t>(attr.sample_freq)),
+                fmt::format("The kernel now allows {} samples per second, so {} runs at {} Hz instead of {} Hz.",
+                            max_hz, spec.name, max_hz, static_cast<std::uint64_t>(attr.sample_freq)),
                 "sysctl -w kernel.perf_cpu_time_max_percent=0");
             attr.sample_freq = static_cast<std::uint64_t>(max_hz);
             error = open_event(attr, subject, 2 * std::size_t{cpu_index}, opened);

@@ -56,7 +56,7 @@ std::optional<wire::Notice> rings_halved(RingPages got, RingPages wanted, std::u
     if (got.sample >= wanted.sample) return std::nullopt;
     return wire::Notice{
         "rings-halved",
-        fmt::format("The sample rings have {} KiB a CPU instead of {}: the kernel's limit on locked memory.",
+        fmt::format("The sample rings have {} KiB per CPU instead of {}: the kernel's limit on locked memory.",
                     got.sample * page_size / 1024, wanted.sample * page_size / 1024),
         // Each ring has a control page.
         fmt::format("sysctl -w kernel.perf_event_mlock_kb={}, or setcap cap_ipc_lock+ep flamewire-agent",
@@ -99,8 +99,8 @@ Result<bool> RingSet::open_cpu(std::uint32_t cpu, RingPages pages, const Capabil
         if (!ring && ring.error().code == ErrorCode::permission)
             return std::unexpected(
                 Error{ErrorCode::permission, ring.error().errno_value,
-                      "the kernel's limit on locked memory leaves no room for perf rings (try: sysctl "
-                      "-w kernel.perf_event_mlock_kb=1024, or setcap cap_ipc_lock+ep flamewire-agent)"});
+                      "the kernel's limit on locked memory leaves no room for perf rings. Try: sysctl "
+                      "-w kernel.perf_event_mlock_kb=1024, or setcap cap_ipc_lock+ep flamewire-agent"});
         if (!ring) return std::unexpected(ring.error());
         cursors_.emplace_back(ring->data(), ring->size());
         cursors_.back().tail = ring->tail();

@@ -139,7 +139,7 @@ OpenFailure ThreadEventSet::failure_of(const Missing& missing) const {
 void ThreadEventSet::say_missing(std::string code, const Missing& missing) {
     if (missing.threads == 0) return;
     Explanation why = explain_open_failure(failure_of(missing));
-    say(std::move(code), fmt::format("Threads that are not watched: {}, as {}.", missing.threads, why.text),
+    say(std::move(code), fmt::format("Threads that are not sampled: {}, because {}.", missing.threads, why.text),
         std::move(why.remedy));
 }
 

@@ -72,13 +72,13 @@ StackChoice first_choice(const std::string& path) {
     OneFile file(fd->get());
     unwind::Unwinder unwinder(file, {.memory_bytes = survey_memory, .big_endian = header->big_endian});
     const unwind::Unwinder::Survey survey = unwinder.survey(1, *arch);
-    if (survey.functions == 0) return {StackMode::dwarf, "its program has no unwind tables that say more"};
+    if (survey.functions == 0) return {StackMode::dwarf, "its unwind tables give no more information"};
     if (survey.switches_stacks)
         return {StackMode::hybrid, "it is a Go program, and goroutines have stacks of their own"};
     StackMode mode = StackMode::dwarf;
     if (survey.frame_pointer_share >= share_of_a_frame_pointer_program) mode = StackMode::hybrid;
     if (survey.frame_pointer_share >= share_where_chains_are_enough) mode = StackMode::fp;
-    return {mode, fmt::format("{} % of its program's code keeps the frame pointer ({} functions looked at)",
+    return {mode, fmt::format("{} % of its program's code keeps the frame pointer ({} functions checked)",
                               fixed(100.0 * survey.frame_pointer_share, 0), survey.functions)};
 }
 

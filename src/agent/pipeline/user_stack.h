@@ -29,7 +29,7 @@ struct UserStackOptions {
     unwind::Arch machine = unwind::Arch::x86_64;
     bool check_chains = false;  // in fp mode, too: remove wrong frames, complete unfinished chains
     // The reason for the mode of a process that was not measured.
-    std::string inherited_reason = "as asked for";
+    std::string inherited_reason = "as requested";
     std::size_t max_depth = unwind::default_max_depth;
     std::size_t memory_bytes = std::size_t{32} << 20;  // of unwind tables and rules
     std::uint64_t hybrid_bytes = 2048;                 // of a short copy

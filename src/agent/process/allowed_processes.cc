@@ -70,7 +70,7 @@ std::optional<Error> AllowedProcesses::refusal(std::uint32_t pid, const std::str
         list = "--allow-command";
     if (list == nullptr) return std::nullopt;
     return Error{ErrorCode::permission, 0,
-                 fmt::format("process {} ({}) is not among those that this agent may profile: {} bounds them", pid,
+                 fmt::format("process {} ({}) is not among those that this agent may profile: {} limits them", pid,
                              command, list)};
 }
 

@@ -99,8 +99,8 @@ Result<std::vector<std::string>> find_cgroups(const std::vector<std::string>& na
         if (mount.empty() || fmt::format("{}/", path).find("/../") != std::string::npos || !is_folder(path))
             return fail(ErrorCode::not_found,
                         mount.empty()
-                            ? fmt::format("there is no control group '{}': no cgroup2 is mounted here (try: mount -t "
-                                          "cgroup2 none /sys/fs/cgroup)",
+                            ? fmt::format("there is no control group '{}': no cgroup2 is mounted here. Try: mount -t "
+                                          "cgroup2 none /sys/fs/cgroup",
                                           name)
                             : fmt::format("there is no control group '{}' below {}", name, mount));
         folders.push_back(std::move(path));

@@ -169,7 +169,7 @@ bool JitCode::take_file(const std::string& path, bool jitdump, std::int64_t real
         return false;
     }
     if (!facts.regular) {
-        why_not_ = fmt::format("{} is no regular file", path);
+        why_not_ = fmt::format("{} is not a regular file", path);
         return false;
     }
     // Any user can create this file. A user can also bind-mount a file there that only root can read, and its content
@@ -184,7 +184,7 @@ bool JitCode::take_file(const std::string& path, bool jitdump, std::int64_t real
     }
     const std::int64_t age_ns = realtime_ns - facts.modified_ns;
     if (is_older(age_ns, boottime_ns(), process_.start_time_ns)) {
-        why_not_ = fmt::format("{} is older than the program, so it is of another one", path);
+        why_not_ = fmt::format("{} is older than the program, so it belongs to another one", path);
         return false;
     }
     const bool same = facts.device == device_ && facts.inode == inode_ && path == file_path_;
@@ -224,7 +224,7 @@ void JitCode::read_on(const LookTimes& times, JitBudget& budget, std::vector<Jit
                 add(entry, answers);
             } else if (!std::exchange(full_notice_given_, true)) {
                 notices.push_back({"jit-names-full",
-                                   fmt::format("{} names more code than is kept of it: some of the code that {} "
+                                   fmt::format("{} names more code than the agent keeps: some of the code that {} "
                                                "(process {}) compiled has no names",
                                                file_path_, process_.program, process_.pid),
                                    ""});
@@ -235,7 +235,7 @@ void JitCode::read_on(const LookTimes& times, JitBudget& budget, std::vector<Jit
     if (progress == JitProgress::rewritten || progress == JitProgress::damaged) {
         if (progress == JitProgress::damaged && !std::exchange(notice_given_, true))
             notices.push_back({"jit-names-missing",
-                               fmt::format("{} cannot be read as what its name says: the code that {} (process {}) "
+                               fmt::format("{} is not in the format of its name: the code that {} (process {}) "
                                            "compiled has no names",
                                            file_path_, process_.program, process_.pid),
                                jit_remedy(process_)});
@@ -253,7 +253,7 @@ void JitCode::read_on(const LookTimes& times, JitBudget& budget, std::vector<Jit
     budget.answer_bytes = answer_bytes_;
     if (answered_in_short_ && !std::exchange(full_notice_given_, true))
         notices.push_back({"jit-names-full",
-                           fmt::format("{} has more lines and longer names than are kept of it at a time: some of "
+                           fmt::format("{} has more lines and longer names than the agent keeps: some of "
                                        "the code that {} (process {}) compiled has short names without lines",
                                        file_path_, process_.program, process_.pid),
                            ""});

@@ -207,11 +207,10 @@ void JitReader::Shared::take_questions(const JitQuestions& asked_now, JitAnswers
         else if (codes.size() < max_processes)
             codes.try_emplace(process.module, proc_root, process);
         else if (!std::exchange(too_many_said, true))
-            found.notices.push_back(
-                {"jit-names-full",
-                 "More than 64 processes run code that they compiled themselves: that of the others "
-                 "has no names",
-                 ""});
+            found.notices.push_back({"jit-names-full",
+                                     "More than 64 processes run code that they compiled themselves: the code of the "
+                                     "others has no names",
+                                     ""});
     }
     for (const JitWant& want : asked_now.wants)
         if (const auto code = codes.find(want.module); code != codes.end())

@@ -82,7 +82,7 @@ Result<ModuleCache::Candidate> ModuleCache::look_at(const std::string& path, boo
     FileStatus facts;
     if (const int looked = System::current().status(path, by_kernel, facts); looked != 0)
         return fail_errno("open " + path, -looked);
-    if (!facts.regular) return fail(ErrorCode::invalid, path + " is no regular file");
+    if (!facts.regular) return fail(ErrorCode::invalid, path + " is not a regular file");
     if (!by_kernel && !may_open(mapped, facts))
         return fail(ErrorCode::not_found, path + " is a file that the program may not read");
     Candidate candidate;
@@ -117,8 +117,7 @@ Result<ModuleCache::Candidate> ModuleCache::find_candidate(const MappedFile& map
     // Another library may have replaced the one in the record. Needs CAP_CHECKPOINT_RESTORE.
     auto direct = look_at(
         proc_path(proc_root_, mapped.pid, fmt::format("map_files/{:x}-{:x}", mapped.start, mapped.end)), true, mapped);
-    if (direct && !is_mapped(*direct, true))
-        direct = fail(ErrorCode::not_found, mapped.path + " is not mapped any more");
+    if (direct && !is_mapped(*direct, true)) direct = fail(ErrorCode::not_found, mapped.path + " is no longer mapped");
     if (direct || mapped.deleted) return direct;
 
     // By name, as seen by the process, by its parent (the process may be gone), or by the agent. The name may now refer
@@ -138,7 +137,7 @@ Result<ModuleCache::Candidate> ModuleCache::find_candidate(const MappedFile& map
             continue;
         }
         if (is_mapped(*found, way.own_view)) return found;
-        first_error = {ErrorCode::not_found, 0, way.path + " is another file by now"};
+        first_error = {ErrorCode::not_found, 0, way.path + " was replaced by another file"};
     }
     if (direct.error().code == ErrorCode::permission) return direct;
     return std::unexpected(std::move(first_error));
@@ -336,7 +335,7 @@ Result<UniqueFd> ModuleCache::duplicate_file(const FileIdentity& identity) {
                info.mtime_ns == identity.mtime_ns;
     };
     const auto found = std::find_if(modules_.begin(), modules_.end(), same);
-    if (found == modules_.end()) return fail(ErrorCode::not_found, "this recording has seen no such module");
+    if (found == modules_.end()) return fail(ErrorCode::not_found, "this recording has no such module");
     if (!found->file) return fail(ErrorCode::not_found, found->info.path + " cannot be opened on the target");
     if (found->changed || !unchanged(*found))
         return fail(ErrorCode::closed, found->info.path + " was changed since it was mapped: restart the program");
@@ -366,7 +365,7 @@ Result<std::string> ModuleCache::read_kept(ModuleHandle module, std::uint64_t of
         state.changed = true;
         notices_.push_back(
             {"module-changed",
-             fmt::format("{} was overwritten while it runs: its unwind tables are not used any more", state.info.path),
+             fmt::format("{} was overwritten while it runs: its unwind tables are no longer used", state.info.path),
              "replace files by renaming a new one over the old, then restart the program"});
     }
     if (state.changed) return fail(ErrorCode::closed, state.info.path + " was changed in place");

@@ -157,7 +157,7 @@ bool ProcessTable::State::parse_maps(ProcessState& process, AddressSpace& map) {
         if (!std::exchange(forbidden_notice_given, true))
             notices.push_back(
                 {"maps-unreadable",
-                 fmt::format("The memory map of process {} ({}) may not be read: its frames stay without names",
+                 fmt::format("The memory map of process {} ({}) cannot be read: its frames have no names",
                              process.info.pid, process.info.comm),
                  "run flamewire-agent as the same user or as root, or setcap cap_perfmon,cap_sys_ptrace+ep "
                  "flamewire-agent"});

@@ -115,7 +115,7 @@ std::uint64_t ticks_to_ns(std::uint64_t ticks) {
 Result<ProcStat> read_stat(const std::string& proc_root, std::uint32_t pid) {
     const std::string text = TRY(read_record(proc_path(proc_root, pid, "stat"), max_stat_bytes));
     auto stat = parse_stat(text);
-    if (!stat) return fail(ErrorCode::invalid, proc_path(proc_root, pid, "stat") + " is not readable as proc(5) says");
+    if (!stat) return fail(ErrorCode::invalid, proc_path(proc_root, pid, "stat") + " is not in the format of proc(5)");
     return *std::move(stat);
 }
 

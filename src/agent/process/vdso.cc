@@ -90,7 +90,7 @@ Result<std::string> own_vdso_image() {
         const auto* image = reinterpret_cast<const char*>(static_cast<std::uintptr_t>(base));  // NOLINT
         return std::string(image, static_cast<std::size_t>(entry->end - entry->start));
     }
-    return fail(ErrorCode::unsupported, "the vDSO is not among our own mappings");
+    return fail(ErrorCode::unsupported, "this process has no mapping of the vDSO");
 }
 
 Result<std::string> read_vdso_image(const std::string& proc_root, std::uint32_t pid, std::uint64_t start,

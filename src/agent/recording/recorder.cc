@@ -105,7 +105,7 @@ void Recorder::reset_copy_budget(const EventChoice& choice) {
 
 StackChoice Recorder::first_mode(std::uint32_t pid) const {
     const Settings& settings = plan_.settings;
-    if (settings.unwind != "auto") return {stack_mode(settings.unwind).value_or(wire::StackMode::fp), "as asked for"};
+    if (settings.unwind != "auto") return {stack_mode(settings.unwind).value_or(wire::StackMode::fp), "as requested"};
     if (!capabilities_.user_stacks) return {wire::StackMode::fp, "this kernel copies no user registers and stacks"};
     if (prefer_whole_cpus_) return {plan_.scope.mode, one_mode_reason};
     return first_choice(plan_.launched ? plan_.program : fmt::format("/proc/{}/exe", pid));
@@ -433,7 +433,7 @@ void Recorder::finish() {
     held_.push_back(std::move(last));
     const std::uint64_t deadline = now + last_batch_patience_ns;
     while (!push_held() && !sink_error_ && monotonic_ns() < deadline) ::usleep(2000);
-    if (!held_.empty() && !sink_error_) log("the link took no more batches; the end of the recording is missing");
+    if (!held_.empty() && !sink_error_) log("the link accepted no more batches; the end of the recording is missing");
     list_processes_at_ns_ = 0;
     publish();
     // Free rings and tables now, on the thread that owns them, so that an idle agent is small.

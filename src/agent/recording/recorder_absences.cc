@@ -45,11 +45,12 @@ void Recorder::follow_absences(AbsenceEvents events) {
         if (choice_.kernel && io_functions_) functions = *io_functions_;
         if (!choice_.kernel)
             say({{"io-wait-unknown",
-                  "Without kernel functions waits for devices are not told from others: they are off-cpu.",
+                  "Without kernel functions waits for devices are not distinguished from others: they are off-cpu.",
                   std::string(plan_.settings.kernel ? remedy_paranoid : "leave out --no-kernel")}});
         else if (functions.empty())
             say({{"io-wait-unknown",
-                  "The kernel hides its names, so waits for devices are not told from others: they are off-cpu.",
+                  "The kernel hides its names, so waits for devices are not distinguished from others: they are "
+                  "off-cpu.",
                   kernel_names_problem(read_kernel_base("/proc"), "/proc").value_or(wire::Notice{}).remedy}});
     }
     folder_->follow_absences(events, std::move(functions));

@@ -89,8 +89,8 @@ void Recorder::thin_faults(std::uint64_t now_ns) {
         // This fails if the target has just exited.
         if (switch_events(std::move(choice)))
             say({{"faults-thinned",
-                  fmt::format("Faults come so fast that a sample stands for {} of them from now on.", period),
-                  "--count N says for how many"}});
+                  fmt::format("Faults are so frequent that from now on a sample stands for {} of them.", period),
+                  "--count N sets how many"}});
     }
     // Samples left in the old events do not count for the new ones.
     faults_taken_ = 0;

@@ -453,7 +453,7 @@ void Recorder::say(std::vector<wire::Notice> notices) {
         if (notice.remedy.empty())
             log_line(notice.text);
         else
-            log("{} (remedy: {})", notice.text, notice.remedy);
+            log("{}{} Try: {}", notice.text, notice.text.ends_with('.') ? "" : ".", notice.remedy);
         folder_->add_notice(std::move(notice));
         something_new_ = true;
     }

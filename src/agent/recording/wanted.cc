@@ -33,8 +33,7 @@ Result<Wanted> parse_wanted(const Settings& settings, const Sysfs& sysfs) {
     auto counters = parse_counters(settings.stat, sysfs);
     if (!counters) return about("stat", std::move(counters).error());
     wanted.counters = *std::move(counters);
-    if (wanted.events.empty() && wanted.counters.empty())
-        return fail(ErrorCode::invalid, "events: none leaves something to do only with stat");
+    if (wanted.events.empty() && wanted.counters.empty()) return fail(ErrorCode::invalid, "events: none needs stat");
     return wanted;
 }
 

@@ -155,12 +155,12 @@ TEST_CASE("the whole system, CPUs, control groups and containers") {
     CHECK(agent.error("start", R"({"all":true,"name":"x"})") ==
           "all, cpus, cgroups and container exclude pid and name");
     CHECK(agent.error("start", R"({"all":1})") == "all must be true or false");
-    CHECK(agent.error("start", R"({"cpus":"x"})") == "cpus must be numbers of CPUs as 0-3,6, not 'x'");
+    CHECK(agent.error("start", R"({"cpus":"x"})") == "cpus must be a list of CPUs such as 0-3,6, not 'x'");
     CHECK(agent.error("start", R"({"cpus":[70000]})") == "cpus must be a whole number from 0 to 65535");
     CHECK(agent.error("start", R"({"cgroups":"x"})") == "cgroups must be a list of at most 64 paths");
     CHECK(agent.error("start", R"({"cgroups":[""]})") == "cgroups must be a list of paths");
     CHECK(agent.error("start", R"({"all":true,"container":"x"})") ==
-          "all is the whole system: leave it out, or the control group and the container");
+          "all means the whole system: leave out all, or cgroups and container");
 }
 
 TEST_CASE("start by several pids and by name") {
@@ -197,7 +197,7 @@ TEST_CASE("start and configure take how stacks are found") {
         "lbr needs a CPU that records call stacks (Intel) and whose counters can be used; available: auto, fp, dwarf");
     CHECK(agent.error("configure", R"({"unwind":"lbr"})").starts_with("lbr needs a CPU"));
     CHECK(agent.error("start", R"({"pid":1,"unwind":"libunwind"})") ==
-          "unknown unwind mode 'libunwind'; there are auto, fp, dwarf, lbr and hybrid");
+          "unknown unwind mode 'libunwind'; modes are auto, fp, dwarf, lbr and hybrid");
     CHECK(agent.error("start", R"({"pid":1,"stack_size":65536})") ==
           "stack_size must be a whole number from 1024 to 65528");
     CHECK(agent.error("start", R"({"pid":1,"max_depth":15})") == "max_depth must be a whole number from 16 to 4096");
@@ -224,7 +224,7 @@ TEST_CASE("start refuses in words") {
     for (const char* events : {"cpu/config=0x3c/", "cycles,cpu/event=1, config1 = 7/", "cpu/config2=1/u"})
         for (const char* name : {"events", "stat"})
             CHECK(agent.error("start", fmt::format(R"({{"pid":1,"{}":"{}"}})", name, events))
-                      .contains(": config= is only possible in the options of the agent"));
+                      .contains(": only the agent's own options take config="));
     CHECK(agent.control.calls.empty());
     agent.good("start", R"({"pid":1,"events":["sys:name/config == 3/","cpu/event=1/"]})");
     agent.control.report.settings.events = "cpu/config=0x3c/";

@@ -167,7 +167,7 @@ TEST_CASE("help and version win over everything after them") {
 
 TEST_CASE("each wrong usage has its sentence") {
     using Catch::Contains;
-    CHECK_THAT(sentence({}), Contains("say where samples go"));
+    CHECK_THAT(sentence({}), Contains("specify a destination"));
     CHECK(sentence({"--listen", "--server", "x"}) == "--server, --listen and --output exclude each other");
     CHECK(sentence({"--listen", "--output", "x"}) == "--server, --listen and --output exclude each other");
     CHECK(sentence({"--output", "x"}) == "--output needs a target: --pid PID, --name COMM, --all or -- CMD");
@@ -181,7 +181,7 @@ TEST_CASE("each wrong usage has its sentence") {
     CHECK(sentence({"--listen", "--cpus", "0", "--all", "--cpus=1"}) ==
           "--cpus is given once, with commas between the CPUs");
     CHECK(sentence({"--listen", "--container", "a", "--container", "a"}) ==
-          "--container is given once; several are given by --cgroup, which may be repeated");
+          "--container is given once; to give several, repeat --cgroup");
     CHECK(sentence({"--output", "x", "--delay", "1", "--delay", "2", "--", "x"}) == "--delay is given once");
     CHECK(sentence({"--listen", "--allow-pid", "1", "--allow-pid", "2"}) ==
           "--allow-pid is given once, with commas between the processes");
@@ -199,7 +199,7 @@ TEST_CASE("each wrong usage has its sentence") {
     CHECK(sentence({"--output", "x", "--pid", "1", "--pair", "a"}) == needs);
     CHECK(sentence({"--output", "x", "--pid", "1", "--pair-file", "a"}) == needs);
     CHECK(sentence({"--output", "x", "--pid", "1", "--insecure"}) == needs);
-    CHECK_THAT(sentence({"--server", "h", "--insecure", "--pair", "a"}), Contains("leave one of them out"));
+    CHECK_THAT(sentence({"--server", "h", "--insecure", "--pair", "a"}), Contains("--insecure excludes --pair"));
     CHECK(parse({"--listen", "--insecure", "--pair-file", "a"}).has_value());
     CHECK(sentence({"--server", "h", "--delay", "5"}) == "--delay needs a command to launch: -- CMD");
     CHECK(sentence({"--server", "h", "--force"}) == "--force needs --output FILE");
@@ -209,16 +209,16 @@ TEST_CASE("each wrong usage has its sentence") {
     CHECK(parse({"--server", "h", "--pid", "1", "--capture", "c"})->options.capture == "c");
     CHECK(sentence({"--server", "h:9999"}) == "--server takes a host without port: --server h --port 9999");
     CHECK(sentence({"--listen", "--"}) == "no command after --");
-    CHECK_THAT(sentence({"--listen", "stray"}), Contains("unexpected word 'stray'"));
+    CHECK_THAT(sentence({"--listen", "stray"}), Contains("unexpected argument 'stray'"));
     CHECK_THAT(sentence({"--listen", "--bogus"}), Contains("unknown option --bogus"));
     CHECK_THAT(sentence({"--listen", "-x"}), Contains("unknown option"));
     CHECK_THAT(sentence({"--server"}), Contains("--server needs a value"));
     CHECK(sentence({"--listen=x"}) == "--listen=x takes no value");
     CHECK(sentence({"--listen", "--unwind", "x"}) ==
-          "unknown unwind mode 'x'; there are auto, fp, dwarf, lbr and hybrid");
+          "unknown unwind mode 'x'; modes are auto, fp, dwarf, lbr and hybrid");
     for (const char* size : {"65529", "65535", "65536", "64K", "1023", "1G"})
         CHECK(sentence({"--listen", "--stack-size", size}) ==
-              "--stack-size must be 1024 to 65528 bytes (K, M and G are understood), not '" + std::string(size) + "'");
+              "--stack-size must be 1024 to 65528 bytes (with K, M or G), not '" + std::string(size) + "'");
     CHECK_THAT(sentence({"--listen", "--events", ""}), Contains("--events needs"));
     CHECK_THAT(sentence({"--listen", "--name", ""}), Contains("--name needs"));
     CHECK_THAT(sentence({"--listen", "--ring-pages", "3"}), Contains("power of two"));
@@ -252,7 +252,7 @@ TEST_CASE("numbers are whole, in range, and nothing else") {
     CHECK_FALSE(parse({"--listen", "--pid", "1,,2"}).has_value());
     CHECK_FALSE(parse({"--listen", "--pid", "1,"}).has_value());
     CHECK(sentence({"--listen", "--spool", "1M2"}) ==
-          "--spool must be 65536 to 1073741824 bytes (K, M and G are understood), not '1M2'");
+          "--spool must be 65536 to 1073741824 bytes (with K, M or G), not '1M2'");
     CHECK_FALSE(parse({"--listen", "--spool", "17179869184G"}).has_value());
 }
 

@@ -212,8 +212,8 @@ TEST_CASE("without perf events every question ends in a sentence") {
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == ErrorCode::permission);
     CHECK(refused.error().message ==
-          "kernel.perf_event_paranoid is 4: ordinary users may not use perf events (try: sysctl -w "
-          "kernel.perf_event_paranoid=1)");
+          "kernel.perf_event_paranoid is 4: ordinary users may not use perf events. Try: sysctl -w "
+          "kernel.perf_event_paranoid=1");
     CHECK(probe_capabilities(fake_sysfs(plain_x86()), none.calls()).sampling_events.empty());
 }
 
@@ -268,7 +268,7 @@ TEST_CASE("rates above the limit are lowered, and said") {
     CHECK(*clamped->events.at(2).frequency_hz == 100);
     REQUIRE(notice(*clamped, "rate-clamped"));
     CHECK(notice(*clamped, "rate-clamped")->text ==
-          "The kernel allows 500 samples a second, so sampling runs at 500 Hz instead of 999 Hz.");
+          "The kernel allows 500 samples per second, so sampling runs at 500 Hz instead of 999 Hz.");
     CHECK(notice(*clamped, "rate-clamped")->remedy == "sysctl -w kernel.perf_event_max_sample_rate=999");
 
     const auto by_period = choose(kernel, "cycles", 0, 1'000'000);
@@ -392,11 +392,11 @@ TEST_CASE("every refusal has its sentence and remedy") {
     CHECK(why.text.find(expected.text) != std::string::npos);
     CHECK(why.remedy.find(expected.remedy) != std::string::npos);
     CHECK(why.remedy.empty() == std::string_view(expected.remedy).empty());
-    CHECK(explain_open_failure({EACCES, "cycles", 4242, 2}).text.find("process 4242 may not be profiled") == 0);
+    CHECK(explain_open_failure({EACCES, "cycles", 4242, 2}).text.find("this user may not profile process 4242") == 0);
     CHECK(explain_open_failure({EACCES, "cycles", 4242, 2}).remedy.find("cap_sys_ptrace") != std::string::npos);
     for (const int error : {EBADF, EINVAL, ENOENT}) {
         const Explanation group = explain_open_failure({.error = error, .event = "cycles", .cgroup = true});
-        CHECK(group.text.starts_with("the kernel does not take event cycles for this control group: "));
+        CHECK(group.text.starts_with("the kernel does not accept event cycles for this control group: "));
         CHECK(group.text.find("perf_event") != std::string::npos);
         CHECK_FALSE(group.remedy.empty());
     }

@@ -302,8 +302,9 @@ TEST_CASE("too few files for events of threads: those of CPUs, and it is said; e
     CHECK(notice_of(**some, "threads-skipped").text.empty());
     some = try_open({.targets = both}, with_few_files(of_one, false));
     REQUIRE(some);
-    CHECK(notice_of(**some, "threads-skipped").text ==
-          "Threads that are not watched: 1, as the limit of open files is too low for this many threads and CPUs.");
+    CHECK(
+        notice_of(**some, "threads-skipped").text ==
+        "Threads that are not sampled: 1, because the limit of open files is too low for this many threads and CPUs.");
     some = try_open({.targets = both}, with_few_files(of_one - 1, false));
     REQUIRE_FALSE(some);
     CHECK(some.error().errno_value == EMFILE);
@@ -321,8 +322,8 @@ TEST_CASE("of several processes those that are refused are named, in whichever o
         auto set = try_open({.targets = targets}, kernel);
         REQUIRE(set);
         const wire::Notice said = notice_of(**set, "threads-refused");
-        CHECK(said.text.starts_with("Threads that are not watched: 1, as process " + std::to_string(foreign.pid()) +
-                                    " may not be profiled by this user"));
+        CHECK(said.text.starts_with("Threads that are not sampled: 1, because this user may not profile process " +
+                                    std::to_string(foreign.pid())));
         CHECK(said.remedy.find("cap_sys_ptrace") != std::string::npos);
     }
 }
@@ -332,7 +333,7 @@ TEST_CASE("refusals: what was asked for, and both remedies") {
     const auto system = try_open({.scope = {.wide = true}}, refusing(false, true));
     REQUIRE_FALSE(system);
     CHECK(system.error().code == ErrorCode::permission);
-    CHECK(system.error().message.starts_with("the whole system may not be sampled by this user: "));
+    CHECK(system.error().message.starts_with("this user may not sample the whole system: "));
     CHECK(system.error().message.find("cap_perfmon,cap_sys_ptrace+ep") != std::string::npos);
     CHECK(system.error().message.find("kernel.perf_event_paranoid=0") != std::string::npos);
 
@@ -340,13 +341,14 @@ TEST_CASE("refusals: what was asked for, and both remedies") {
     Child child(burn);
     const auto process = try_open({.targets = {{child.pid()}}}, refusing(true, true));
     REQUIRE_FALSE(process);
-    CHECK(process.error().message.starts_with("process " + std::to_string(child.pid()) + " may not be profiled"));
+    CHECK(process.error().message.starts_with("this user may not profile process " + std::to_string(child.pid())));
 
     // A folder that is no control group.
     const auto group = try_open({.scope = {.wide = true, .cgroups = {"/proc"}}});
     REQUIRE_FALSE(group);
     if (::geteuid() == 0)
-        CHECK(group.error().message.find("does not take event cpu-clock for this control group") != std::string::npos);
+        CHECK(group.error().message.find("does not accept event cpu-clock for this control group") !=
+              std::string::npos);
     const auto gone = try_open({.scope = {.wide = true, .cgroups = {"/proc/none"}}});
     REQUIRE_FALSE(gone);
     CHECK(gone.error().message.find("/proc/none") != std::string::npos);

@@ -99,7 +99,7 @@ TEST_CASE("own frequencies and lists") {
     CHECK(*(*specs)[2].frequency_hz == 7);
     CHECK((*specs)[2].exclude_kernel);
     for (const char* text : {"cycles@", "cycles@0", "cycles@x", "cycles@1000001", "cycles@99999999999"})
-        CHECK(says(refused(text), "no rate"));
+        CHECK(says(refused(text), "not a rate"));
     CHECK(says(refused("cycles,cycles"), "twice"));
     CHECK(says(refused("cycles,,cpu-clock"), "missing"));
     CHECK(says(refused(""), "missing"));
@@ -136,10 +136,10 @@ TEST_CASE("PMU terms go where the format files say") {
     CHECK(says(refused("cpu//"), "nothing between"));
     CHECK(refused("gpu/cycles/").code == ErrorCode::not_found);
     CHECK(says(refused("gpu/cycles/"), "cpu, software"));
-    CHECK(says(refused("cpu/../type/"), "no term"));
+    CHECK(says(refused("cpu/../type/"), "not a term"));
     CHECK(refused("../x/").code != ErrorCode::io);
-    CHECK(says(refused("broken/event=1/"), "not understood"));
-    CHECK(says(refused("broken/other=1/"), "not understood"));
+    CHECK(says(refused("broken/event=1/"), "not supported"));
+    CHECK(says(refused("broken/other=1/"), "not supported"));
     CHECK(says(refused("broken/loop/"), "no field or event"));
 }
 
@@ -242,8 +242,8 @@ TEST_CASE("tracepoints") {
     const auto unmounted = parse_events("sched:sched_switch", fake_sysfs({}));
     REQUIRE_FALSE(unmounted);
     CHECK(says(unmounted.error(), "mount -t tracefs"));
-    CHECK(says(refused("sched:"), "no tracepoint"));
-    CHECK(says(refused("..:x"), "no tracepoint"));
+    CHECK(says(refused("sched:"), "not a tracepoint"));
+    CHECK(says(refused("..:x"), "not a tracepoint"));
 }
 
 TEST_CASE("tracepoints with a filter, wherever tracefs is mounted") {

@@ -247,8 +247,8 @@ TEST_CASE("what the kernel forbids is left out, or said with the remedy") {
     REQUIRE_FALSE(nothing);
     CHECK(nothing.error().code == ErrorCode::permission);
     CHECK(nothing.error().message ==
-          "kernel.perf_event_paranoid is 3: ordinary users may not use perf events (try: sysctl -w "
-          "kernel.perf_event_paranoid=1)");
+          "kernel.perf_event_paranoid is 3: ordinary users may not use perf events. Try: sysctl -w "
+          "kernel.perf_event_paranoid=1");
     kernel.privileged = true;
     CHECK(record(kernel, "cycles"));
 }
@@ -311,7 +311,7 @@ TEST_CASE("half a PMU: the clock is sampled instead, and why is said") {
     }
     SECTION("no slot") {
         kernel.refuse_hardware = ENOSPC;
-        says("Sampling cpu-clock instead of cycles: the CPU has no free slot for event cycles.");
+        says("Sampling cpu-clock instead of cycles: the CPU has no free counter for event cycles.");
     }
     SECTION("the kernel's own word for what it cannot do, which is no errno (ENOTSUPP; drivers return it)") {
         kernel.refuse_hardware = 524;
@@ -329,8 +329,8 @@ TEST_CASE("without descriptors nothing is open at the end, and the limit is name
         REQUIRE_FALSE(recording);
         CHECK(recording.error().code == ErrorCode::busy);
         CHECK(recording.error().message ==
-              "the limit of open files is too low for this many threads and CPUs (try: ulimit -n 65536 before "
-              "starting the agent)");
+              "the limit of open files is too low for this many threads and CPUs. Try: ulimit -n 65536 before "
+              "starting the agent");
         CHECK(kernel.events.empty());
     }
 }
@@ -398,7 +398,7 @@ TEST_CASE("a kernel that does not count losses: that the number is a lower bound
     REQUIRE(notice(notices, "loss-lower-bound"));
     CHECK(notice(notices, "loss-lower-bound")->text ==
           "This kernel does not count what it loses (Linux 6.0 does): losses after the last record of a full ring are "
-          "not in the number.");
+          "not counted.");
     CHECK(page->data_tail == sizeof record_of_loss);
 }
 
@@ -426,7 +426,7 @@ TEST_CASE("rings of 4, 16 and 64 KiB pages stay within what a user may lock") {
         CHECK((notice(notices, "rings-halved") != nullptr) == wanted.halved);
         if (wanted.halved) {
             CHECK(notice(notices, "rings-halved")->text ==
-                  "The sample rings have 256 KiB a CPU instead of 4096: the kernel's limit on locked memory.");
+                  "The sample rings have 256 KiB per CPU instead of 4096: the kernel's limit on locked memory.");
             remedy = notice(notices, "rings-halved")->remedy;
         }
         const Asked all = asked(kernel);

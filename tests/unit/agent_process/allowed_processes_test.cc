@@ -65,7 +65,7 @@ TEST_CASE("a refusal says who and why") {
     REQUIRE(refused);
     CHECK(refused->code == ErrorCode::permission);
     CHECK(refused->message ==
-          "process 10 (web-server) is not among those that this agent may profile: --allow-user bounds them");
+          "process 10 (web-server) is not among those that this agent may profile: --allow-user limits them");
     // Whoever opens it says that it is gone.
     CHECK_FALSE(allowed.refusal(99, machine.proc.root()));
     // A process that cannot be looked at is not one that has gone.

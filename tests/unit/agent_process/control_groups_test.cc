@@ -50,8 +50,8 @@ TEST_CASE("control groups by folder and by path; what is inside of another is it
         const auto unmounted = found({name});
         REQUIRE_FALSE(unmounted);
         CHECK(unmounted.error().message == "there is no control group '" + name +
-                                               "': no cgroup2 is mounted here (try: mount -t cgroup2 none "
-                                               "/sys/fs/cgroup)");
+                                               "': no cgroup2 is mounted here. Try: mount -t cgroup2 none "
+                                               "/sys/fs/cgroup");
     }
 }
 

@@ -321,7 +321,7 @@ TEST_CASE("a map of somebody else, a link and what is no file are not believed")
     CHECK(said(link).find("cannot be opened") != std::string::npos);
     Target pipe;
     REQUIRE(::mkfifo(pipe.proc.path("root/tmp/perf-3.map").c_str(), 0600) == 0);
-    CHECK(said(pipe).find("no regular file") != std::string::npos);
+    CHECK(said(pipe).find("not a regular file") != std::string::npos);
     if (::geteuid() != 0) return;
     Target foreign;
     foreign.write("1000 10 f\n");

@@ -23,7 +23,7 @@ TEST_CASE("a report has a line for each thing, and one for all events of a kind"
                        " on board: Linux 6.1, aarch64, 4 CPUs\n"
                        "ok       Own processes can be profiled\n"
                        "missing  cycles, LLC-loads: this CPU or kernel has no such event\n"
-                       "limited  Kernel functions are not sampled (try: sysctl -w x=1)\n"
+                       "limited  Kernel functions are not sampled. Try: sysctl -w x=1\n"
                        "missing  instructions: such event opens but never counts on this CPU\n");
     CHECK_FALSE(told.healthy);
 }
