@@ -40,7 +40,7 @@ int exit_code(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) 
 Result<std::string> find_agent() {
     if (const char* given = std::getenv("FLAMEWIRE_AGENT"); given != nullptr && given[0] != '\0') {
         if (is_program(given)) return given;
-        return fail(ErrorCode::not_found, fmt::format("FLAMEWIRE_AGENT={} is no program", given));
+        return fail(ErrorCode::not_found, fmt::format("{} (from FLAMEWIRE_AGENT) is not an executable file", given));
     }
     std::error_code error;
     const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -60,7 +60,7 @@ Result<std::string> find_agent() {
 Result<AgentProcess> AgentProcess::start(const std::vector<std::string>& arguments, Output output) {
     const std::string program = TRY(find_agent());
     UniqueFd words(output == Output::quiet ? ::memfd_create("agent", MFD_CLOEXEC) : -1);
-    if (output == Output::quiet && !words) return fail_errno("cannot keep what the agent says", errno);
+    if (output == Output::quiet && !words) return fail_errno("cannot keep the output of the agent", errno);
     std::vector<char*> line{const_cast<char*>(agent_name)};
     for (const std::string& argument : arguments) line.push_back(const_cast<char*>(argument.c_str()));
     line.push_back(nullptr);
@@ -137,9 +137,9 @@ void AgentOptions::add(CLI::App& command, bool sampling) {
     command.add_option("--container", container_, "what runs in a container: its id or the id's beginning")
         ->type_name("ID");
     if (sampling) {
-        pass("-F,--frequency", "--frequency", "samples a second of CPU time and thread (99)", "HZ");
+        pass("-F,--frequency", "--frequency", "samples per second of CPU time, per thread (99)", "HZ");
         pass("-c,--count", "--count", "a sample every N events instead", "N");
-        pass("-e,--events", "--events", "what is sampled, in perf's words (cycles)", "LIST");
+        pass("-e,--events", "--events", "events to sample, in perf's syntax (cycles)", "LIST");
         pass("--filter", "--filter", "the kernel's filter for the tracepoints among them", "EXPR");
         pass("--unwind", "--unwind", "how stacks are found: auto, fp, dwarf, lbr or hybrid (auto)", "MODE");
         pass("--stack-size", "--stack-size", "copied with a sample in dwarf mode (16K)", "BYTES");
@@ -152,7 +152,7 @@ void AgentOptions::add(CLI::App& command, bool sampling) {
                   : "what is counted: events or default (default), or sched: what threads do with their time",
          "LIST");
     pass("-d,--duration", "--duration", "seconds; a command: until it ends, others: 8", "SECONDS");
-    pass("-D,--delay", "--delay", "begin so many milliseconds after the command", "MS");
+    pass("-D,--delay", "--delay", "start sampling this many milliseconds after the command", "MS");
     command.add_flag("-v,--verbose", verbose_, "say more");
     command.add_option("COMMAND", command_,
                        "what to run, with its arguments; -- before it, where it begins with a dash");

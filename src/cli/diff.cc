@@ -208,7 +208,7 @@ Action add_diff(CLI::App& command) {
     auto options = std::make_shared<DiffOptions>();
     command.add_option("BEFORE", options->before, "session or profile")->required();
     command.add_option("AFTER", options->after, "session or profile; omit it if BEFORE is a difffolded.pl file");
-    command.add_option("--by", options->by, "shares of each profile's own total, or of weight a second")
+    command.add_option("--by", options->by, "shares of each profile's own total, or of weight per second")
         ->type_name("total|time")
         ->capture_default_str()
         ->check(CLI::IsMember({"total", "time"}));

@@ -137,7 +137,7 @@ Result<int> export_profile(const ExportOptions& options) {
     TRY(check_group(options));
     const bool binary = options.format == "pprof" || options.format == "perfdata" || options.format == archive;
     if (binary && options.output.empty() && output_is_terminal())
-        return fail(ErrorCode::invalid, options.format + " is no text: give a file with -o");
+        return fail(ErrorCode::invalid, options.format + " is not text: give a file with -o");
     if (options.format == archive) return write_archive(options);
     const OpenProfile open = TRY(open_profile(options.file, options.open));
     return write_output(TRY(exported(*open.session, options)), options.output);

@@ -63,7 +63,7 @@ std::string page(const CLI::App& program) {
         ".SH ENVIRONMENT\n"
         ".TP\n\\fBFLAMEWIRE_AGENT\\fR\nthe agent to start, when it is not beside this program or in PATH\n"
         ".TP\n\\fBPAGER\\fR\nwhat shows long tables in a terminal (less \\-FRX)\n"
-        ".TP\n\\fBNO_COLOR\\fR\nno colours\n"
+        ".TP\n\\fBNO_COLOR\\fR\nno colors\n"
         ".TP\n\\fBTMPDIR\\fR\nwhere temporary files go (/tmp)\n"
         ".TP\n\\fBXDG_DATA_HOME\\fR\nbelow it is the data folder\n"
         ".SH EXIT STATUS\n"

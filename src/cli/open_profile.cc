@@ -102,7 +102,7 @@ Result<std::string> find_session(const std::string& file, const std::string& dat
         if (fs::is_directory(file, error)) {
             const fs::path stream = fs::path(file) / "stream.flw";
             if (fs::is_regular_file(stream, error)) return stream.string();
-            return fail(ErrorCode::not_found, fmt::format("{} is a folder without stream.flw: no session", file));
+            return fail(ErrorCode::not_found, fmt::format("{} is not a session: the folder has no stream.flw", file));
         }
         if (fs::exists(file, error)) return file;
     }

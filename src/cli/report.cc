@@ -72,7 +72,7 @@ Result<int> print_scheduling(const server::Session& session, const ReportOptions
     });
     if (lines.empty())
         return fail(ErrorCode::not_found,
-                    "nothing is known of what threads did with their time; record with --events off-cpu");
+                    "there is no data about what threads did with their time; record with --events off-cpu");
     std::vector<const counters::SchedLine*> shown;
     shown.reserve(lines.size());
     for (const counters::SchedLine& line : lines) shown.push_back(&line);

@@ -27,7 +27,7 @@ constexpr std::string_view enter = "\x1b[?1049h\x1b[?25l\x1b[?7l", leave = "\x1b
 Result<Screen> Screen::open() {
     termios before{};
     if (::isatty(STDOUT_FILENO) != 1 || ::tcgetattr(STDIN_FILENO, &before) != 0)
-        return fail(ErrorCode::unsupported, "this is no terminal");
+        return fail(ErrorCode::unsupported, "this is not a terminal");
     termios raw = before;
     raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
     raw.c_cc[VMIN] = 0;

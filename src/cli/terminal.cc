@@ -58,7 +58,7 @@ constexpr const char* default_pager = "less -FRX";
 }  // namespace
 
 void add_output_options(CLI::App& command, OutputOptions& options) {
-    command.add_option("--color", options.color, "colours: auto, always or never (auto)")
+    command.add_option("--color", options.color, "colors: auto, always or never (auto)")
         ->type_name("WHEN")
         ->check(CLI::IsMember({"auto", "always", "never"}));
     command.add_flag("--no-pager", options.no_pager, "print all at once");

@@ -227,15 +227,15 @@ Result<int> top(const TopOptions& options) {
 Action add_top(CLI::App& command) {
     auto options = std::make_shared<TopOptions>();
     options->agent.add(command, true);
-    command.add_option("--every", options->delay_s, "seconds between two pictures")
+    command.add_option("--every", options->delay_s, "seconds between updates")
         ->type_name("SECONDS")
         ->capture_default_str()
         ->check(CLI::Range(0.1, 3600.0));
-    command.add_option("--window", options->window_s, "show the last so many seconds; 0: all")
+    command.add_option("--window", options->window_s, "show the last N seconds; 0: all")
         ->type_name("SECONDS")
         ->capture_default_str()
         ->check(CLI::Range(0.0, 86400.0));
-    command.add_option("-n,--rounds", options->rounds, "print so many tables, then end")->type_name("N");
+    command.add_option("-n,--rounds", options->rounds, "print this many tables, then exit")->type_name("N");
     add_output_options(command, options->output);
     add_open_options(command, options->open);
     return [options] { return top(*options); };

@@ -21,7 +21,7 @@ Result<std::uint16_t> parse_port(std::string_view text, unsigned least) {
     unsigned value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size() || value < least || value > 65535)
-        return fail(ErrorCode::invalid, fmt::format("{} is no port", text));
+        return fail(ErrorCode::invalid, fmt::format("{} is not a port", text));
     return static_cast<std::uint16_t>(value);
 }
 
@@ -42,7 +42,7 @@ Result<std::vector<std::string>> finish_browse_roots(const Options& options) {
     for (const std::string& root : options.browse_roots) {
         std::error_code error;
         if (!std::filesystem::is_directory(root, error))
-            return fail(ErrorCode::invalid, fmt::format("--browse-root {} is no folder", root));
+            return fail(ErrorCode::invalid, fmt::format("--browse-root {} is not a folder", root));
     }
     return options.browse_roots;
 }
@@ -78,7 +78,7 @@ Result<bool> check_http_open(const Options& options) {
     if (!options.http_token_file.empty())
         return fail(
             ErrorCode::invalid,
-            "--http-open and --http-token-file exclude each other: with --http-open the page asks for no token");
+            "--http-open and --http-token-file exclude each other: with --http-open the page requires no token");
     if (!is_loopback(options.http_bind))
         return fail(ErrorCode::invalid,
                     fmt::format("--http-open is for a page on loopback: on --http-bind {} everybody who reaches this "
@@ -156,7 +156,7 @@ void add_symbol_options(CLI::App& app, SettingsValues& settings) {
         ->type_name("URL|env")
         ->allow_extra_args(false);
     app.add_option("--debuginfod-cache-size", settings.debuginfod_cache_size,
-                   "room for what debuginfod servers sent (500M, 20G)")
+                   "disk space for files from debuginfod servers (500M, 20G)")
         ->type_name("SIZE")
         ->capture_default_str();
     app.add_flag("--inline,!--no-inline", settings.inlines, "show inlined functions (default: on)");
@@ -218,7 +218,7 @@ void ServerCommandLine::add(CLI::App& app) {
     app.add_option("--http-bind", options_.http_bind,
                    "address of the page; it asks for the token that is printed with it")
         ->capture_default_str();
-    app.add_option("--http-name", options_.http_names, "name by which browsers may call the page (repeatable)")
+    app.add_option("--http-name", options_.http_names, "host name by which browsers may reach the page (repeatable)")
         ->type_name("HOST")
         ->allow_extra_args(false);
     app.add_option("--http-prefix", http_prefix_, "path at which a reverse proxy shows the page")->type_name("PATH");
@@ -227,20 +227,21 @@ void ServerCommandLine::add(CLI::App& app) {
         ->type_name("FILE");
     app.add_flag("--http-open", options_.http_open,
                  "let every user of this machine use the page, without a token; on loopback only");
-    app.add_option("--http-cert", options_.http_cert, "certificate chain of the page in PEM: it comes by HTTPS")
+    app.add_option("--http-cert", options_.http_cert,
+                   "certificate chain of the page in PEM; the page is then served over HTTPS")
         ->type_name("FILE");
     app.add_option("--http-key", options_.http_key, "private key of the certificate, in PEM")->type_name("FILE");
     app.add_option("--web-dir", options_.web_dir,
                    "for development only: serve the page's files from this folder instead of the program")
         ->type_name("DIR");
     app.add_option("--data-dir", options_.data_dir, "where sessions are kept (default: flamewire below XDG_DATA_HOME)");
-    app.add_option("--agent", agents_, "connect out to a listening agent, HOST:PORT (repeatable)")
+    app.add_option("--agent", agents_, "connect to a listening agent, HOST:PORT (repeatable)")
         ->type_name("HOST:PORT")
         ->allow_extra_args(false);
     add_symbol_options(app, options_.settings);
     app.add_option(
            "--browse-root", options_.browse_roots,
-           "folder that the page may look into for files (repeatable), or none; default: source folder, sysroot, "
+           "folder in which the page may browse for files (repeatable), or none; default: source folder, sysroot, "
            "folders of binaries, home")
         ->type_name("DIR")
         ->allow_extra_args(false);
@@ -259,14 +260,15 @@ void ServerCommandLine::add(CLI::App& app) {
     app.add_option("--tag", tags_, "tag of every new session, to find it by (repeatable)")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
-    app.add_option("--keep-count", options_.keep.count, "sessions to keep: the oldest ended ones beyond are deleted")
+    app.add_option("--keep-count", options_.keep.count,
+                   "number of sessions to keep; beyond it, the oldest ended ones are deleted")
         ->type_name("N")
         ->check(CLI::PositiveNumber);
-    app.add_option("--keep-days", options_.keep.days, "delete ended sessions that were written so many days ago")
+    app.add_option("--keep-days", options_.keep.days, "delete ended sessions after this many days")
         ->type_name("N")
         ->check(CLI::PositiveNumber);
     app.add_option("--keep-size", keep_size_,
-                   "room for all sessions (500M, 20G): the oldest ended ones beyond are deleted")
+                   "disk space for all sessions (500M, 20G); beyond it, the oldest ended ones are deleted")
         ->type_name("SIZE");
     app.add_option("--addr2line", addr2line_, "not needed: symbols are read in process");
     app.add_option("--readelf", readelf_, "not needed: files are read in process");
@@ -276,7 +278,7 @@ void ServerCommandLine::add(CLI::App& app) {
     app.add_option("--fetch-cap", options_.fetch_cap_mib, "MiB of such a file's symbols, at most")
         ->capture_default_str()
         ->check(CLI::Range(1, 4096));
-    app.add_flag("--accept-perflens", options_.accept_perflens, "take agents of PerfLens (0.9, 0.10), too");
+    app.add_flag("--accept-perflens", options_.accept_perflens, "accept agents of PerfLens (0.9, 0.10), too");
     app.add_option("--perflens-token", options_.perflens_token,
                    "the pairing code that a PerfLens agent printed (or PERFLENS_TOKEN)")
         ->type_name("CODE")
@@ -340,15 +342,14 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     app.add_flag("--version", version, "print the version");
     bool list_keys = false, new_key = false;
     std::string renewed, withdrawn, paired;
-    app.add_flag("--list-keys", list_keys, "list the pairing keys, without their secrets, and end");
-    app.add_flag("--new-key", new_key, "make a pairing code for one more agent, print it, and end");
-    app.add_option("--renew-key", renewed,
-                   "make a code that takes the place of this key once it is used, print it, and end")
+    app.add_flag("--list-keys", list_keys, "list the pairing keys, without their secrets, and exit");
+    app.add_flag("--new-key", new_key, "make a pairing code for one more agent, print it, and exit");
+    app.add_option("--renew-key", renewed, "make a code that replaces this key once it is used, print it, and exit")
         ->type_name("ID");
-    app.add_option("--withdraw-key", withdrawn, "take a pairing key back, of a running server too, and end")
+    app.add_option("--withdraw-key", withdrawn, "withdraw a pairing key, also of a running server, and exit")
         ->type_name("ID");
     app.add_option("--pair-agent", paired,
-                   "keep the pairing code of a listening agent, read from standard input, and end")
+                   "store the pairing code of a listening agent, read from standard input, and exit")
         ->type_name("HOST:PORT");
     try {
         app.parse(argc, argv);

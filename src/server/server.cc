@@ -193,10 +193,11 @@ private:
                 "The page is not encrypted: in a network that is not yours add --http-cert and --http-key, or use an "
                 "SSH tunnel\n");
         if (!secrets)
-            fmt::print("A code for an agent: flamewire-server --data-dir {} --new-key, or on the page\n",
+            fmt::print("To make a code for an agent: flamewire-server --data-dir {} --new-key, or on the page\n",
                        facts.data_dir);
         if (this_machine) fmt::print("Agents on this machine only; for boards leave --bind out\n");
-        if (options_.insecure) fmt::print("INSECURE: agents are taken without encryption and without a pairing code\n");
+        if (options_.insecure)
+            fmt::print("INSECURE: agents are accepted without encryption and without a pairing code\n");
         fmt::print("Sessions are kept in {}\n", facts.data_dir);
         std::fflush(stdout);
     }

@@ -46,13 +46,13 @@ ModuleCode Module::code(std::uint64_t start, std::uint64_t size) {
     code.machine = file->header().machine;
     code.big_endian = file->header().big_endian;
     if (!can_disassemble(code.machine)) {
-        code.problem = "instructions are shown of x86-64, AArch64 and 32-bit Arm programs; this is another machine's";
+        code.problem = "instructions are shown for x86-64, AArch64 and 32-bit Arm programs; this is another machine's";
         return code;
     }
     auto bytes = file->code(start + base_, std::min(size, most_bytes));
     if (!bytes) {
         code.problem = fmt::format("{} has no code at {:#x}: {}", code.file, start + base_, bytes.error().message);
-        code.remedy = "give the very file that runs on the target with --binary FILE";
+        code.remedy = "give exactly the file that runs on the target with --binary FILE";
         return code;
     }
     code.bytes = std::move(*bytes);
@@ -76,15 +76,15 @@ void Module::explain_missing_code(ModuleCode& code) const {
     switch (kind_) {
         case ModuleKind::jit:
             code.problem =
-                "this code was made in memory while the program ran: the recording has its names, not its bytes";
+                "this code was generated in memory while the program ran: the recording has its names, not its bytes";
             code.remedy.clear();
             return;
         case ModuleKind::kernel:
-            code.problem = "the kernel's code is in no file here: /proc/kallsyms and the agent give its names alone";
+            code.problem = "the kernel's code is not in a file here: /proc/kallsyms and the agent give only its names";
             code.remedy = "give the target's own vmlinux with --binary FILE";
             return;
         case ModuleKind::vdso:
-            code.problem = "the vDSO of the target is in no file, and it is not this machine's";
+            code.problem = "the vDSO of the target is not in a file, and differs from this machine's";
             code.remedy.clear();
             return;
         case ModuleKind::file:
@@ -93,7 +93,7 @@ void Module::explain_missing_code(ModuleCode& code) const {
     if (files_.fetched)
         code.problem = fmt::format("the agent sent the symbols of {}, not its code", name);
     else if (files_.main)
-        code.problem = fmt::format("{} holds debug info alone: the code of {} is not here", files_.report.file, name);
+        code.problem = fmt::format("{} has only debug info: the code of {} is not here", files_.report.file, name);
     else
         code.problem =
             files_.report.problem.empty() ? fmt::format("no file for {} was found", name) : files_.report.problem;

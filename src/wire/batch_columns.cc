@@ -280,10 +280,10 @@ Durations durations(pbf_reader in) {
     if (durations.max_ns < durations.min_ns) throw Malformed{"times whose longest is shorter than their shortest"};
     std::uint64_t at = 0;
     for (std::size_t i = 0; i < bucket.size(); ++i) {
-        if (i > 0 && bucket[i] == 0) throw Malformed{"a bucket of times that stands twice"};
-        if (bucket[i] >= duration_buckets) throw Malformed{"a bucket of times that there is not"};
+        if (i > 0 && bucket[i] == 0) throw Malformed{"a bucket of times that is there twice"};
+        if (bucket[i] >= duration_buckets) throw Malformed{"a bucket of times that does not exist"};
         at += bucket[i];
-        if (at >= duration_buckets) throw Malformed{"a bucket of times that there is not"};
+        if (at >= duration_buckets) throw Malformed{"a bucket of times that does not exist"};
         if (count[i] == 0) throw Malformed{"a bucket of times with count 0"};
         durations.counts.push_back({static_cast<std::uint32_t>(at), narrow(count[i])});
     }
@@ -330,7 +330,7 @@ ThreadTimes thread_times(pbf_reader in) {
     }
     std::uint64_t room = times.end_ns;
     for (const std::uint64_t part : times.state_ns) {
-        if (part > room) throw Malformed{"a stretch of a thread's life that is longer than time"};
+        if (part > room) throw Malformed{"an interval of a thread that is too long"};
         room -= part;
     }
     return times;

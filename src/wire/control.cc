@@ -142,7 +142,7 @@ Result<rapidjson::Document> parse_object(std::string_view json) {
         return fail(ErrorCode::invalid, "not JSON, wrong at byte " + std::to_string(document.GetErrorOffset()));
     if (!document.IsObject()) return fail(ErrorCode::invalid, "a JSON message must be an object");
     if (!all_strings_are_text(document))
-        return fail(ErrorCode::invalid, "a JSON message with a string that is no text");
+        return fail(ErrorCode::invalid, "a JSON message with a string that is not UTF-8 text");
     return document;
 }
 
@@ -212,7 +212,7 @@ std::string encode_error_reply(std::string_view id, std::string_view text) {
 Result<Ack> parse_ack(std::string_view json) {
     const rapidjson::Document document = TRY(parse_object(json));
     const rapidjson::Value* seq = member(document, "seq");
-    if (seq == nullptr || !seq->IsUint64()) return fail(ErrorCode::invalid, "an acknowledgement needs a \"seq\"");
+    if (seq == nullptr || !seq->IsUint64()) return fail(ErrorCode::invalid, "an acknowledgment needs a \"seq\"");
     Ack ack{std::nullopt, seq->GetUint64()};
     const rapidjson::Value* recording = member(document, "recording");
     if (recording == nullptr || recording->IsNull()) return ack;

@@ -29,7 +29,7 @@ Result<std::vector<FileRange>> ranges_of(const rapidjson::Value& head, std::uint
     for (rapidjson::SizeType i = 0; i < list->value.Size(); i += 2) {
         const auto& offset = list->value[i];
         const auto& size = list->value[i + 1];
-        if (!offset.IsUint64() || !size.IsUint64()) return damaged("ranges that are no numbers");
+        if (!offset.IsUint64() || !size.IsUint64()) return damaged("ranges that are not numbers");
         const FileRange range{offset.GetUint64(), size.GetUint64()};
         if (range.size == 0 || range.offset < end || range.offset > file_size || range.size > file_size - range.offset)
             return damaged("ranges that overlap or leave the file");

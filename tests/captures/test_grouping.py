@@ -90,7 +90,7 @@ def test_flame_graph_by_group(recorded, served):
     assert roots(graph(group="process", hide=one)) == {other: by_process[other]}
     assert graph(group="none").names == plain.names
     for path in ("/api/flamegraph", "/api/export/flamegraph", f"/api/export/session/{session}"):
-        with pytest.raises(HttpError, match="group is none, process, thread, container or cpu"):
+        with pytest.raises(HttpError, match="group must be none, process, thread, container or cpu"):
             server.get(path, session=session, group="planet")
     assert one in server.get("/api/export/flamegraph", session=session, group="process").decode()
 

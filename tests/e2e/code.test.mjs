@@ -118,7 +118,7 @@ test('a call leads to the code of what it calls, a choice to another copy', () =
 
 test('code that is not here says so and what to configure', () =>
   withSource(`&file=${FILE}&code=irq_work`, async ({ page }) => {
-    await page.getByText("the kernel's code is in no file here").waitFor();
+    await page.getByText("the kernel's code is not in a file here").waitFor();
     await page.getByText("give the target's own vmlinux with --binary FILE").waitFor();
   }));
 

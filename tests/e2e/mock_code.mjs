@@ -100,7 +100,7 @@ export function disassemblyOf(view, params, total) {
     instructions: none,
     places: [],
     strings: [''],
-    problem: "the kernel's code is in no file here: /proc/kallsyms and the agent give its names alone",
+    problem: "the kernel's code is not in a file here: /proc/kallsyms and the agent give only its names",
     remedy: "give the target's own vmlinux with --binary FILE",
   };
 }

@@ -396,7 +396,7 @@ export async function startMock({
       state: 'mismatch',
       quality: 'none',
       problem: 'build-id mismatch: /srv/libcity.so has 7788, the target runs 5566',
-      remedy: 'give the unstripped file of the very build that runs on the target: --binary FILE',
+      remedy: 'give the unstripped file of exactly the build that runs on the target: --binary FILE',
       tried: ['/srv/libcity.so', '/opt/city/libcity.so'],
     }),
     moduleRow(0, 0, {

@@ -74,7 +74,7 @@ test('the line of the page pairs an agent, and its key is taken back', async () 
   await paired.waitFor({ state: 'detached' });
   await shows(page, '#connection', 'No agent');
   await waitFor(() => agent.text().includes('pairing keys of the two ends are not the same'), 'the refusal');
-  await page.locator('[data-turned-away]', { hasText: 'its pairing code is none of this server' }).first().waitFor();
+  await page.locator('[data-turned-away]', { hasText: 'its pairing code is not from this server' }).first().waitFor();
   assert.deepEqual(problems, []);
 });
 

@@ -19,7 +19,7 @@ PROGRAM = BIN / "flamewire"
 
 @pytest.fixture
 def home(tmp_path):
-    """A data folder of its own, and no colours or pagers of the machine."""
+    """A data folder of its own, and no colors or pagers of the machine."""
     environment = {key: value for key, value in os.environ.items() if key not in ("PAGER", "NO_COLOR", "FLAMEWIRE_AGENT")}
     return {**environment, "XDG_DATA_HOME": str(tmp_path / "data"), "TMPDIR": str(tmp_path), "LC_ALL": "C.UTF-8", "HOME": str(tmp_path)}
 
@@ -253,9 +253,9 @@ def test_the_exit_code_is_the_commands(home, tmp_path):
     (["record", "-p", "1", "--", "true"], "give one target"),
     (["report", "nowhere"], "there is no file nowhere and no session"),
     (["report"], "there is no session in"),
-    (["report", "/etc/hostname"], "is of no format that can be imported"),
-    (["export", "/etc/hostname", "--format", "pprof"], "is of no format"),
-    (["import", "/etc/hostname"], "is of no format"),
+    (["report", "/etc/hostname"], "is not in a format that can be imported"),
+    (["export", "/etc/hostname", "--format", "pprof"], "is not in a format"),
+    (["import", "/etc/hostname"], "is not in a format"),
     (["top", "--", "true"], "print over the table"),
     (["diff", "a", "b"], "there is no file a"),
     (["diff", "a"], "there is no file a"),

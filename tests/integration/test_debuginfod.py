@@ -318,7 +318,7 @@ def test_what_lies_or_is_gone_is_said_and_does_no_harm(start, tmp_path):
         agent = record(start, late, target)
         wait_until(lambda: any(notice["code"] == "debuginfod" for notice in (late.sessions() and late.only_session()["notices"]) or []), 30, "the notice")
         notice = next(notice for notice in late.only_session()["notices"] if notice["code"] == "debuginfod")
-        assert notice["text"] == f"Names come from what is here, as the debuginfod server http://127.0.0.1:{port} does not answer: Connection refused." and "asked again" in notice["remedy"], notice
+        assert notice["text"] == f"Names come from files on this machine, because the debuginfod server http://127.0.0.1:{port} does not answer: Connection refused." and "tried again" in notice["remedy"], notice
         debuginfod(start, tmp_path, build_id, port)
         wait_until(lambda: any("burn_40" in name for name in names(late)), 40, "names after the server came")
         wait_until(lambda: not any(notice["code"] == "debuginfod" for notice in late.only_session()["notices"]), 20, "the end of the notice")

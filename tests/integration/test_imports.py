@@ -153,10 +153,10 @@ def test_an_import_is_cancelled(start, tmp_path):
 
 def test_what_cannot_be_imported_says_so(start, tmp_path):
     server = start.server()
-    for data, words in [(b"\x7fELF\x02\x01\x01" + b"\0" * 100, "no format that can be imported"),
-                        (b"hello world\n", "no format that can be imported"),
+    for data, words in [(b"\x7fELF\x02\x01\x01" + b"\0" * 100, "not in a format that can be imported"),
+                        (b"hello world\n", "not in a format that can be imported"),
                         (b"FLMWIRE\nbroken", "version|no batch|session"),
-                        (b"{}", "no format that can be imported")]:
+                        (b"{}", "not in a format that can be imported")]:
         done, identifier = upload(server, data, "file.bin")
         assert done["state"] == "failed" and re.search(words, done["problem"]), done
         assert server.request("GET", f"/api/uploads/{identifier}")[0] == 404
@@ -169,7 +169,7 @@ def test_what_cannot_be_imported_says_so(start, tmp_path):
 def test_a_server_that_cannot_import_does_not_start_or_says_why(start, tmp_path):
     (tmp_path / "noise").write_bytes(os.urandom(5000))
     server = start.server("--import", tmp_path / "noise")
-    wait_until(lambda: "noise was not imported: noise is of no format" in server.err, 20, "the sentence")
+    wait_until(lambda: "noise was not imported: noise is not in a format" in server.err, 20, "the sentence")
     assert server.sessions() == []
 
 

@@ -101,7 +101,7 @@ def test_connections_without_a_name(start):
             silent.append(HostileAgent(server.port))
         wait_until(lambda: reached(server, "unnamed_connections") == 12, 10, "twelve to be turned away")
         turned_away = server.get("/api/status")["turned_away"]
-        assert any("have not said who they are yet" in one["reason"] for one in turned_away), turned_away
+        assert any("have not sent a hello yet" in one["reason"] for one in turned_away), turned_away
         # Who says it in time is welcome as soon as one of them has gone.
         silent.pop(0).close()
         wait_until(lambda: HostileAgent(server.port).hello("late").said(8, 2), 20, "a place")
@@ -241,7 +241,7 @@ def test_names_without_end(start):
         assert agent.acknowledged(forged.seq)
         session = wait_until(lambda: (one := session_of(server, "wordy")) and one["state"] == "ended" and server.session(one["id"]), 20, "its end")
         full = next(one for one in session["notices"] if one["code"] == "session-full")
-        assert "is kept in its file and counted, and not shown" in full["text"] and "--table-memory" in full["remedy"]
+        assert "are kept in its file and counted, but not shown" in full["text"] and "--table-memory" in full["remedy"]
         assert reached(server, "table_bytes") == 1
         # 58 MiB of names came; 8 MiB and a batch of them were kept.
         assert session["retention"]["memory_bytes"] < 16 << 20 and resident(server) - before < MEMORY * 48 << 20, (session["retention"], before, resident(server))
@@ -300,7 +300,7 @@ def test_commands_without_answers(start):
             wait_until(lambda: reached(server, "commands_of_agent") >= 6, 20, "the bound")
             with pytest.raises(HttpError) as refused:
                 server.command("ping", agent="mute")
-            assert refused.value.status == 502 and "commands wait for the agent's answers already" in refused.value.error["message"]
+            assert refused.value.status == 502 and "commands are already waiting for the agent" in refused.value.error["message"]
 
 
 def test_an_agent_that_does_not_read(start):
@@ -450,7 +450,7 @@ def test_new_dials(start):
         server.post("/api/agent/dials", {"host": "127.0.0.1", "port": 1 + number})
         assert server.request("DELETE", "/api/agent/dials", host="127.0.0.1", port=1 + number)[0] == 200
     for path in ("/api/agent/dials", "/api/agent/connect"):
-        with pytest.raises(HttpError, match="new addresses were dialled within 60 s"):
+        with pytest.raises(HttpError, match="new addresses within 60 s"):
             server.post(path, {"host": "127.0.0.1", "port": 100})
     assert reached(server, "new_dials") == 2 and not server.get("/api/agent/dials")["dials"]
 

@@ -93,7 +93,7 @@ int main(void) { for (;;) { hidden(1000000); shown(1000000); } }
 
     assert server.request("PATCH", "/api/config", body={"map": str(source)})[0] == 400
     answer = give(map=str(tmp_path / "other.map"))
-    assert answer["maps"] == [str(tmp_path / "other.map")] and any("used for no module" in note for note in answer["notes"]), answer
+    assert answer["maps"] == [str(tmp_path / "other.map")] and any("matches no module" in note for note in answer["notes"]), answer
     assert not {"hidden", "shown"} & names(server)
     answer = give(maps=[f"spin={tmp_path / 'other.map'}"])
     assert answer["notes"] == [f"{tmp_path / 'other.map'} is used for {program}"]
@@ -212,7 +212,7 @@ def test_what_the_agent_refuses_is_said(start, tmp_path):
     for name, agent_arguments, server_arguments, words in (
             ("cap", ["--module-cap", "100K"], [], ["the agent sends at most 102400", "--module-cap"]),
             ("off", ["--no-module-upload"], [], ["sends no files", "--no-module-upload"]),
-            ("server-cap", [], ["--fetch-cap", "1"], ["this server takes at most 1048576", "--fetch-cap"]),
+            ("server-cap", [], ["--fetch-cap", "1"], ["this server accepts at most 1048576", "--fetch-cap"]),
             ("silent", [], ["--fetch-modules", "off"], None)):
         port = free_port()
         folder = tmp_path / name

@@ -101,12 +101,12 @@ def test_without_a_code_nothing_is_sent(start, host):
     """By either end, and on loopback, too, where every user of the machine can connect and listen."""
     server = start.server()
     agent = start.agent("--server", host, "--port", server.port, name="plain", paired=False)
-    wait_until(lambda: "without a pairing code nothing is sent there" in agent.err and "--pair" in agent.err, 20, "the refusal")
+    wait_until(lambda: "a pairing code is needed" in agent.err and "--pair" in agent.err, 20, "the refusal")
     assert agent.alive() and not agents(server)
     agent.stop()
     # One that would is refused by the server, in words at both ends.
     bold = start.agent("--server", host, "--port", server.port, "--insecure", name="bold")
-    wait_until(lambda: "this server talks encrypted only" in bold.err, 20, "the refusal")
+    wait_until(lambda: "this server accepts only encrypted connections" in bold.err, 20, "the refusal")
     turned_away(server, "without encryption")
     assert not agents(server)
     bold.stop()
@@ -145,7 +145,7 @@ def test_a_local_program_without_the_code_is_no_agent(start):
     server = start.server("--bind", "127.0.0.1")
     with socket.create_connection(("127.0.0.1", server.port)) as here:
         said = conversation(here, HELLO)
-    assert said[4:5] == b"\x09" and b"encrypted only" in said and len(said) == 5 + int.from_bytes(said[:4], "big"), said
+    assert said[4:5] == b"\x09" and b"only encrypted connections" in said and len(said) == 5 + int.from_bytes(said[:4], "big"), said
     turned_away(server, "without encryption")
     assert server.get("/api/agents")["agents"] == [] and server.sessions() == []
 
@@ -176,7 +176,7 @@ def test_a_server_sends_nothing_to_a_local_program_without_the_code(start):
         connection, _ = listener.accept()
         with connection:
             assert conversation(connection, HELLO) == b""
-    wait_until(lambda: any("without a pairing code nothing is sent there" in one["problem"] for one in server.get("/api/agent/dials")["dials"]), 20, "the reason")
+    wait_until(lambda: any("a pairing code is needed" in one["problem"] for one in server.get("/api/agent/dials")["dials"]), 20, "the reason")
     assert server.get("/api/agents")["agents"] == []
 
 
@@ -185,7 +185,7 @@ def test_a_wrong_code_is_said_at_both_ends(start):
     code = server.pair()
     agent = start.agent("--server", OWN, "--port", server.port, "--pair-file", pair_file(start.directory, WRONG))
     wait_until(lambda: "pairing keys of the two ends are not the same" in agent.err, 20, "a clear word")
-    refused = turned_away(server, "its pairing code is none of this server's")
+    refused = turned_away(server, "its pairing code is not from this server")
     assert refused["address"].startswith(OWN)
     agent.stop()
     # A right id with a wrong secret is no better.
@@ -314,7 +314,7 @@ def test_a_listening_agent_asks_for_its_code(start):
     assert code[17:] not in agent.err
     with pytest.raises(HttpError) as refused:
         server.post("/api/agent/connect", {"host": OWN, "port": port})
-    assert "without a pairing code nothing is sent there" in str(refused.value)
+    assert "a pairing code is needed" in str(refused.value)
     with pytest.raises(HttpError) as refused:
         server.post("/api/agent/connect", {"host": OWN, "port": port, "pair": "nonsense"})
     assert refused.value.status == 400 and "16 digits" in str(refused.value)
@@ -381,7 +381,7 @@ def test_the_code_is_asked_for_on_this_machine_too(start):
                 with contextlib.suppress(ConnectionResetError):
                     while part := here.recv(4096):
                         answer += part
-            assert b"hello" not in answer and b"hostname" not in answer and (greeting or b"encrypted only" in answer)
+            assert b"hello" not in answer and b"hostname" not in answer and (greeting or b"only encrypted connections" in answer)
         with pytest.raises(HttpError) as refused:
             server.post("/api/agent/connect", {"host": "127.0.0.1", "port": port})
         assert "give the code that the agent printed when it started" in str(refused.value)
@@ -508,9 +508,9 @@ def test_what_is_at_the_other_port_is_said(start):
     server = start.server("--insecure")
     agent = start.agent("--server", "127.0.0.1", "--port", server.http_port, "--pair-file", pair_file(start.directory, WRONG))
     wait_until(lambda: "its page has another port" in agent.err, 20, "a clear word")
-    with pytest.raises(HttpError, match="it may be no flamewire-agent"):
+    with pytest.raises(HttpError, match="it may not be flamewire-agent"):
         server.post("/api/agent/connect", {"host": "127.0.0.1", "port": server.http_port, "pair": WRONG})
-    with pytest.raises(HttpError, match="pair is the pairing code"):
+    with pytest.raises(HttpError, match="pair must be the pairing code"):
         server.post("/api/agent/connect", {"host": "127.0.0.1", "port": server.http_port, "pair": 5})
     hello = json.dumps({"type": "hello", "version": 2, "agent": "flamewire", "agent_version": "9", "platform": {}}).encode()
     for data, word in ((hello, b"update the server"), (b" " * (300 << 10), b"")):

@@ -145,7 +145,7 @@ def test_old_and_large_ones_go(start, recording, tmp_path):
     server = start.server("--keep-size", str(2 * size + 1))
     wait_until(lambda: ids(server) == ["c", "d"], 20, "the oldest to go")
     assert "--keep-size" in server.err
-    for wrong, part in (("--keep-size", "a number with K, M, G or T"), ("--keep-count", "--keep-count"), ("--keep-days", "--keep-days"), ("--tag", "KEY=VALUE")):
+    for wrong, part in (("--keep-size", "a number followed by K, M, G or T"), ("--keep-count", "--keep-count"), ("--keep-days", "--keep-days"), ("--tag", "KEY=VALUE")):
         process = start.process("wrong", [BIN / "flamewire-server", wrong, "much"])
         assert process.wait() == 2 and part in process.err, process.err
 

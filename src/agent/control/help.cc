@@ -27,7 +27,7 @@ Where samples go (one of)
 Target (at most one; --server and --listen wait for commands without it)
   --pid PID[,PID...]  processes with all their threads, and children born later
   --name COMM         processes of this name, also those that start later; waits until one appears; may be repeated
-  -a, --all           the whole system: every process, kernel threads too; without idling and the agent itself
+  -a, --all           the whole system: every process, kernel threads too; except idle time and the agent itself
   --cpus LIST         what runs on these CPUs (0-3,6); with --all or alone, or with --cgroup and --container
   --cgroup PATH       what runs in a control group, by its folder or its path below the mount; may be repeated
   --container ID      what runs in a container, by its id, the id's beginning, or a name that its cgroup has

@@ -388,7 +388,7 @@ Result<bool> import_chrome(ImportJob& job) {
     for (const auto& [thread, samples] : content.samples) TRY(rows.add(samples, stacks));
     if (end == JsonEnd::cut)
         builder.note("import-truncated",
-                     "The file ends in the midst of its list, as a trace may: what stands before is shown.");
+                     "The file ends in the middle of its list, as a trace may: the part before is shown.");
     if (rows.unmatched != 0)
         builder.note("import-unmatched",
                      fmt::format("{} events have a beginning without an end, or the other way round.", rows.unmatched));

@@ -205,7 +205,7 @@ Result<JsonEnd> Handler::parse(std::uint64_t begin, std::uint64_t end) {
     if (!end_ || *end_ != JsonEnd::whole) return end_;
     if (too_deep())
         return fail(ErrorCode::invalid,
-                    fmt::format("the JSON is nested more than {} deep, which no profile is", max_depth));
+                    fmt::format("the JSON is nested more than {} levels deep, which no profile is", max_depth));
     if (done.Code() == rapidjson::kParseErrorTermination) return JsonEnd::stopped;
     if (stream.ended()) return JsonEnd::cut;
     return fail(ErrorCode::invalid, fmt::format("this is not JSON, from byte {} on: {}", done.Offset(),

@@ -72,7 +72,7 @@ public:
             texts_.add(view_of(in));
         });
         whole = pass([&](pbf_reader& in) { header(in); }) && whole;
-        if (types_.empty()) return fail(ErrorCode::invalid, "the pprof profile has no sample type: it is not whole");
+        if (types_.empty()) return fail(ErrorCode::invalid, "the pprof profile has no sample type: it is incomplete");
         start();
         whole = pass([&](pbf_reader& in) { tables(in); }) && whole;
         Result<bool> done = true;
@@ -366,7 +366,7 @@ private:
     void notes(bool whole) {
         builder_->note("import-no-times", "A pprof profile has sums without times: it is shown as one moment.");
         if (!whole)
-            builder_->note("import-truncated", "The file ends too early or is damaged: what stands before is shown.");
+            builder_->note("import-truncated", "The file ends too early or is damaged: the part before is shown.");
         if (!missing_.empty()) note_missing();
         if (!other_labels_.empty()) {
             std::string list;

@@ -224,7 +224,7 @@ void put_frames(KeptModule& module, const Columns& columns, const std::vector<st
     std::unordered_map<std::uint64_t, std::uint32_t> numbers{{0, 0}};
     module.frames.strings.emplace_back();
     const auto text = [&](std::uint64_t id) {
-        if (id > strings.size()) throw Malformed{"a text that is not there"};
+        if (id > strings.size()) throw Malformed{"a text that does not exist"};
         const auto [entry, added] = numbers.try_emplace(id, narrow(module.frames.strings.size()));
         if (added) module.frames.strings.push_back(strings[id - 1]);
         return entry->second;

@@ -197,8 +197,7 @@ std::optional<Answer> Access::check(const Request& request, Clock::time_point no
 std::optional<Answer> admit(Request& request, std::string_view target, std::string_view prefix,
                             const std::vector<std::string>& names, Access& access) {
     auto parsed = parse_target(target);
-    if (!parsed)
-        return error_answer(400, "validation", "the address has an escape that is broken or stands for a slash");
+    if (!parsed) return error_answer(400, "validation", "the URL has an invalid escape, or one that means a slash");
     request.path = std::move(parsed->path);
     request.query = std::move(parsed->query);
     if (auto moved = below_prefix(request, prefix)) return moved;

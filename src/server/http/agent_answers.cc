@@ -25,7 +25,7 @@ constexpr double default_timeout_s = 60, longest_timeout_s = 600;
 // Parses a JSON object that may have only these members.
 Result<rapidjson::Document> parse_body(const std::string& body, std::initializer_list<std::string_view> members) {
     auto document = wire::parse_object(body);
-    if (!document) return fail(ErrorCode::invalid, "the body is no JSON object: " + document.error().message);
+    if (!document) return fail(ErrorCode::invalid, "the body is not a JSON object: " + document.error().message);
     for (const auto& member : document->GetObject()) {
         const std::string_view name(member.name.GetString(), member.name.GetStringLength());
         if (std::find(members.begin(), members.end(), name) == members.end())
@@ -38,7 +38,7 @@ Result<std::pair<std::string, std::uint16_t>> checked(std::string host, std::uin
     const bool odd = std::ranges::any_of(host, [](unsigned char c) { return c <= ' ' || c == 0x7f || c == '/'; });
     if (host.empty() || host.size() > 255 || odd)
         return fail(ErrorCode::invalid, "host is required: a name or an IP address");
-    if (port == 0 || port > 65535) return fail(ErrorCode::invalid, "port is between 1 and 65535");
+    if (port == 0 || port > 65535) return fail(ErrorCode::invalid, "port must be between 1 and 65535");
     return std::pair(std::move(host), static_cast<std::uint16_t>(port));
 }
 
@@ -68,7 +68,7 @@ Result<Wanted> wanted_agent(const Request& request) {
     Wanted wanted;
     std::tie(wanted.host, wanted.port) = TRY(address_of(body));
     if (const auto pair = body.FindMember("pair"); pair != body.MemberEnd() && !pair->value.IsString())
-        return fail(ErrorCode::invalid, "pair is the pairing code, a string");
+        return fail(ErrorCode::invalid, "pair must be the pairing code, a string");
     if (const std::string code = wire::text_member(body, "pair"); !code.empty())
         wanted.key = TRY(secure::parse_pairing_code(code));
     return wanted;
@@ -133,7 +133,8 @@ void Api::prepare_dial(const Request& request, const Reply& reply,
                        const std::function<void(const std::string& host, std::uint16_t port)>& go_on) {
     const auto wanted = wanted_agent(request);
     if (!wanted) return reply(error_answer(wanted.error()));
-    spdlog::info("{} has {:.255}:{} dialled", request.remote, wire::refusal_text(wanted->host), wanted->port);
+    spdlog::info("{} makes the server connect to {:.255}:{}", request.remote, wire::refusal_text(wanted->host),
+                 wanted->port);
     if (!wanted->key) return go_on(wanted->host, wanted->port);
     agents_.pair(wanted->host, wanted->port, *wanted->key,
                  [reply, go_on, host = wanted->host, port = wanted->port](const Result<bool>& kept) {
@@ -172,8 +173,9 @@ Answer Api::dials(const Request& request) {
         const auto address = address_of(request);
         if (!address) return error_answer(address.error());
         if (!agents_.cancel_dial(address->first, address->second))
-            return error_answer(404, "not_found",
-                                fmt::format("{:.255}:{} is not being dialled", address->first, address->second));
+            return error_answer(
+                404, "not_found",
+                fmt::format("the server is not connecting to {:.255}:{}", address->first, address->second));
     }
     JsonWriter json;
     json.object();
@@ -188,17 +190,17 @@ void Api::command(const Request& request, Reply reply) {
     const std::string name = wire::text_member(*body, "cmd");
     if (std::find(std::begin(relayed), std::end(relayed), name) == std::end(relayed))
         return reply(error_answer(400, "validation",
-                                  fmt::format("cmd is one of {}, not \"{:.60}\"", fmt::join(relayed, " "), name)));
+                                  fmt::format("cmd must be one of {}, not \"{:.60}\"", fmt::join(relayed, " "), name)));
     rapidjson::Value args(rapidjson::kObjectType);
     if (const auto member = body->FindMember("args"); member != body->MemberEnd()) {
-        if (!member->value.IsObject()) return reply(error_answer(400, "validation", "args is an object"));
+        if (!member->value.IsObject()) return reply(error_answer(400, "validation", "args must be an object"));
         args = member->value;
     }
     double timeout_s = default_timeout_s;
     if (const auto member = body->FindMember("timeout"); member != body->MemberEnd()) {
         if (!member->value.IsNumber() || !(member->value.GetDouble() > 0) ||
             member->value.GetDouble() > longest_timeout_s)
-            return reply(error_answer(400, "validation", "timeout is a number of seconds between 0 and 600"));
+            return reply(error_answer(400, "validation", "timeout must be a number of seconds between 0 and 600"));
         timeout_s = member->value.GetDouble();
     }
     Answer failure;
@@ -234,7 +236,7 @@ void Api::stop(const Request& request, Reply reply) {
                         if (answer.status != 200) return reply(std::move(answer));
                         const auto document = wire::parse_object(answer.body);
                         const std::string error =
-                            document ? wire::text_member(*document, "error") : "the agent's answer is no JSON";
+                            document ? wire::text_member(*document, "error") : "the agent's answer is not JSON";
                         reply(error.empty() ? say(true, "", session) : say(false, error, ""));
                     });
 }

@@ -306,7 +306,7 @@ Answer Api::sessions(const Request& request) {
         if (!parsed) return error_answer(parsed.error());
         *value = *parsed;
     }
-    if (limit > 1000) return error_answer(400, "validation", "limit is at most 1000");
+    if (limit > 1000) return error_answer(400, "validation", "limit must be at most 1000");
     if (request.parameter("q").size() > max_search_bytes)
         return error_answer(400, "validation", fmt::format("q has at most {} bytes", max_search_bytes));
     const SessionPage page = catalog_.search({request.parameter("q"), offset, limit});

@@ -15,7 +15,7 @@ bool is_archive(const Request& request) {
 Answer archive_answer(Session& session, const Request& request, SourceLookup& sources, const std::string& scratch_dir) {
     const std::string_view with_sources = request.parameter("sources");
     if (!with_sources.empty() && with_sources != "0" && with_sources != "1")
-        return error_answer(400, "validation", "sources is 0 or 1");
+        return error_answer(400, "validation", "sources must be 0 or 1");
     if (with_sources == "1")
         if (const auto kept = keep_sources(session, sources); !kept) return error_answer(kept.error());
     session.keep_symbols();

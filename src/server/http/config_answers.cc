@@ -25,16 +25,16 @@ constexpr std::size_t max_list = 1000;
 Result<std::vector<std::string>> texts(const rapidjson::Value& value, std::string_view name) {
     std::vector<std::string> result;
     if (!value.IsArray() || value.Size() > max_list)
-        return fail(ErrorCode::invalid, fmt::format("{} is a list of texts", name));
+        return fail(ErrorCode::invalid, fmt::format("{} must be a list of strings", name));
     for (const auto& element : value.GetArray()) {
-        if (!element.IsString()) return fail(ErrorCode::invalid, fmt::format("{} is a list of texts", name));
+        if (!element.IsString()) return fail(ErrorCode::invalid, fmt::format("{} must be a list of strings", name));
         result.emplace_back(element.GetString(), element.GetStringLength());
     }
     return result;
 }
 
 Result<std::string> text(const rapidjson::Value& value, std::string_view name) {
-    if (!value.IsString()) return fail(ErrorCode::invalid, fmt::format("{} is a text", name));
+    if (!value.IsString()) return fail(ErrorCode::invalid, fmt::format("{} must be a string", name));
     return std::string(value.GetString(), value.GetStringLength());
 }
 
@@ -64,7 +64,7 @@ Result<bool> change(SettingsValues& values, std::string_view name, const rapidjs
     } else if (name == "toolchain_prefix") {
         values.toolchain_prefix = TRY(text(value, name));
     } else if (name == "inline") {
-        if (!value.IsBool()) return fail(ErrorCode::invalid, "inline is true or false");
+        if (!value.IsBool()) return fail(ErrorCode::invalid, "inline must be true or false");
         values.inlines = value.GetBool();
     } else {
         return fail(ErrorCode::invalid, fmt::format("unknown member {:.60}", name));
@@ -99,7 +99,7 @@ Result<SettingsValues> changed(SettingsValues values, const std::string& body,
                                std::initializer_list<std::string_view> only, const std::vector<BrowseRoot>& roots) {
     const SettingsValues old = values;
     const auto document = wire::parse_object(body);
-    if (!document) return fail(ErrorCode::invalid, "the body is no JSON object: " + document.error().message);
+    if (!document) return fail(ErrorCode::invalid, "the body is not a JSON object: " + document.error().message);
     bool sysroot_given = false, prefix_given = false;
     for (const auto& member : document->GetObject()) {
         const std::string_view name(member.name.GetString(), member.name.GetStringLength());
@@ -212,8 +212,8 @@ std::vector<std::string> Api::notes_about(const SettingsValues& values) {
         }
         if (!used && map && !modules.empty())
             notes.push_back(
-                fmt::format("{} is used for no module of a running session: each has symbols of its own or "
-                            "another name; MODULE=FILE says which one it is for",
+                fmt::format("{} matches no module of a running session: each has its own symbols or "
+                            "another name; to choose one, use MODULE=FILE",
                             map->file));
     }
     std::sort(notes.begin(), notes.end());

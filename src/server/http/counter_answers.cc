@@ -261,7 +261,7 @@ Answer counters_answer(const Session& session, const Request& request) {
         slices = *parsed;
     }
     if (slices == 0 || slices > max_slices)
-        return error_answer(400, "validation", fmt::format("slices is between 1 and {}", max_slices));
+        return error_answer(400, "validation", fmt::format("slices must be between 1 and {}", max_slices));
     return session.read([&](const profile::Store& store) -> Answer {
         const profile::CounterHistory& history = store.counters();
         // A session without samples begins with its first reading.

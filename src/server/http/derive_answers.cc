@@ -30,14 +30,14 @@ Answer made_answer(Catalog& catalog, Symbolization& symbols, const Result<std::s
 
 Answer cut_answer(Catalog& catalog, Symbolization& symbols, Session& session, const Request& request) {
     const auto body = wire::parse_object(request.body);
-    if (!body) return error_answer(400, "validation", "the body is no JSON object: " + body.error().message);
+    if (!body) return error_answer(400, "validation", "the body is not a JSON object: " + body.error().message);
     const auto number = [&](const char* name) {
         const auto found = body->FindMember(name);
         return found != body->MemberEnd() && found->value.IsNumber() ? found->value.GetDouble() : std::nan("");
     };
     const double start_ms = number("start"), end_ms = number("end");
     if (!(start_ms >= 0 && end_ms > start_ms && end_ms <= longest_ms))
-        return error_answer(400, "validation", "start and end are ms of the session, start before end");
+        return error_answer(400, "validation", "start and end must be ms of the session, start before end");
     const std::uint64_t begin_ns = session.start_ns();
     const auto at = [&](double ms) { return begin_ns + static_cast<std::uint64_t>(ms * 1e6); };
     return made_answer(catalog, symbols, cut_session(catalog, session, at(start_ms), at(end_ms)));
@@ -45,17 +45,17 @@ Answer cut_answer(Catalog& catalog, Symbolization& symbols, Session& session, co
 
 Answer merge_answer(Catalog& catalog, Symbolization& symbols, const Request& request) {
     const auto body = wire::parse_object(request.body);
-    if (!body) return error_answer(400, "validation", "the body is no JSON object: " + body.error().message);
+    if (!body) return error_answer(400, "validation", "the body is not a JSON object: " + body.error().message);
     std::vector<std::shared_ptr<Session>> sessions;
     std::set<std::string> seen;
     const auto list = body->FindMember("sessions");
     const bool several = list != body->MemberEnd() && list->value.IsArray() && list->value.Size() >= 2 &&
                          list->value.Size() <= most_merged;
-    if (!several) return error_answer(400, "validation", "sessions is a list of 2 to 32 ids");
+    if (!several) return error_answer(400, "validation", "sessions must be a list of 2 to 32 ids");
     for (const auto& id : list->value.GetArray()) {
-        if (!id.IsString()) return error_answer(400, "validation", "sessions is a list of 2 to 32 ids");
+        if (!id.IsString()) return error_answer(400, "validation", "sessions must be a list of 2 to 32 ids");
         if (!seen.emplace(id.GetString(), id.GetStringLength()).second)
-            return error_answer(400, "validation", "a session is named twice: its samples would count double");
+            return error_answer(400, "validation", "a session is listed twice: its samples would count twice");
         auto session = catalog.get({id.GetString(), id.GetStringLength()});
         if (!session) return error_answer(session.error());
         if ((*session)->fed())

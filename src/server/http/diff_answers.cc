@@ -24,7 +24,7 @@ enum class Normalise : std::uint8_t { total, time };
 Result<Normalise> parse_normalise(std::string_view text) {
     if (text.empty() || text == "total") return Normalise::total;
     if (text == "time") return Normalise::time;
-    return fail(ErrorCode::invalid, "normalise is total or time");
+    return fail(ErrorCode::invalid, "normalise must be total or time");
 }
 
 struct Side {

@@ -51,7 +51,7 @@ Result<Asked> parse_asked(const Request& request) {
     }
     const bool by_address = asked.address && !asked.module.empty();
     if (asked.function.empty() && !by_address && (asked.file.empty() || asked.line == 0))
-        return fail(ErrorCode::invalid, "which function? Give function, or file and line, or module and address");
+        return fail(ErrorCode::invalid, "specify a function: function, or file and line, or module and address");
     return asked;
 }
 

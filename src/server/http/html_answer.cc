@@ -24,7 +24,7 @@ constexpr std::size_t max_page_bytes = std::size_t{64} << 10;
 Answer html_answer(const Session& session, const Request& request, const PageBytes& bytes) {
     if (bytes.script.empty()) return error_answer(404, "not_found", "this program was built without its page");
     const std::string_view page = request.parameter("page");
-    if (page.size() > max_page_bytes) return error_answer(400, "validation", "page is at most 64 KiB");
+    if (page.size() > max_page_bytes) return error_answer(400, "validation", "page must be at most 64 KiB");
     Answer failure;
     JsonWriter json;
     // Adds an answer as a member. False if it is an error, which then becomes the answer of the export.

@@ -57,7 +57,8 @@ public:
     Result<bool> open() {
         std::error_code bad_address;
         const auto address = asio::ip::make_address(options_.bind, bad_address);
-        if (bad_address) return fail(ErrorCode::invalid, fmt::format("--http-bind {} is no IP address", options_.bind));
+        if (bad_address)
+            return fail(ErrorCode::invalid, fmt::format("--http-bind {} is not an IP address", options_.bind));
         limit_headers();
         try {
             if (options_.certificate_file.empty()) {
@@ -167,12 +168,12 @@ private:
         asio::error_code error;
         context.use_certificate_chain_file(options_.certificate_file, error);
         if (error)
-            return fail(ErrorCode::invalid, fmt::format("--http-cert {} is no certificate in PEM that can be read: {}",
+            return fail(ErrorCode::invalid, fmt::format("--http-cert {} is not a readable certificate in PEM: {}",
                                                         options_.certificate_file, error.message()));
         context.use_private_key_file(options_.key_file, asio::ssl::context::pem, error);
         if (error)
             return fail(ErrorCode::invalid,
-                        fmt::format("--http-key {} is no private key in PEM that fits the certificate: {}",
+                        fmt::format("--http-key {} is not a private key in PEM that matches the certificate: {}",
                                     options_.key_file, error.message()));
         return context;
     }
@@ -245,7 +246,7 @@ private:
                 answer = api_->answer(request);
             } catch (const profile::Interrupted&) {
                 answer = error_answer(503, "busy",
-                                      "this answer takes too long: ask for a shorter time, one event or one thread");
+                                      "this answer takes too long: request a shorter time, one event or one thread");
             } catch (const std::exception& error) {
                 spdlog::error("{} {}: {}", request.method, request.path, error.what());
                 answer = error_answer(500, "internal", "the answer could not be made");

@@ -33,7 +33,7 @@ Result<Wanted> parse(const std::string& body) {
     Wanted wanted;
     if (document) wanted = {wire::text_member(*document, "upload"), wire::text_member(*document, "name")};
     if (wanted.upload.empty())
-        return fail(ErrorCode::invalid, R"(an import is begun with {"upload": ID, "name": FILE})");
+        return fail(ErrorCode::invalid, R"(to begin an import, send {"upload": ID, "name": FILE})");
     return wanted;
 }
 

@@ -116,7 +116,7 @@ void put_sessions(Metrics& out, const MetricsFacts& facts) {
 }
 
 void put_limits(Metrics& out) {
-    out.begin("flamewire_limit_reached_total", "counter", "How often a bound of this server was reached.");
+    out.begin("flamewire_limit_reached_total", "counter", "How often a limit of this server was reached.");
     for (std::size_t i = 0; i < limit_count; ++i)
         out.sample({{"limit", limit_names[i]}}, times_reached(static_cast<Limit>(i)));
 }

@@ -71,7 +71,7 @@ Result<std::string> build_id_of(const std::string& path) {
 
 symbol::ModuleReport without_names(const profile::Store& store, const profile::Module& module) {
     symbol::ModuleReport report;
-    report.problem = "This code was made at run time, and nothing on the target said what it is";
+    report.problem = "This code was generated at run time, and nothing on the target names it";
     report.remedy = "enable perf maps in its runtime, if it supports them (/tmp/perf-PID.map)";
     for (const wire::Notice& notice : store.notices()) {
         if (!misses_names(notice, module.identity)) continue;
@@ -169,7 +169,7 @@ Answer modules_answer(const Session& session, const Request& request) {
 
 Result<GivenFile> given_file(const Session& session, const Request& request, const UploadStore& uploads) {
     const auto body = wire::parse_object(request.body);
-    if (!body) return fail(ErrorCode::invalid, "the body is no JSON object: " + body.error().message);
+    if (!body) return fail(ErrorCode::invalid, "the body is not a JSON object: " + body.error().message);
     const std::string path = wire::text_member(*body, "path"), build_id = wire::text_member(*body, "build_id");
     GivenFile given{{}, wire::text_member(*body, "file"), wire::text_member(*body, "upload")};
     if (given.path.empty() == given.upload.empty())
@@ -189,17 +189,17 @@ Result<GivenFile> given_file(const Session& session, const Request& request, con
     const std::string shown = given.upload.empty() ? given.path : "the uploaded file";
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(given.path, ignored))
-        return fail(ErrorCode::invalid, fmt::format("{:.500} is no file on this machine", given.path));
+        return fail(ErrorCode::invalid, fmt::format("{:.500} is not a file on this machine", given.path));
     const auto found = build_id_of(given.path);
     if (!found)
-        return fail(ErrorCode::invalid, fmt::format("{:.500} is no ELF file: {}", shown, found.error().message));
+        return fail(ErrorCode::invalid, fmt::format("{:.500} is not an ELF file: {}", shown, found.error().message));
     if (!given.module.build_id.empty() && *found != given.module.build_id)
         return fail(ErrorCode::invalid,
                     fmt::format("build-id mismatch: {:.500} has {}, the target runs {}: give the unstripped file, or "
-                                "its debug file, of the very build that runs on the target",
+                                "its debug file, of exactly the build that runs on the target",
                                 shown, short_id(*found), short_id(given.module.build_id)));
     if (given.module.build_id.empty() && given.module.kind == symbol::ModuleKind::kernel)
-        return fail(ErrorCode::invalid, "nothing tells the build of the target's kernel: no file can be proved right");
+        return fail(ErrorCode::invalid, "the build of the target's kernel is unknown, so no file can be verified");
     // Only the name connects a file on the server to a module without a build-id.
     const std::string wanted = name_of(given.module);
     if (given.module.build_id.empty() && given.upload.empty() &&

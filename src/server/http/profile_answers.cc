@@ -28,7 +28,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
 // The root frames of a tree or an export.
 Result<profile::GroupBy> group_of(const Request& request) {
     if (const auto group = profile::parse_group(request.parameter("group"))) return *group;
-    return fail(ErrorCode::invalid, "group is none, process, thread, container or cpu");
+    return fail(ErrorCode::invalid, "group must be none, process, thread, container or cpu");
 }
 
 Answer export_answer(const Session& session, const Request& request, const profile::ExportFormat& format) {
@@ -62,7 +62,7 @@ Result<profile::TreeOptions> tree_options(const Request& request) {
     if (const auto text = request.parameter("min_share"); !text.empty()) {
         options.min_share = TRY(parse_number("min_share", text));
         if (options.min_share < 0 || options.min_share > 1)
-            return fail(ErrorCode::invalid, "min_share is a share: between 0 and 1");
+            return fail(ErrorCode::invalid, "min_share must be between 0 and 1");
     }
     options.path = split(request.parameter("path"), '\x1f');
     for (const std::string& path : split(request.parameter("hide"), '\x1d')) {
@@ -72,7 +72,7 @@ Result<profile::TreeOptions> tree_options(const Request& request) {
     }
     const std::string_view order = request.parameter("order");
     if (!order.empty() && order != "top-down" && order != "bottom-up")
-        return fail(ErrorCode::invalid, "order is top-down or bottom-up");
+        return fail(ErrorCode::invalid, "order must be top-down or bottom-up");
     options.inverted = order == "bottom-up";
     const std::string_view merge = request.parameter("merge");
     if (merge == "line")
@@ -80,10 +80,10 @@ Result<profile::TreeOptions> tree_options(const Request& request) {
     else if (merge == "address")
         options.merge = profile::MergeBy::address;
     else if (!merge.empty() && merge != "function")
-        return fail(ErrorCode::invalid, "merge is function, line or address");
+        return fail(ErrorCode::invalid, "merge must be function, line or address");
     const std::string_view recursion = request.parameter("recursion");
     if (!recursion.empty() && recursion != "keep" && recursion != "collapse")
-        return fail(ErrorCode::invalid, "recursion is keep or collapse");
+        return fail(ErrorCode::invalid, "recursion must be keep or collapse");
     options.collapse_recursion = recursion == "collapse";
     return options;
 }
@@ -176,7 +176,7 @@ Answer export_session_answer(const Session& session, const Request& request) {
                             fmt::format("format is {} or html, not {:.40}", profile::export_format_names(), name));
     const std::string_view value = request.parameter("value");
     if (!value.empty() && value != "samples" && value != "weight")
-        return error_answer(400, "validation", fmt::format("value is samples or weight, not {:.40}", value));
+        return error_answer(400, "validation", fmt::format("value must be samples or weight, not {:.40}", value));
     return export_answer(session, request, *format);
 }
 

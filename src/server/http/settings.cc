@@ -22,10 +22,10 @@ Result<symbol::MapFile> parse_map(const std::string& text) {
     if (fs::is_regular_file(text, ignored)) return symbol::MapFile{"", text};
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
-        return fail(ErrorCode::invalid, fmt::format("map {:.500} is no file on this machine", text));
+        return fail(ErrorCode::invalid, fmt::format("map {:.500} is not a file on this machine", text));
     symbol::MapFile map{text.substr(0, equals), text.substr(equals + 1)};
     if (!fs::is_regular_file(map.file, ignored))
-        return fail(ErrorCode::invalid, fmt::format("map {:.500} is no file on this machine", map.file));
+        return fail(ErrorCode::invalid, fmt::format("map {:.500} is not a file on this machine", map.file));
     return map;
 }
 
@@ -33,12 +33,13 @@ Result<bool> check(const SettingsValues& values) {
     std::error_code ignored;
     for (const std::string& binary : values.binaries)
         if (!fs::is_regular_file(binary, ignored))
-            return fail(ErrorCode::invalid, fmt::format("binary {:.500} is no file on this machine", binary));
+            return fail(ErrorCode::invalid, fmt::format("binary {:.500} is not a file on this machine", binary));
     if (!values.source_dir.empty() && !fs::is_directory(values.source_dir, ignored))
         return fail(ErrorCode::invalid,
-                    fmt::format("source directory {:.500} is no directory on this machine", values.source_dir));
+                    fmt::format("source directory {:.500} is not a directory on this machine", values.source_dir));
     if (!values.sysroot.empty() && !fs::is_directory(values.sysroot, ignored))
-        return fail(ErrorCode::invalid, fmt::format("sysroot {:.500} is no directory on this machine", values.sysroot));
+        return fail(ErrorCode::invalid,
+                    fmt::format("sysroot {:.500} is not a directory on this machine", values.sysroot));
     for (const std::string& map : values.path_map) (void)TRY(parse_path_map(map));
     for (const std::string& text : values.maps) {
         const symbol::MapFile map = TRY(parse_map(text));

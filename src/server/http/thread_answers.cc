@@ -121,7 +121,7 @@ Result<std::uint64_t> parse_slices(const Request& request) {
     if (text.empty()) return 0;
     const std::uint64_t slices = TRY(parse_integer("slices", text));
     if (slices == 0 || slices > max_slices)
-        return fail(ErrorCode::invalid, fmt::format("slices is between 1 and {}", max_slices));
+        return fail(ErrorCode::invalid, fmt::format("slices must be between 1 and {}", max_slices));
     return slices;
 }
 

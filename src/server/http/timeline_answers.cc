@@ -31,11 +31,11 @@ Result<SliceParameters> parse_slices(const Request& request) {
     if (const auto text = request.parameter("slices"); !text.empty()) {
         parameters.count = TRY(parse_integer("slices", text));
         if (parameters.count == 0 || parameters.count > max_slices)
-            return fail(ErrorCode::invalid, fmt::format("slices is between 1 and {}", max_slices));
+            return fail(ErrorCode::invalid, fmt::format("slices must be between 1 and {}", max_slices));
     }
     if (const auto text = request.parameter("bucket"); !text.empty()) {
         parameters.bucket_ms = TRY(parse_number("bucket", text));
-        if (*parameters.bucket_ms < 1) return fail(ErrorCode::invalid, "bucket is a time in ms, at least 1");
+        if (*parameters.bucket_ms < 1) return fail(ErrorCode::invalid, "bucket must be a time in ms, at least 1");
     }
     return parameters;
 }
@@ -48,7 +48,7 @@ Result<Slices> slices_of(const SliceParameters& parameters, std::uint64_t origin
     const double span_ms = static_cast<double>(end_ns - start_ns) / ns_per_ms;
     // Reserve two buckets for the ends.
     if (span_ms / *parameters.bucket_ms > static_cast<double>(max_slices - 2))
-        return fail(ErrorCode::invalid, fmt::format("so many buckets are not drawn: {:.0f} ms or more fit this range",
+        return fail(ErrorCode::invalid, fmt::format("there are too many buckets: use {:.0f} ms or more for this range",
                                                     std::ceil(span_ms / static_cast<double>(max_slices - 2))));
     const auto width_ns = static_cast<std::uint64_t>(std::llround(*parameters.bucket_ms * ns_per_ms));
     const std::uint64_t first = (start_ns - origin_ns) / width_ns;

@@ -28,7 +28,8 @@ Result<std::vector<std::string>> parse_names(std::string_view name, std::string_
     while (!text.empty()) {
         const std::size_t comma = text.find(',');
         if (const std::string_view one = text.substr(0, comma); !one.empty()) names.emplace_back(one);
-        if (names.size() > most) return fail(ErrorCode::invalid, fmt::format("{} is a list of at most {}", name, most));
+        if (names.size() > most)
+            return fail(ErrorCode::invalid, fmt::format("{} must be a list of at most {}", name, most));
         text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
     }
     return names;
@@ -61,7 +62,7 @@ Result<double> parse_number(std::string_view name, std::string_view text) {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
-        return fail(ErrorCode::invalid, fmt::format("{} is no number: {:.40}", name, text));
+        return fail(ErrorCode::invalid, fmt::format("{} is not a number: {:.40}", name, text));
     return value;
 }
 
@@ -69,7 +70,7 @@ Result<std::uint64_t> parse_integer(std::string_view name, std::string_view text
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size())
-        return fail(ErrorCode::invalid, fmt::format("{} is no whole number: {:.40}", name, text));
+        return fail(ErrorCode::invalid, fmt::format("{} is not a whole number: {:.40}", name, text));
     return value;
 }
 
@@ -77,7 +78,7 @@ Result<Breakdown> parse_breakdown(std::string_view text) {
     if (text.empty() || text == "total") return Breakdown::total;
     if (text == "thread") return Breakdown::thread;
     if (text == "cpu") return Breakdown::cpu;
-    return fail(ErrorCode::invalid, "by is total, thread or cpu");
+    return fail(ErrorCode::invalid, "by must be total, thread or cpu");
 }
 
 Result<ViewParameters> parse_view(const Request& request, std::string_view prefix) {

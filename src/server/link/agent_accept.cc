@@ -20,7 +20,7 @@ namespace flamewire::server {
 Result<std::uint16_t> AgentHub::listen(const std::string& bind, std::uint16_t port) {
     std::error_code error;
     const auto address = asio::ip::make_address(bind, error);
-    if (error) return fail(ErrorCode::invalid, fmt::format("--bind {} is no IP address", bind));
+    if (error) return fail(ErrorCode::invalid, fmt::format("--bind {} is not an IP address", bind));
     const asio::ip::tcp::endpoint endpoint(address, port);
     acceptor_.open(endpoint.protocol(), error);
     if (!error) acceptor_.set_option(asio::ip::tcp::acceptor::reuse_address(true), error);
@@ -90,7 +90,7 @@ bool AgentHub::make_room(const std::string& host) {
     const PeerPtr closed = chosen[std::random_device{}() % chosen.size()];
     limit_reached(Limit::unnamed_connections);
     closed->connection->close(fmt::format(
-        "closed to make room: {} connections have not said who they are yet, {} from there", unnamed, all.size()));
+        "closed to make room: {} connections have not sent a hello yet, {} of them from there", unnamed, all.size()));
     peers_.remove(closed);  // before its callback, so that it does not count any more
     return true;
 }
@@ -121,7 +121,7 @@ std::optional<secure::PairingKey> AgentHub::key_of(std::string_view id) {
 void AgentHub::check_keys() {
     if (const auto read = pairing_.keys.refresh(); !read && read.error().message != key_trouble_) {
         key_trouble_ = read.error().message;
-        spdlog::error("the pairing keys stay as they were: {}", key_trouble_);
+        spdlog::error("the pairing keys were not changed: {}", key_trouble_);
     } else if (read) {
         key_trouble_.clear();
     }

@@ -61,7 +61,7 @@ std::string AgentConnection::check_first_header() {
     const wire::FrameHeader header = wire::decode_header(bytes);
     greeted_ = true;
     if (header.flag != wire::Flag::reply && header.flag != wire::Flag::refusal)
-        return "does not speak this protocol: its first frame is no hello";
+        return "does not speak this protocol: its first frame is not a hello";
     if (header.payload_bytes > limits::hello_bytes)
         return fmt::format("its hello has {} bytes, more than {}", header.payload_bytes, limits::hello_bytes);
     return {};
@@ -138,9 +138,10 @@ void AgentConnection::refuse(const std::string& reason) {
 }
 
 void AgentConnection::refuse_plain(const std::string& reason) {
-    write_last(wire::encode_frame(wire::Flag::refusal,
-                                  "this server talks encrypted only: start the agent with the line that the server's "
-                                  "page shows (--pair), or both with --insecure"));
+    write_last(wire::encode_frame(
+        wire::Flag::refusal,
+        "this server accepts only encrypted connections: start the agent with the line that the server's "
+        "page shows (--pair), or both with --insecure"));
     close(reason);
 }
 

@@ -39,7 +39,7 @@ std::string explain_dial(const std::string& host, std::uint16_t port, const std:
         error == asio::error::no_data)
         return fmt::format("the name {} is not known here: check its spelling, or give the IP address", host);
     if (error == asio::error::network_unreachable || error == asio::error::host_unreachable)
-        return fmt::format("there is no way to {}: check the network and the address", host);
+        return fmt::format("no route to {}: check the network and the address", host);
     return fmt::format("{}:{}: {}", host, port, error.message());
 }
 
@@ -59,15 +59,16 @@ Result<bool> AgentHub::keep_dialling(const std::string& host, std::uint16_t port
 Result<std::shared_ptr<AgentHub::Dial>> AgentHub::new_dial(const std::string& host, std::uint16_t port) {
     if (dials_.size() >= limits::dials) {
         limit_reached(Limit::dials);
-        return fail(ErrorCode::busy, fmt::format("{} addresses are dialled already: cancel one first", limits::dials));
+        return fail(ErrorCode::busy,
+                    fmt::format("the server is already connecting to {} addresses: cancel one first", limits::dials));
     }
     const auto now = Clock::now();
     while (!dials_begun_.empty() && now - dials_begun_.front() > limits::new_dials_window) dials_begun_.pop_front();
     if (dials_begun_.size() >= limits::new_dials) {
         limit_reached(Limit::new_dials);
         return fail(ErrorCode::busy,
-                    fmt::format("{} new addresses were dialled within {} s, the most that this server does, so that "
-                                "nobody searches a network by it: wait for a moment",
+                    fmt::format("this server connects to at most {} new addresses within {} s, so that "
+                                "nobody scans a network with it: wait a moment",
                                 limits::new_dials, limits::new_dials_window.count()));
     }
     dials_begun_.push_back(now);
@@ -120,7 +121,7 @@ void AgentHub::connect(const std::string& host, std::uint16_t port, std::functio
         const PeerPtr peer = dial->peer.lock();
         if (peer && peer->open && !peer->agent_id.empty()) return answer(agents_[peer->agent_id].info);
         if (dial->answer || (peer && peer->open))
-            return answer(fail(ErrorCode::busy, fmt::format("{}:{} is being dialled already", host, port)));
+            return answer(fail(ErrorCode::busy, fmt::format("the server is already connecting to {}:{}", host, port)));
         // The dial waits for its next attempt: start that attempt now.
         dial->answer = std::move(answer);
         dial->timer.cancel();
@@ -184,7 +185,7 @@ void AgentHub::adopt_dialled(const std::shared_ptr<Dial>& dial, asio::ip::tcp::s
     if (!key) {
         if (!pairing_.insecure)
             return dial_failed(dial,
-                               "without a pairing code nothing is sent there: give the code that the agent printed "
+                               "a pairing code is needed: give the code that the agent printed "
                                "when it started, or start both with --insecure");
         dial->peer = adopt(std::move(socket), dial, secure::Carrier::plain());
         return;

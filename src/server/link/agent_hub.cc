@@ -34,7 +34,8 @@ std::string why_ended(const AgentConnection& connection, const std::string& reas
     if (connection.wrong_key())
         return "it does not take this pairing code: give the one that it printed when it started";
     if (connection.silent())
-        return fmt::format("it ended without a word ({}): it may be no flamewire-agent, or too busy", reason);
+        return fmt::format(
+            "it closed the connection unexpectedly ({}): it may not be flamewire-agent, or it is too busy", reason);
     return "the connection ended: " + reason;
 }
 
@@ -219,7 +220,7 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
 
 void AgentHub::reply_arrived(const PeerPtr& peer, const std::string& payload) {
     const auto reply = wire::parse_object(payload);
-    if (!reply) return peer->connection->close("a reply is no JSON: " + reply.error().message);
+    if (!reply) return peer->connection->close("a reply is not JSON: " + reply.error().message);
     if (peer->perflens && wire::text_member(*reply, "id") == peer->perflens->auth_id)
         return perflens_paired(peer, *reply);
     // The agent continues a recording that this server has not looked up yet.
@@ -266,7 +267,7 @@ std::string AgentHub::command(const std::string& agent_id, const std::string& na
     if (static_cast<std::size_t>(waiting) >= limits::commands_of_agent) {
         limit_reached(Limit::commands_of_agent);
         answer({CommandAnswer::Kind::unreachable,
-                fmt::format("{} commands wait for the agent's answers already: try again later", waiting), false});
+                fmt::format("{} commands are already waiting for the agent: try again later", waiting), false});
         return {};
     }
     std::string id = random_id();
@@ -313,11 +314,11 @@ void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
         if (peer->connection->never_paired() && !peer->dial) attempts_.failed(peer->host, monotonic_ns());
         if (peer->agent_id.empty())
             turn_away(peer->connection->address(),
-                      wrong_key ? "its pairing code is none of this server's, or was withdrawn: start that agent with "
+                      wrong_key ? "its pairing code is not from this server, or was withdrawn: start that agent with "
                                   "the line that the page shows"
                                 : reason);
         else
-            visits_.info(fmt::format("agent {} left: {}", peer->agent_id, reason));
+            visits_.info(fmt::format("agent {} disconnected: {}", peer->agent_id, reason));
     }
     const auto agent = agents_.find(peer->agent_id);
     if (agent != agents_.end() && agent->second.peer == peer) {
@@ -334,10 +335,10 @@ void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
         for (const auto& [id, pending] : commands_)
             if (pending.agent == peer->agent_id) lost.push_back(id);
         for (const std::string& id : lost)
-            finish_command(id, {CommandAnswer::Kind::unreachable, "the agent went away before it answered", false});
+            finish_command(id, {CommandAnswer::Kind::unreachable, "the agent disconnected before it answered", false});
         changed(agent->second, false);
     }
-    end_perflens(peer, "the agent left");
+    end_perflens(peer, "the agent disconnected");
     peer->session.reset();
     if (peer->dial && !stopping_) dial_failed(peer->dial, why_ended(*peer->connection, reason));
 }
@@ -427,7 +428,7 @@ void AgentHub::stop() {
     turns_.cancel();
     resolver_.cancel();
     for (const auto& dial : dials_) dial->timer.cancel();
-    for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) peer->connection->close("the server ends");
+    for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) peer->connection->close("the server is shutting down");
 }
 
 }  // namespace flamewire::server

@@ -54,16 +54,16 @@ Result<KeyRing::Entries> KeyRing::parse(const std::string& path, std::string_vie
         if (line.empty()) continue;
         const auto wrong = [&](std::string_view why) {
             return fail(ErrorCode::invalid,
-                        fmt::format("{} line {}: {}; take the line out, or move the file away", path, number, why));
+                        fmt::format("{} line {}: {}; remove the line, or move the file away", path, number, why));
         };
         const auto object = wire::parse_object(line);
-        if (!object) return wrong("it is no JSON object");
+        if (!object) return wrong("it is not a JSON object");
         Entry entry;
         entry.about.id = wire::text_member(*object, "id");
         const auto secret = from_hex(wire::text_member(*object, "secret"));
         const auto id = from_hex(entry.about.id);
-        if (!id || id->size() != secure::PairingKey::id_bytes) return wrong("its id is none");
-        if (!secret || secret->size() != secure::PairingKey::secret_bytes) return wrong("its secret is none");
+        if (!id || id->size() != secure::PairingKey::id_bytes) return wrong("its id is invalid");
+        if (!secret || secret->size() != secure::PairingKey::secret_bytes) return wrong("its secret is invalid");
         entry.secret = *secret;
         entry.about.address = wire::text_member(*object, "address");
         entry.about.made_ns = static_cast<std::int64_t>(wire::number_member(*object, "made_ns"));
@@ -201,7 +201,7 @@ Result<bool> KeyRing::put(const std::string& address, const secure::PairingKey& 
             return false;
         if (known != entries.end() && known->second.about.address.empty())
             return fail(ErrorCode::invalid,
-                        "this is a code that this server gave to an agent; a listening agent prints its own");
+                        "this server made this code for an agent; use the code that the listening agent printed");
         Entry entry = fresh(key);
         entry.about.address = address;
         for (const auto& [id, before] : entries)

@@ -54,7 +54,7 @@ void AgentHub::fetch_modules(Agent& agent) {
 
 void AgentHub::ask_for_module(const PeerPtr& peer, std::uint64_t offset) {
     if (!peer->fetching || stopping_) return;
-    if (!peer->open) return end_fetch(peer, ModuleFetch::State::interrupted, "the agent went away");
+    if (!peer->open) return end_fetch(peer, ModuleFetch::State::interrupted, "the agent disconnected");
     Fetching& fetching = *peer->fetching;
     rapidjson::Document args(rapidjson::kObjectType);
     auto& memory = args.GetAllocator();
@@ -84,7 +84,7 @@ void AgentHub::module_refused(const PeerPtr& peer, const CommandAnswer& answer) 
     if (answer.kind != CommandAnswer::Kind::reply) return end_fetch(peer, ModuleFetch::State::interrupted, answer.text);
     const auto reply = wire::parse_object(answer.text);
     const std::string code = reply ? wire::text_member(*reply, "code") : "";
-    const std::string why = reply ? wire::text_member(*reply, "error") : "the agent refused without a word";
+    const std::string why = reply ? wire::text_member(*reply, "error") : "the agent refused without a reason";
     if (code == "busy") return end_fetch(peer, ModuleFetch::State::interrupted, why);
     // An older agent does not have this command.
     refuse_module(peer, code.empty() ? "the agent cannot send files (" + why + "): update it" : why);
@@ -107,9 +107,10 @@ void AgentHub::chunk_arrived(const PeerPtr& peer, const std::string& payload) {
     if (took < quick_part) fetching.bytes = std::min(fetching.bytes * 2, wire::max_module_chunk);
     if (took > slow_part) fetching.bytes = std::max(fetching.bytes / 2, least_bytes);
     if (chunk->total > fetch_.cap_bytes)
-        return refuse_module(peer, fmt::format("{} bytes name its code, this server takes at most {}: start it with "
-                                               "--fetch-cap {} (MiB)",
-                                               chunk->total, fetch_.cap_bytes, (chunk->total >> 20) + 1));
+        return refuse_module(peer,
+                             fmt::format("its symbols have {} bytes, and this server accepts at most {}: start it with "
+                                         "--fetch-cap {} (MiB)",
+                                         chunk->total, fetch_.cap_bytes, (chunk->total >> 20) + 1));
     asio::post(pool_, [this, peer, identity = fetching.identity, chunk = std::move(*chunk)]() mutable {
         auto added = fetch_.store->add(identity, chunk);
         asio::post(io_, [this, peer, added = std::move(added), total = chunk.total]() mutable {

@@ -32,8 +32,7 @@ void AgentHub::greet_perflens(const PeerPtr& peer, const rapidjson::Document& he
     greet(peer, ours);
     if (!peer->open || agents_.find(peer->agent_id) == agents_.end()) return;
     if (asks && perflens_.token.empty())
-        spdlog::warn("agent {}: it wants its pairing code before it does anything: give --perflens-token CODE",
-                     peer->agent_id);
+        spdlog::warn("agent {}: it requires its pairing code: give --perflens-token CODE", peer->agent_id);
     if (!perflens_.token.empty()) {
         peer->perflens->auth_id = "pairing";
         return peer->connection->send(wire::Flag::command, auth_for_perflens("pairing", perflens_.token));

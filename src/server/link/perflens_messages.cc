@@ -172,9 +172,9 @@ std::string reply_of_perflens(std::string_view command, Document reply) {
     if (ok == reply.MemberEnd() || !ok->value.IsBool() || !ok->value.GetBool()) {
         if (wire::text_member(reply, "error") == "unauthenticated")
             put(reply, reply, "error",
-                Value(
-                    "the PerfLens agent wants its pairing code: start the server with --perflens-token CODE, which it "
-                    "printed when it started"));
+                Value("the PerfLens agent requires its pairing code: start the server with --perflens-token CODE, "
+                      "which it "
+                      "printed when it started"));
         return text_of(reply);
     }
     if (command == "list_processes") complete_process_list(reply);

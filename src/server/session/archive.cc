@@ -204,7 +204,7 @@ Result<std::string> read_archive(profile::ImportSource& from, const std::string&
         const auto limit = limit_of(at.file);
         if (!limit) continue;
         const bool plain = ::archive_entry_filetype(entry) == AE_IFREG && ::archive_entry_hardlink(entry) == nullptr;
-        if (!plain) return fail(ErrorCode::invalid, fmt::format("the archive's {} is no plain file", at.file));
+        if (!plain) return fail(ErrorCode::invalid, fmt::format("the archive's {} is not a regular file", at.file));
         if (::archive_entry_sparse_count(entry) != 0)
             return fail(ErrorCode::invalid,
                         fmt::format("the archive's {} is a sparse file, which no export makes; if it is yours, pack it "
@@ -217,7 +217,8 @@ Result<std::string> read_archive(profile::ImportSource& from, const std::string&
         TRY(extract(in.get(), source, directory + "/" + std::string(at.file), *limit, budget));
     }
     if (!seen.contains(stream_name))
-        return fail(ErrorCode::invalid, fmt::format("the archive is of no session: there is no {} in it", stream_name));
+        return fail(ErrorCode::invalid,
+                    fmt::format("the archive is not of a session: there is no {} in it", stream_name));
     return name;
 }
 

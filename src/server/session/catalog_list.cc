@@ -193,13 +193,13 @@ std::optional<SessionInfo> Catalog::shown_info(const EntryPtr& entry, Clock::tim
                 !is_imported(entry->stream_path))
                 info->state = SessionState::waiting;
             else
-                info->end_reason = "the agent went away";
+                info->end_reason = "the agent disconnected";
         }
     }
     info->id = entry->id;
     if (!label_problem.empty())
         info->notices.push_back({"label-unreadable", "Name and tags are not shown: " + label_problem + ".",
-                                 "to name or tag the session anew replaces the file"});
+                                 "naming or tagging the session again replaces the file"});
     return info;
 }
 

@@ -204,8 +204,8 @@ void DebugFetch::finish(const std::string& build_id, const Result<std::string>& 
     if (stopping) return;
     if (is_gone(outcome)) {
         spdlog::warn("debug info of {}: {}", identity.path, outcome.error().message);
-        notice(fmt::format("Names come from what is here, as {}.", outcome.error().message),
-               fmt::format("see that the server runs and that its address is right; it is asked again every {} s",
+        notice(fmt::format("Names come from files on this machine, because {}.", outcome.error().message),
+               fmt::format("check that the server runs and that its address is right; it is tried again every {} s",
                            while_gone.count()));
         return tell(build_id, {ModuleFetch::State::interrupted, 0, 0, outcome.error().message});
     }

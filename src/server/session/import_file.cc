@@ -156,7 +156,7 @@ public:
     void progress(std::uint64_t read_bytes) override { place_.progress(read_bytes, source_.size()); }
     Result<bool> finish(bool truncated) {
         if (builder_ && truncated)
-            builder_->note("import-truncated", "The compressed file ends too early: what stands before is shown.");
+            builder_->note("import-truncated", "The compressed file ends too early: the part before is shown.");
         if (builder_) TRY(builder_->finish("imported"));
         TRY(session_.sync());
         return true;
@@ -184,11 +184,11 @@ Error nothing_that_can_be_imported(const std::string& name) {
     std::string known;
     for (const profile::ImportFormat& format : profile::import_formats()) known += fmt::format(", {}", format.title);
     return {.code = ErrorCode::invalid,
-            .message =
-                fmt::format("{} is of no format that can be imported: sessions of flamewire-agent --output, .flamewire "
-                            "archives{} can, all but the first also "
-                            "compressed by gzip or zstd",
-                            name, known)};
+            .message = fmt::format(
+                "{} is not in a format that can be imported: sessions of flamewire-agent --output, .flamewire "
+                "archives{} can, all but the first also "
+                "compressed by gzip or zstd",
+                name, known)};
 }
 
 }  // namespace

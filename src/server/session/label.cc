@@ -44,7 +44,8 @@ Result<bool> check_tag(std::string_view key, std::string_view value) {
 }
 
 Result<std::vector<std::pair<std::string, std::optional<std::string>>>> parse_tags(const rapidjson::Value& value) {
-    if (!value.IsObject()) return fail(ErrorCode::invalid, R"(tags is an object: {"key": "value"}, null removes one)");
+    if (!value.IsObject())
+        return fail(ErrorCode::invalid, R"(tags must be an object: {"key": "value"}, null removes one)");
     std::vector<std::pair<std::string, std::optional<std::string>>> tags;
     for (const auto& member : value.GetObject()) {
         auto& [key, text] = tags.emplace_back(text_of(member.name), std::nullopt);
@@ -62,12 +63,12 @@ Result<LabelChange> change_of(const rapidjson::Value& object) {
     for (const auto& member : object.GetObject()) {
         const std::string_view name = text_of(member.name);
         if (name == "name") {
-            if (!member.value.IsString()) return fail(ErrorCode::invalid, "name is a text");
+            if (!member.value.IsString()) return fail(ErrorCode::invalid, "name must be a string");
             change.name = trimmed(text_of(member.value));
         } else if (name == "tags") {
             change.tags = TRY(parse_tags(member.value));
         } else if (name == "keep") {
-            if (!member.value.IsBool()) return fail(ErrorCode::invalid, "keep is true or false");
+            if (!member.value.IsBool()) return fail(ErrorCode::invalid, "keep must be true or false");
             change.keep = member.value.GetBool();
         } else {
             return fail(ErrorCode::invalid,

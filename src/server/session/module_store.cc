@@ -68,7 +68,7 @@ std::uint64_t ModuleStore::offset(const symbol::ModuleIdentity& module) const {
 Result<ModuleStore::Progress> ModuleStore::add(const symbol::ModuleIdentity& module, const wire::ModuleChunk& chunk) {
     std::error_code error;
     const std::string folder = fs::path(path_of(module)).parent_path();
-    if (folder.empty()) return fail(ErrorCode::invalid, "the recording's owner is no key's id");
+    if (folder.empty()) return fail(ErrorCode::invalid, "the recording's owner is not the id of a key");
     fs::create_directories(folder, error);
     if (error) return fail_errno("make " + folder, error.value());
     (void)::chmod(folder_.c_str(), 0700);
@@ -105,7 +105,7 @@ Result<bool> ModuleStore::assemble(const symbol::ModuleIdentity& module, const w
     std::error_code ignored;
     const auto build = [&]() -> Result<bool> {
         if (!chunk.hash.empty() && TRY(hash_of(in.get(), chunk.total)) != chunk.hash)
-            return fail(ErrorCode::invalid, "what arrived is not what the agent read");
+            return fail(ErrorCode::invalid, "the received data differs from what the agent read");
         const UniqueFd out = TRY(open_write(fresh, O_TRUNC));
         if (::ftruncate(out.get(), static_cast<off_t>(chunk.file_size)) != 0) return fail_errno("ftruncate", errno);
         std::uint64_t from = 0;

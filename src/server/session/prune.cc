@@ -36,8 +36,7 @@ Result<std::uint64_t> parse_size(std::string_view text) {
         if (unit.size() > tail.size() && unit.ends_with(tail)) unit.remove_suffix(tail.size());
     const std::size_t power = unit.empty() ? 0 : unit.size() == 1 ? units.find(unit[0]) + 1 : 0;
     if (error != std::errc{} || value == 0 || (power == 0 && !unit.empty()))
-        return fail(ErrorCode::invalid,
-                    fmt::format("a size is a number with K, M, G or T behind it, not {:.40}", text));
+        return fail(ErrorCode::invalid, fmt::format("a size is a number followed by K, M, G or T, not {:.40}", text));
     if (value > std::numeric_limits<std::uint64_t>::max() >> (10 * power))
         return fail(ErrorCode::invalid, fmt::format("{:.40} is more than can be counted", text));
     return value << (10 * power);
@@ -80,7 +79,7 @@ std::size_t Pruner::run() {
             spdlog::info("session {} deleted by {}", it.id, it.reason);
         } else if (removed.error().code != ErrorCode::busy && removed.error().code != ErrorCode::not_found &&
                    refused_.insert(it.id).second) {
-            spdlog::error("session {} is to go by {}, but {}", it.id, it.reason, removed.error().message);
+            spdlog::error("session {} should be deleted by {}, but {}", it.id, it.reason, removed.error().message);
         }
     }
     return deleted;

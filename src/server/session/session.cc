@@ -273,8 +273,8 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
     if (filled) {
         limit_reached(Limit::table_bytes);
         set_notice("session-full",
-                   "Names and stacks of this session fill the memory that one session gets: what comes is kept in its "
-                   "file and counted, and not shown.",
+                   "Names and stacks of this session fill the memory that it may use: later samples are kept in its "
+                   "file and counted, but not shown.",
                    "--table-memory SIZE of flamewire-server, then open it again");
     }
     learn_clock(batch, arrival_ns, origin);
@@ -429,7 +429,7 @@ SessionInfo Session::info() const {
     info.state = state_locked();
     info.health_version = health_.version();
     if (info.state == SessionState::ended && info.end_reason.empty() && !info.reading)
-        info.end_reason = "the agent went away";
+        info.end_reason = "the agent disconnected";
     // Notices about missing data come first.
     info.notices.insert(info.notices.begin(), damage_notices_.begin(), damage_notices_.end());
     info.notices.insert(info.notices.end(), own_notices_.begin(), own_notices_.end());

@@ -90,7 +90,7 @@ void Session::symbolize_module(symbol::Symbolizer& symbolizer, const profile::Pe
     if (read([](const profile::Store& store) { return store.inlined_left_out(); })) {
         limit_reached(Limit::table_bytes);
         set_notice("inlined-left-out",
-                   "Names and stacks of this session fill the memory that one session gets: of some addresses the "
+                   "Names and stacks of this session fill the memory that it may use: of some addresses the "
                    "inlined functions are not shown.",
                    "--table-memory SIZE of flamewire-server, then open it again");
     }
@@ -135,7 +135,7 @@ void Session::read_kept_symbols() {
     kept_unreadable_ = true;
     set_notice("kept-symbols",
                fmt::format("The symbols that the session keeps are not used: {}.", modules.error().message),
-               "delete " + path + " when it is of no use: it is written anew from what is found here");
+               "delete " + path + ": it is written again from the files found here");
 }
 
 void Session::keep_symbols() {

@@ -75,7 +75,7 @@ Result<UploadStore::Entry> UploadStore::find_locked(const std::string& id) const
         entry.upload.got = static_cast<std::uint64_t>(status.st_size);
         return entry;
     }
-    return fail(ErrorCode::not_found, fmt::format("there is no upload {}: send it from its begin", id));
+    return fail(ErrorCode::not_found, fmt::format("there is no upload {}: send it from its beginning", id));
 }
 
 Result<UploadStore::Upload> UploadStore::find(const std::string& id) const {
@@ -97,9 +97,9 @@ Result<UploadStore::Upload> UploadStore::add(const std::string& id, std::uint64_
     Entry entry = found ? std::move(*found) : Entry{fmt::format("{}/{}.{}", folder_, id, size), {id, 0, size}};
     if (entry.upload.size != size)
         return fail(ErrorCode::busy,
-                    fmt::format("the upload {} has {} bytes, not {}: take another id", id, entry.upload.size, size));
+                    fmt::format("the upload {} has {} bytes, not {}: use another id", id, entry.upload.size, size));
     if (entry.upload.got != offset)
-        return fail(ErrorCode::busy, fmt::format("{} bytes of the upload are here: go on at offset {}",
+        return fail(ErrorCode::busy, fmt::format("{} bytes of the upload are here: continue at offset {}",
                                                  entry.upload.got, entry.upload.got));
     if (offset == 0) {
         std::error_code error;
@@ -140,7 +140,7 @@ Result<bool> UploadStore::make_room(const Upload& upload) const {
     if (count >= max_uploads)
         return fail(
             ErrorCode::too_large,
-            fmt::format("at most {} uploads wait, and so many are here: use or give up one first", max_uploads));
+            fmt::format("at most {} uploads wait, and so many are here: finish or cancel one first", max_uploads));
     if (size > limit_bytes_ || total > limit_bytes_ - size)
         return fail(
             ErrorCode::too_large,
@@ -150,8 +150,8 @@ Result<bool> UploadStore::make_room(const Upload& upload) const {
     const fs::space_info space = fs::space(folder_, error);
     const std::uint64_t available = space.available - std::min<std::uint64_t>(space.available, missing);
     if (!error && available < size)
-        return fail(ErrorCode::too_large,
-                    fmt::format("the disk of {} has {} MiB left for it: make room there", folder_, available >> 20));
+        return fail(ErrorCode::too_large, fmt::format("the disk of {} has only {} MiB left: free some space there",
+                                                      folder_, available >> 20));
     return true;
 }
 

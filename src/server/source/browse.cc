@@ -67,9 +67,9 @@ std::unexpected<Error> outside(std::string_view path, const std::vector<BrowseRo
 Result<Opened> open_path(const std::string& path) {
     Opened opened;
     opened.fd.reset(::open(path.c_str(), O_PATH | O_CLOEXEC));
-    if (!opened.fd) return fail_errno(fmt::format("cannot look at {:.300}", path), errno);
+    if (!opened.fd) return fail_errno(fmt::format("cannot check {:.300}", path), errno);
     if (::fstat(opened.fd.get(), &opened.about) != 0)
-        return fail_errno(fmt::format("cannot look at {:.300}", path), errno);
+        return fail_errno(fmt::format("cannot check {:.300}", path), errno);
     opened.path = real_path(opened.fd.get());
     return opened;
 }
@@ -211,7 +211,7 @@ Result<bool> check_inside(const std::vector<BrowseRoot>& roots, const std::strin
 Result<Listing> browse(const std::vector<BrowseRoot>& roots, std::string_view path, std::string_view find) {
     if (path.empty()) return list_roots(roots, find);
     if (path.size() >= PATH_MAX) return fail(ErrorCode::invalid, "the path is longer than the system allows");
-    if (!path.starts_with('/')) return fail(ErrorCode::invalid, fmt::format("{:.300} is no absolute path", path));
+    if (!path.starts_with('/')) return fail(ErrorCode::invalid, fmt::format("{:.300} is not an absolute path", path));
     std::string wanted = std::filesystem::path(path).lexically_normal().string();
     while (wanted.size() > 1 && wanted.ends_with('/')) wanted.pop_back();
     const auto root = std::ranges::find_if(roots, [&](const BrowseRoot& candidate) {

@@ -172,7 +172,7 @@ std::string usual_place(std::string_view prefix) {
 std::string what_it_did(const Printed& printed) {
     if (WIFEXITED(printed.status) && WEXITSTATUS(printed.status) != 0)
         return fmt::format("ends with status {}", WEXITSTATUS(printed.status));
-    if (!printed.whole) return "gives no answer in time or far too long a one";
+    if (!printed.whole) return "does not answer in time, or its answer is too long";
     return printed.text.empty() ? "names none" : fmt::format("names {:.500}", printed.text);
 }
 

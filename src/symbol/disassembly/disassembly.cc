@@ -263,7 +263,7 @@ private:
                 break;
             default:
                 return fail(ErrorCode::invalid,
-                            "instructions are shown of x86-64, AArch64 and 32-bit Arm, not of this machine");
+                            "instructions are shown for x86-64, AArch64 and 32-bit Arm, not for this machine");
         }
         return slot.get();
     }
@@ -281,7 +281,7 @@ bool can_disassemble(std::uint16_t machine) {
 Result<std::vector<Instruction>> disassemble(const CodeBytes& code, std::size_t most) {
     if (!can_disassemble(code.machine))
         return fail(ErrorCode::invalid,
-                    "instructions are shown of x86-64, AArch64 and 32-bit Arm, not of this machine");
+                    "instructions are shown for x86-64, AArch64 and 32-bit Arm, not for this machine");
     return Disassembler(code).run(most);
 }
 

@@ -251,7 +251,7 @@ Result<std::string> DebuginfodClient::find(Kind kind, const std::string& build_i
     ::unlink(path.c_str());
     return fail(ErrorCode::invalid, has ? fmt::format("build-id mismatch: the debuginfod server {} sent {} for {}",
                                                       server_of(client_), short_id(*has), short_id(build_id))
-                                        : fmt::format("what the debuginfod server {} sent for {} is no ELF file",
+                                        : fmt::format("what the debuginfod server {} sent for {} is not an ELF file",
                                                       server_of(client_), short_id(build_id)));
 }
 

@@ -185,7 +185,7 @@ std::string_view next_line(std::string_view& text) {
 Result<LinkerMap> parse_linker_map(std::string_view text) {
     while (!text.empty() && next_line(text) != heading) {
     }
-    if (text.empty()) return fail(ErrorCode::invalid, "no linker map of GNU ld (-Wl,-Map=FILE with LC_ALL=C)");
+    if (text.empty()) return fail(ErrorCode::invalid, "not a linker map of GNU ld (-Wl,-Map=FILE with LC_ALL=C)");
     Parser parser;
     while (!text.empty()) parser.take(next_line(text));
     return parser.finish();

@@ -402,7 +402,8 @@ private:
     std::string path_;
     std::string main_build_id_;
     std::string refused_;  // the first reason
-    std::string refused_remedy_ = "give the unstripped file of the very build that runs on the target: --binary FILE";
+    std::string refused_remedy_ =
+        "give the unstripped file of exactly the build that runs on the target: --binary FILE";
     FoundBy place_ = FoundBy::nothing;  // the place being searched
     ModuleFiles files_;
 };

@@ -20,7 +20,7 @@ Result<ObjectFile> own_vdso(const std::string& build_id) {
     ObjectFile file = TRY(ObjectFile::of_image(std::string(as_text(Bytes(start, static_cast<std::size_t>(size))))));
     const std::string own = TRY(file.build_id());
     if (build_id.empty() || own != build_id)
-        return fail(ErrorCode::not_found, "the target's vDSO is another kernel's than ours");
+        return fail(ErrorCode::not_found, "the target's vDSO is from another kernel than this machine's");
     return file;
 }
 

@@ -163,7 +163,7 @@ def all_files():
 
 
 # Whoever recorded it let perf's words go where its data went.
-DAMAGED = {"sleep.compressed2.pipe.data": "what stands at byte 31808 is no record"}
+DAMAGED = {"sleep.compressed2.pipe.data": "there is no valid record at byte 31808"}
 
 
 @pytest.mark.parametrize("path", list(all_files()), ids=lambda path: str(path)[-60:])

@@ -256,9 +256,10 @@ TEST_CASE("perf.data: perf maps name code that was made at run time") {
         return found == imported.notices.end() ? std::string() : found->text;
     };
     CHECK(text_of("import-perf-maps") ==
-          "Code that was made at run time has the names that " + root + "/tmp/perf-5.map has for it.");
+          "Code that was generated at run time has the names that " + root + "/tmp/perf-5.map has for it.");
     CHECK(text_of("import-no-perf-maps") ==
-          "Code that was made at run time has no names in processes 7 (node): there is no perf-PID.map of them here.");
+          "Code that was generated at run time has no names in processes 7 (node): there is no perf-PID.map of them "
+          "here.");
     const Imported without(perf_file(false, {EventOf{}}, records));
     CHECK(without.lines().find("Main") == std::string::npos);
     CHECK_FALSE(without.noted("import-perf-maps"));

@@ -63,7 +63,7 @@ TEST_CASE("large JSON: what is wanted is told, the rest is passed over") {
     CHECK(seen(R"({"d":1,"a":)") == "3=1 cut");
     CHECK(seen(R"({"d":1,"d":"ab)") == "3=1 cut");
     CHECK(seen("{\"d\" 1}").starts_with("error: this is not JSON, from byte 5 on"));
-    CHECK(seen(std::string(2000, '[')).starts_with("error: the JSON is nested more than 1000 deep"));
+    CHECK(seen(std::string(2000, '[')).starts_with("error: the JSON is nested more than 1000 levels deep"));
     CHECK(seen("{\"d\":" + std::string(600'000, ' ') + "7}") == "3=7 whole");
 }
 

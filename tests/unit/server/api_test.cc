@@ -626,7 +626,7 @@ TEST_CASE("why an agent cannot be reached is said with what to do") {
     };
     CHECK(say(asio::error::connection_refused).find("flamewire-agent --listen") != std::string::npos);
     CHECK(say(asio::error::connection_refused).find("board:7") != std::string::npos);
-    CHECK(say(asio::error::host_unreachable).find("no way to board") != std::string::npos);
+    CHECK(say(asio::error::host_unreachable).find("no route to board") != std::string::npos);
     CHECK(say(asio::error::operation_aborted, true).find("firewall") != std::string::npos);
     CHECK(say(asio::error::host_not_found).find("the name board is not known") == 0);
     CHECK(say(asio::error::connection_reset).find("board:7") == 0);

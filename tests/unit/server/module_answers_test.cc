@@ -70,8 +70,8 @@ TEST_CASE("a given file must be of the module's build") {
         REQUIRE_FALSE(answer);
         return answer.error().message;
     };
-    CHECK(refused(own_build_id(), ",\"file\":\"/no/such\"").find("no file") != std::string::npos);
-    CHECK(refused(own_build_id(), ",\"file\":\"/etc/passwd\"").find("no ELF file") != std::string::npos);
+    CHECK(refused(own_build_id(), ",\"file\":\"/no/such\"").find("not a file") != std::string::npos);
+    CHECK(refused(own_build_id(), ",\"file\":\"/etc/passwd\"").find("not an ELF file") != std::string::npos);
     CHECK(refused(own_build_id(), "").find("either file") != std::string::npos);
     CHECK(refused(own_build_id(), ",\"file\":\"/a\",\"upload\":\"file-0001\"").find("either file") !=
           std::string::npos);
@@ -80,7 +80,7 @@ TEST_CASE("a given file must be of the module's build") {
     REQUIRE(uploads.add("file-0001", 0, 8, "abcd"));
     CHECK(refused(own_build_id(), ",\"upload\":\"file-0001\"").find("send the rest") != std::string::npos);
     REQUIRE(uploads.add("file-0001", 4, 8, "efgh"));
-    CHECK(refused(own_build_id(), ",\"upload\":\"file-0001\"").find("the uploaded file is no ELF file") == 0);
+    CHECK(refused(own_build_id(), ",\"upload\":\"file-0001\"").find("the uploaded file is not an ELF file") == 0);
 
     RecordingScene other(0xCD);
     wire::Batch batch = other.batch();

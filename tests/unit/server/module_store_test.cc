@@ -112,7 +112,7 @@ TEST_CASE("what is not the module is not kept") {
     CHECK_FALSE(store.add(other, sent.chunk(0, sent.total()))->whole);
     wire::ModuleChunk end = sent.chunk(sent.total(), 0);
     end.hash = "0000000000000000";
-    CHECK(store.add(other, end).error().message.find("is not what the agent read") != std::string::npos);
+    CHECK(store.add(other, end).error().message.find("differs from what the agent read") != std::string::npos);
     CHECK_FALSE(store.add(other, sent.chunk(0, sent.total()))->whole);
     end.hash = sent.hash();
     CHECK(store.add(other, end).error().message.find("another build-id") != std::string::npos);

@@ -72,7 +72,7 @@ TEST_CASE("code is taken from the file that has it, names from the one that has 
     Symbolizer alone(config);
     const ModuleCode missing = alone.code(program_at("/nowhere/program"), expected.address, expected.size);
     CHECK(missing.bytes.empty());
-    CHECK(contains(missing.problem, "debug info alone"));
+    CHECK(contains(missing.problem, "only debug info"));
     CHECK(contains(missing.remedy, "--binary"));
     CHECK(contains(missing.remedy, "--sysroot"));
 }

@@ -154,7 +154,7 @@ bool is_perf_data(std::string_view beginning) {
 Result<Header> read_header(ImportSource& source) {
     std::string beginning(file_header_size, '\0');
     beginning.resize(TRY(source.read_at(0, beginning)));
-    if (!is_perf_data(beginning)) return fail(ErrorCode::invalid, "it is no perf.data file");
+    if (!is_perf_data(beginning)) return fail(ErrorCode::invalid, "it is not a perf.data file");
     Header header;
     // The header's size follows the magic. Its first byte is 0 only in big-endian files.
     header.big_endian = beginning.starts_with(old_magic)

@@ -45,7 +45,7 @@ struct Header {
     ToldNames told;                  // of a file that Flamewire exported; else empty
     std::vector<unsigned> features;  // features that the file has
     bool unfinished = false;         // perf did not finish the file: it has no features
-    bool cut = false;                // the file ends before its records do
+    bool cut = false;                // the file ends before its last record
     unsigned damaged_features = 0;
 
     [[nodiscard]] std::endian order() const { return byte_order(big_endian); }

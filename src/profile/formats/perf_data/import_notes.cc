@@ -58,12 +58,11 @@ std::string parts_not_shown(const Header& header, const RecordReader& reader, co
 void note_damage(RecordingBuilder& builder, const Header& header, const RecordReader& reader,
                  const ImportCounts& counts) {
     if (!reader.damage().empty())
-        builder.note(
-            "import-damaged",
-            fmt::format("The perf.data file is damaged: {}. What is whole before that was imported.", reader.damage()));
+        builder.note("import-damaged",
+                     fmt::format("The perf.data file is damaged: {}. The part before was imported.", reader.damage()));
     if (header.unfinished)
         builder.note("import-unfinished",
-                     "perf did not come to finish this file: the names of the machine and of its kernel and the "
+                     "perf did not finish this file: the names of the machine and of its kernel and the "
                      "build-ids are missing.");
     if (header.damaged_features != 0)
         builder.note("import-features",
@@ -103,7 +102,7 @@ void write_notes(RecordingBuilder& builder, const Header& header, const RecordRe
         builder.note("import-not-shown", fmt::format("The perf.data file has what an import leaves out: {}.", list));
     if (counts.kernel_base_missing)
         builder.note("import-kernel-base",
-                     "The recording does not say where its kernel was, so kernel functions have no names.",
+                     "The recording does not state where its kernel was, so kernel functions have no names.",
                      "record again with kernel.kptr_restrict=0 on the target");
     const std::vector<std::string> missing = modules.missing();
     if (!missing.empty())
@@ -131,14 +130,15 @@ void note_perf_maps(RecordingBuilder& builder, const PerfMaps& maps) {
         if (entry.missing) missing.push_back(fmt::format("{} ({})", pid, entry.comm));
     }
     if (!used.empty())
-        builder.note("import-perf-maps", fmt::format("Code that was made at run time has the names that {} {} for it.",
-                                                     some_of(used), used.size() == 1 ? "has" : "have"));
+        builder.note("import-perf-maps",
+                     fmt::format("Code that was generated at run time has the names that {} {} for it.", some_of(used),
+                                 used.size() == 1 ? "has" : "have"));
     if (!cut.empty())
         builder.note("import-perf-maps-cut",
                      fmt::format("Only the first {} lines of {} were read.", symbol::PerfMap::max_lines, some_of(cut)));
     if (!missing.empty())
         builder.note("import-no-perf-maps",
-                     fmt::format("Code that was made at run time has no names in processes {}: there is no "
+                     fmt::format("Code that was generated at run time has no names in processes {}: there is no "
                                  "perf-PID.map of them here.",
                                  some_of(missing)),
                      "give the target's /tmp/perf-PID.map below --sysroot DIR, as DIR/tmp/perf-PID.map, and import "

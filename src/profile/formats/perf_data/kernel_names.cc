@@ -57,7 +57,7 @@ bool runs_here(std::string_view build_id) {
 
 Result<symbol::SymbolTable> image_functions(std::string_view kallsyms) {
     const auto end = end_of_text(kallsyms);
-    if (!end) return fail(ErrorCode::unsupported, "the kernel's symbols do not say where its code ends");
+    if (!end) return fail(ErrorCode::unsupported, "the kernel's symbols do not state where its code ends");
     std::string image;
     while (!kallsyms.empty()) {
         const std::string_view line = kallsyms.substr(0, kallsyms.find('\n'));

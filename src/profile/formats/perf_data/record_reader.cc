@@ -56,8 +56,7 @@ Result<bool> RecordReader::find_header_records() {
     header_records_only_ = false;
     damage_.clear();
     skip_ = 0;
-    if (header_.events.empty())
-        return fail(ErrorCode::invalid, "the perf.data stream ends before it says what its events are");
+    if (header_.events.empty()) return fail(ErrorCode::invalid, "the perf.data stream ends before its list of events");
     return name_tracepoints();
 }
 
@@ -138,7 +137,7 @@ Result<bool> RecordReader::read_all() {
         if (blocks_.held_bytes() + order_.bytes() > most_waiting_bytes) TRY(give_out(order_.ready_half()));
     }
     if (!rest.empty() || (header_.cut && damage_.empty()))
-        damaged(rest.empty() ? "the file ends before its records do" : "the file ends in the middle of a record");
+        damaged(rest.empty() ? "the file ends before its last record" : "the file ends in the middle of a record");
     else if (!left_over_.empty())
         damaged("the last compressed record ends in the middle of another one");
     return true;
@@ -156,7 +155,7 @@ Result<std::size_t> RecordReader::take_records(Bytes bytes, Block& block, std::u
         Record record = record_at(rest, header_.order(), size);
         if (size < perf::header_size || !may_be_type(record.type)) {
             damaged(unpacked ? std::string("a compressed record is damaged")
-                             : fmt::format("what stands at byte {} is no record", offset + taken));
+                             : fmt::format("there is no valid record at byte {}", offset + taken));
             break;
         }
         if (size > rest.size()) break;
