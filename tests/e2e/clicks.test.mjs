@@ -107,7 +107,7 @@ test('Back during a change stays back; of two steps the one chosen last is shown
       await waitFor(() => requests(mock, CHANGE) === before_ + 1, 'the change', 30);
       return async () => {
         release();
-        await page.locator('.toast', { hasText: 'Symbols are being read anew' }).first().waitFor();
+        await page.locator('.toast', { hasText: 'Symbols are being read again' }).first().waitFor();
       };
     };
     await guideAtFiles(page);
@@ -137,7 +137,7 @@ test('an answer that comes late closes no dialog that was opened since', () =>
     await page.keyboard.press('?');
     await page.locator('.help-dialog').waitFor();
     release();
-    await page.locator('.toast', { hasText: 'Symbols are being read anew' }).waitFor();
+    await page.locator('.toast', { hasText: 'Symbols are being read again' }).waitFor();
     assert.equal(await page.locator('.help-dialog').count(), 1);
   }));
 

@@ -180,7 +180,7 @@ async function walkThrough(state) {
   await page.locator('.diff-row', { hasText: 'stage_weather(' }).first().locator('.presence-new').waitFor();
 
   // Without it, the profile alone again.
-  await page.getByRole('button', { name: 'Compare no longer' }).click();
+  await page.getByRole('button', { name: 'Stop comparing' }).click();
   await page.locator('.function-row:not(.row-head)').first().waitFor();
   assert.doesNotMatch(page.url(), /base=/);
 
@@ -213,7 +213,7 @@ async function walkThrough(state) {
 
   // What does not exist is said, with a way out.
   await page.goto(`${server.url}#flame?session=${session}&base=no-such-session`);
-  await page.getByRole('alert').getByRole('button', { name: 'Compare no longer' }).click();
+  await page.getByRole('alert').getByRole('button', { name: 'Stop comparing' }).click();
   await drawn(page, (frames) => frames.some((one) => one.name.includes('stage_weather') && one.step === null));
   assert.deepEqual(problems, []);
   await context.close();
@@ -230,7 +230,7 @@ test('a snapshot of now, and what comes after it', async () => {
   assert.equal(times[1], times[2]);
   // Samples of after it come in.
   await drawn(page, (frames) => frames.some((frame) => frame.name.includes('stage_weather') && frame.step !== null));
-  await page.getByRole('button', { name: 'Compare no longer' }).click();
+  await page.getByRole('button', { name: 'Stop comparing' }).click();
   await settled(page);
   assert.deepEqual(problems, []);
   await context.close();

@@ -75,7 +75,7 @@ step('without an agent the page shows the line for a target', async () => {
 step('an agent connects and a process is chosen from the list', async () => {
   const workload = programs.start('demo-workload', 0);
   agent = programs.start('flamewire-agent', '--server', '127.0.0.1', '--port', server.agentPort);
-  await page.getByText('What shall be profiled?').waitFor();
+  await page.getByText('What do you want to profile?').waitFor();
   await page.getByRole('button', { name: 'Choose a process' }).click();
   await page.locator('.process-row[data-pid]').first().waitFor();
   await page.fill('dialog [data-search]', 'demo-workload');
@@ -312,7 +312,7 @@ step('counters and health are those of the target', async () => {
   await page.locator('.counter-group', { hasText: 'city-1' }).waitFor();
   assert.equal(await page.locator('.spark-button').count(), 0, 'the axis draws the whole target, not one thread');
   await shot('counters-by-thread-dark');
-  await page.getByRole('button', { name: 'Stop counting so' }).click();
+  await page.getByRole('button', { name: 'Stop counting by thread and CPU' }).click();
   await clock.waitFor();
   await page.click('#tab-flame');
   await settled(page);

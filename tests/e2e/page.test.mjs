@@ -67,7 +67,7 @@ test('whoever waits for a board sees why it was turned away', () =>
 
 test('an idle agent is offered for a choice of process', () =>
   withPage({ size: 0, live: false }, async ({ page, mock }) => {
-    await page.getByText('What shall be profiled?').waitFor();
+    await page.getByText('What do you want to profile?').waitFor();
     await page.getByRole('button', { name: 'Choose a process' }).click();
     await page.fill('dialog [data-search]', 'postgres');
     await page.locator('.process-row[data-pid]').first().click();
@@ -322,7 +322,7 @@ test('stacks that ended without a root are told from those that were cut', () =>
     await page.mouse.move(at.x, at.y);
     await page.locator('.card').waitFor();
     const text = await page.textContent('.card');
-    assert.match(text, /The callers of these stacks are missing: nothing told how to leave a frame/);
+    assert.match(text, /The callers of these stacks are missing: a frame could not be unwound/);
     assert.ok(!text.includes('--stack-size'));
   }));
 

@@ -23,7 +23,7 @@ test('colours of CSS become pixels', () => {
   };
   for (const [colour, wanted] of Object.entries(corners))
     assert.deepEqual(channels(pixelOf(colour)), [...wanted, 255], colour);
-  assert.throws(() => pixelOf('tomato'), /no colour of this page/);
+  assert.throws(() => pixelOf('tomato'), /not a color of this page/);
 });
 
 test('each colour that a picture can have is understood', () => {

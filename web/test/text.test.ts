@@ -61,8 +61,8 @@ test('how far the symbols of a module are', () => {
   assert.equal(fetchText({ ...fetch, state: 'arriving' }), 'Its symbols come from the agent: 25 % of 4.00 MiB.');
   assert.equal(fetchText({ ...fetch, state: 'arrived' }), 'Its symbols came from the agent: 4.00 MiB.');
   assert.equal(
-    fetchText({ ...fetch, state: 'interrupted', problem: 'the agent went away' }),
-    'Its symbols are on the way from the agent, 25 % of 4.00 MiB are here: the agent went away. It goes on by itself.',
+    fetchText({ ...fetch, state: 'interrupted', problem: 'the agent disconnected' }),
+    'Its symbols are on the way from the agent, 25 % of 4.00 MiB are here: the agent disconnected. It goes on by itself.',
   );
   assert.equal(
     fetchText({ ...fetch, total_bytes: 0, state: 'refused', problem: 'too large' }),

@@ -15,7 +15,7 @@ export function pixelOf(colour: string): number {
   found = rgb.exec(colour);
   if (found) return pixel(Number(found[1]), Number(found[2]), Number(found[3]), Number(found[4] ?? 1));
   found = hsl.exec(colour);
-  if (!found) throw new Error(`${colour} is no colour of this page`);
+  if (!found) throw new Error(`${colour} is not a color of this page`);
   const hue = ((Number(found[1]) % 360) + 360) % 360;
   const lightness = Number(found[3]) / 100;
   const reach = (Number(found[2]) / 100) * Math.min(lightness, 1 - lightness);

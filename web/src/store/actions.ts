@@ -33,7 +33,7 @@ async function attempt<T>(what: string, work: () => Promise<T>): Promise<T | nul
 
 // The page comes again as the form that asks for the token.
 export async function logOut(): Promise<void> {
-  if (await attempt('Not logged out', () => api.logOut())) location.reload();
+  if (await attempt('Cannot log out', () => api.logOut())) location.reload();
 }
 
 async function command(agent: string, cmd: CommandName, args: Record<string, unknown> = {}): Promise<Reply> {
@@ -71,21 +71,21 @@ export async function startProfiling(agent: string, draft: RecordingDraft): Prom
 
 // A session of its own, of the time that is shown.
 export async function keepWindow(shown: Session, start: number | null, end: number | null): Promise<void> {
-  const made = await attempt('The window is not kept', () =>
+  const made = await attempt('Cannot save the range', () =>
     api.cutSession(shown.id, start ?? 0, end ?? shown.duration_ms + 1),
   );
   if (!made) return;
   sessionListVersion.value += 1;
-  toast('The window is a session now');
+  toast('The range was saved as a session');
   openSession(made.session);
 }
 
 // False: the sessions stay apart, and why is said.
 export async function mergeSessions(sessions: readonly string[]): Promise<boolean> {
-  const made = await attempt('The sessions are not merged', () => api.mergeSessions(sessions));
+  const made = await attempt('Cannot merge the sessions', () => api.mergeSessions(sessions));
   if (!made) return false;
   sessionListVersion.value += 1;
-  toast(`${sessions.length} sessions are one more now`);
+  toast(`${sessions.length} sessions were merged into a new one`);
   openSession(made.session);
   return true;
 }
@@ -119,7 +119,7 @@ export async function changeRecording(agent: string, args: Record<string, unknow
 
 // Counters of each thread or CPU beside the totals, from now on; `none` closes them.
 export async function countBy(agent: string, by: 'thread' | 'cpu' | 'none'): Promise<void> {
-  await attempt('Cannot count so', () => command(agent, 'counters', { by }));
+  await attempt('Cannot count by thread or CPU', () => command(agent, 'counters', { by }));
   refreshAll();
 }
 

@@ -55,6 +55,6 @@ export async function applyConfig(): Promise<boolean> {
     saved.value = fresh;
     if (configDraft.value === draft) configDraft.value = draftOf(fresh);
   }
-  if ((fresh.notes ?? []).length === 0) toast('Symbols are being read anew');
+  if ((fresh.notes ?? []).length === 0) toast('Symbols are being read again');
   return true;
 }

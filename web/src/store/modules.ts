@@ -46,7 +46,7 @@ async function give(module: Module, file: { file: string } | { upload: string })
   toast(
     answer.module.state === 'debug_info'
       ? `${module.name}: names and lines are read from it`
-      : `${module.name}: its names are read anew`,
+      : `${module.name}: its names are being read again`,
   );
 }
 

@@ -9,13 +9,16 @@ export function statusWord(status: CounterStatus): { word: string; why: string }
     case 'counted':
       return null;
     case 'not_counted':
-      return { word: 'not counted', why: 'It had no turn on the performance counters in this time, so nobody knows.' };
+      return {
+        word: 'not counted',
+        why: 'It was never scheduled on a performance counter in this time, so its value is unknown.',
+      };
     case 'unsupported':
       return { word: 'not supported', why: 'This kernel, CPU or virtual machine has no such event.' };
     case 'never_counts':
       return {
         word: 'never counts',
-        why: 'It can be opened here but stays at 0 while it should not: as good as unsupported.',
+        why: 'It can be opened here, but stays at 0 when it should count.',
       };
     case 'forbidden':
       return { word: 'forbidden', why: 'The kernel refuses it to the agent; run it as root or with cap_perfmon.' };

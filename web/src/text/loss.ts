@@ -13,7 +13,7 @@ export const lossWords: Record<Loss['reason'], { name: string; why: string }> = 
     why: 'The kernel limits how much time sampling may take. Lower the frequency.',
   },
   spool_full: { name: 'Agent’s memory full', why: 'The server was away for longer than the agent can keep samples.' },
-  queue_full: { name: 'Agent overloaded', why: 'Samples came in faster than they could be worked off.' },
+  queue_full: { name: 'Agent overloaded', why: 'Samples arrived faster than they could be processed.' },
   stack_truncated: {
     name: 'Stack cut',
     why: 'Outer callers are missing; [truncated] is drawn in their place. Copy more of the stack (--stack-size 65528), allow more frames (--max-depth 4096), and where frame pointers are followed raise kernel.perf_event_max_stack on the target.',

@@ -106,7 +106,7 @@ const whole = (value: number, from: number, to: number): boolean =>
 
 // The first thing that is wrong, as a sentence; empty when nothing is.
 export function problemOf(draft: RecordingDraft, maxFrequency = 0): string {
-  if (!whole(draft.frequency, 1, 100000)) return 'The frequency is a whole number from 1 to 100,000 Hz.';
+  if (!whole(draft.frequency, 1, 100000)) return 'The frequency must be a whole number from 1 to 100,000 Hz.';
   if (!Number.isFinite(draft.stackKib) || draft.stackKib < 1 || draft.stackKib > 64)
     return 'The copied stack is 1 to 64 KiB.';
   if (draft.cpus && !/^\d[\d,-]*$/.test(draft.cpus)) return 'CPUs are numbers, as 0-3,6.';

@@ -10,7 +10,7 @@ export const modeWords: Record<UnwindMode, string> = {
 };
 
 export const stoppedWhy =
-  'nothing told how to leave a frame. Its code has neither unwind tables nor frame pointers, or its stack is elsewhere, as a signal handler’s may be.';
+  'a frame could not be unwound. Its code has neither unwind tables nor frame pointers, or its stack is elsewhere, as a signal handler’s may be.';
 
 type Ending = 'whole' | 'joined' | 'truncated' | 'open_end' | 'stopped';
 // Every stack ended in one of these ways.
@@ -25,7 +25,7 @@ export const endings: readonly { key: Ending; name: string; why: string }[] = [
   {
     key: 'open_end',
     name: 'open-ended',
-    why: 'A chain of frame pointers ended; whether at the outermost frame, nobody knows. Unwind tables do: --unwind dwarf.',
+    why: 'A chain of frame pointers ended, perhaps before the outermost frame. Unwind tables show it: --unwind dwarf.',
   },
   { key: 'stopped', name: 'stopped', why: `[incomplete] is drawn in place of the callers: ${stoppedWhy}` },
 ];

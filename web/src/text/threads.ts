@@ -10,7 +10,7 @@ const sources: Record<ThreadRow['cpu_from'], { mark: string; why: string }> = {
     mark: '≈',
     why: 'its part of all samples, of the task-clock of the whole target; count by thread (Counters) to know it',
   },
-  none: { mark: '', why: 'nothing tells: no clock was sampled or counted' },
+  none: { mark: '', why: 'unknown: no clock was sampled or counted' },
 };
 
 export const cpuText = (row: Pick<ThreadRow, 'cpu_percent' | 'cpu_from'>): string =>
@@ -33,7 +33,7 @@ export function cpuSource(rows: readonly Pick<ThreadRow, 'cpu_from'>[]): string 
 }
 
 const states: Record<ThreadRow['state'], string> = {
-  alive: 'Has not ended. How it is, the agent tells when the health of threads is read (Counters, Threads).',
+  alive: 'Has not ended. The agent reports its state when the health of threads is read (Counters, Threads).',
   running: 'Runs, or waits for a CPU',
   sleeping: 'Waits for something that can be interrupted',
   waiting: 'Waits in the kernel, as for a disk',

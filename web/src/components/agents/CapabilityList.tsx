@@ -68,7 +68,7 @@ export function CapabilityList({ agent, picked }: { agent: string; picked: reado
   if (known.maxFrequency > 0)
     lines.push({
       works: true,
-      text: `At most ${known.maxFrequency.toLocaleString('en')} samples a second (kernel.perf_event_max_sample_rate)`,
+      text: `At most ${known.maxFrequency.toLocaleString('en')} samples per second (kernel.perf_event_max_sample_rate)`,
       remedy: '',
       names: [],
     });
@@ -76,8 +76,7 @@ export function CapabilityList({ agent, picked }: { agent: string; picked: reado
     <div class="capabilities">
       <div class="capabilities-head">
         <p class="faint">
-          As the agent tried it. After a remedy ask again; nothing needs to be restarted, but for what is said of the
-          agent itself.
+          Each of these was tried by the agent. After a fix, try again; only changes to the agent itself need a restart.
         </p>
         <Button
           id="reprobe"

@@ -28,7 +28,7 @@ function DialEntry({ entry }: { entry: Dial }) {
         </span>
         <span class="spacer" />
         <Button
-          title={entry.state === 'connected' ? `Disconnect ${entry.host}` : `Dial ${entry.host} no more`}
+          title={entry.state === 'connected' ? `Disconnect ${entry.host}` : `Stop connecting to ${entry.host}`}
           onClick={() => void cancelDial(entry.host, entry.port)}
         >
           {entry.state === 'connected' ? 'Disconnect' : 'Cancel'}
@@ -85,7 +85,7 @@ export function ConnectOut() {
             class="field mono pair-code"
             type="text"
             name="pair"
-            placeholder="empty: the code of the last time"
+            placeholder="empty: the last code used"
             autocomplete="off"
             spellcheck={false}
             value={code.value}
@@ -102,7 +102,7 @@ export function ConnectOut() {
         </p>
       )}
       {dials.value.length > 0 && (
-        <ul class="dials" aria-label="Addresses that are dialled">
+        <ul class="dials" aria-label="Connections to agents">
           {dials.value.map((entry) => (
             <DialEntry key={`${entry.host}:${entry.port}`} entry={entry} />
           ))}

@@ -58,8 +58,8 @@ function SavedNote() {
     <div class="pop-body">
       <h4>A saved page</h4>
       <p>
-        One view of a recording, as a file. It is shown without any server and asks for nothing. Other stretches of
-        time, threads and events, sources and assembly are on the server that it comes from.
+        One view of a recording, saved as a file. It works without a server. Other time ranges, threads and events,
+        sources and assembly are on the server that it came from.
       </p>
     </div>
   );
@@ -72,7 +72,7 @@ function ThisBrowser() {
       <div class="loss-head">
         <span class="faint">Logged in with the page&apos;s token.</span>
         <span class="spacer" />
-        <Button id="log-out" title="Log out: this browser needs the token again" onClick={() => void logOut()}>
+        <Button id="log-out" title="Log out; this browser then needs the token again" onClick={() => void logOut()}>
           Log out
         </Button>
       </div>
@@ -104,7 +104,7 @@ export function Connection() {
             <h4>Agents</h4>
             {streamState.value === 'lost' && (
               <p class="is-lossy">
-                The server does not answer. What you see is the last that came; it goes on by itself when the server is
+                The server does not answer. The page shows the last data received, and continues when the server is
                 back.
               </p>
             )}

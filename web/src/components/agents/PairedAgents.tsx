@@ -21,7 +21,7 @@ export function PairedAgents() {
               </span>
               <span class="spacer" />
               <Button
-                title={`Withdraw key ${key.id}: this agent cannot connect any more`}
+                title={`Withdraw key ${key.id}: this agent can no longer connect`}
                 onClick={() => void withdrawKey(key.id)}
               >
                 Withdraw

@@ -39,7 +39,7 @@ export function StartScreen() {
       <div class="start-card">
         {ready.length > 0 ? (
           <>
-            <h1>What shall be profiled?</h1>
+            <h1>What do you want to profile?</h1>
             <ul class="start-agents">
               {ready.map((agent) => (
                 <Ready key={agent.id} agent={agent} />
@@ -50,7 +50,7 @@ export function StartScreen() {
           <>
             <h1>Connect a target</h1>
             <p>
-              Run this line on the machine or board that you want to look into. It needs nothing else installed there.
+              Run this line on the machine or board that you want to profile. Nothing else needs to be installed there.
             </p>
             <TargetLine />
             <p class="start-wait">

@@ -17,7 +17,7 @@ export function TargetLine() {
         </p>
       )}
       <p class="faint">
-        The code behind --pair is for one agent. Who has it can connect as that agent, so keep it to yourself.
+        The code behind --pair is for one agent. Anyone who has it can connect as that agent, so keep it secret.
       </p>
       {isLoopback(status.value.agent_bind) && (
         <p class="faint">
@@ -27,7 +27,7 @@ export function TargetLine() {
       )}
       {status.value.insecure && (
         <p class="is-insecure" data-insecure>
-          The server runs with --insecure: agents are taken without encryption and without a code.
+          The server runs with --insecure: agents are accepted without encryption and without a code.
         </p>
       )}
     </>

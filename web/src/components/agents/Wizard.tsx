@@ -54,7 +54,7 @@ function Connect() {
   const here = connectedAgents.value;
   return (
     <div class="wizard-pane">
-      <p>Run this line on the machine or board that you want to look into. It needs nothing else installed there.</p>
+      <p>Run this line on the machine or board that you want to profile. Nothing else needs to be installed there.</p>
       <TargetLine />
       <ConnectOut />
       {here.length === 0 ? (
@@ -101,7 +101,7 @@ function Summary() {
     ['Stacks', draft.unwind === 'dwarf' ? `dwarf, ${draft.stackKib} KiB` : draft.unwind],
     ['Events', eventsText(draft)],
     ...(hasTracepoint(draft) && draft.filter ? [['Filter', draft.filter] as [string, string]] : []),
-    ['Kernel', draft.kernel ? 'functions of the kernel too, where it allows that' : 'user space only'],
+    ['Kernel', draft.kernel ? 'kernel functions too, where the kernel allows it' : 'user space only'],
   ];
   return (
     <div class="wizard-pane">
@@ -121,7 +121,7 @@ function Summary() {
       <p class="faint">The same without this page, on the machine itself:</p>
       <CopyLine text={commandOf(draft)} />
       <p class="faint">
-        Rate, events, stacks and process can be changed while it records, without losing the session: Change in the
+        You can change rate, events, stacks and process while it records, without losing the session: use Change in the
         header.
       </p>
     </div>
@@ -171,7 +171,7 @@ export function Wizard() {
             {missing || (step === 'start' && recording ? 'This agent is recording. Stop it first.' : '')}
           </span>
           {step !== 'connect' && (
-            <Button id="wizard-back" title="The step before" onClick={() => void back()}>
+            <Button id="wizard-back" title="Previous step" onClick={() => void back()}>
               Back
             </Button>
           )}
@@ -190,7 +190,7 @@ export function Wizard() {
             <Button
               id="wizard-next"
               kind="primary"
-              title="The next step"
+              title="Next step"
               disabled={missing !== '' || busy.value}
               onClick={() => void act(next)}
             >

@@ -38,7 +38,7 @@ function PlotSwitch({ name, children }: { name: string; children: ComponentChild
       type="button"
       class="spark-button"
       aria-pressed={drawn}
-      title={drawn ? `Draw ${name} on the time axis no more` : `Draw ${name} on the time axis`}
+      title={drawn ? `Remove ${name} from the time axis` : `Draw ${name} on the time axis`}
       onClick={() => togglePlot(id)}
     >
       {children}
@@ -78,7 +78,7 @@ function Row({ counter, whole }: { counter: Counter; whole: boolean }) {
       <td class="cell-number" title="Of the time in which it should have counted; the value is extrapolated">
         {shareCounted(counter.percent_counted)}
       </td>
-      <td class="cell-number" title="Weight of the samples, of what was counted: what lost and throttled samples hide">
+      <td class="cell-number" title="Weight of the samples, as a share of the count; the rest was lost or throttled">
         {counter.coverage_percent === undefined ? '' : percent(counter.coverage_percent / 100)}
       </td>
       <td>{!word && (whole ? <PlotSwitch name={counter.name}>{spark}</PlotSwitch> : spark)}</td>
@@ -145,8 +145,8 @@ function Table() {
     return (
       <Message title={`Nothing was counted ${countersBy.value === 'thread' ? 'by thread' : 'by CPU'} yet`}>
         {isLive.value
-          ? 'It is counted from now on; what was before is not known.'
-          : 'It was not asked for while this session was recorded.'}
+          ? 'It is counted from now on; earlier values are unknown.'
+          : 'It was not counted during this recording.'}
       </Message>
     );
   return (
@@ -219,7 +219,7 @@ export function CountersView() {
               void countBy(agentOfSession.value!.id, 'none');
             }}
           >
-            Stop counting so
+            Stop counting by thread and CPU
           </Button>
         )}
         {data && data.groups.length > 0 && <Exports groups={data.groups} />}

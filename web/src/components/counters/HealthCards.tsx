@@ -28,7 +28,7 @@ function Card({
 }
 
 const none = (
-  <span class="faint" title="This machine does not tell">
+  <span class="faint" title="Not available on this machine">
     –
   </span>
 );
@@ -61,7 +61,7 @@ export function HealthCards() {
           <Card
             name="Target's memory"
             level={level('oom', oom)}
-            why={`OOM score ${oom} of 1,000: how likely the kernel ends it when memory runs out`}
+            why={`OOM score ${oom} of 1,000: how likely the kernel kills it when memory runs out`}
           >
             {bytes(processes.reduce((sum, process) => sum + (process.rss_kb ?? 0), 0) * 1024)}
           </Card>

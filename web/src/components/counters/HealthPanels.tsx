@@ -188,7 +188,7 @@ function Group({
             ? settings?.[name]
               ? 'The first figures come with the next two rounds.'
               : 'The agent does not read this now.'
-            : 'It was not read while this session was recorded.'}
+            : 'It was not read during this recording.'}
         </p>
       )}
     </section>

@@ -66,7 +66,7 @@ function Toolbar() {
       <span class="spacer" />
       <Legend />
       {!isSaved && !comparing.value && (
-        <label class="inline-field" title="Whose root frames the graph has">
+        <label class="inline-field" title="What the root frames of the graph are">
           Group by
           <select
             id="group-by"
@@ -127,7 +127,7 @@ export function FlameView() {
     return (
       <Failure error={error}>
         <Button title="Show the profile alone again" onClick={dropBaseline}>
-          Compare no longer
+          Stop comparing
         </Button>
       </Failure>
     );

@@ -59,12 +59,12 @@ function Skipped() {
   return (
     <div class="card-missing">
       <p>
-        One caller is missing here: the function had not set its frame pointer yet, or never does, and frame pointers
-        lead past its caller then.
+        One caller is missing here: the function had not set its frame pointer yet, or never does, so the frame pointers
+        skip its caller.
       </p>
       <ul>
         <li>
-          To see it copy a part of each stack: <code>--unwind hybrid</code>
+          To see it, copy a part of each stack: <code>--unwind hybrid</code>
         </li>
       </ul>
     </div>
@@ -75,8 +75,7 @@ function Unsampled() {
   return (
     <div class="card-missing">
       <p>
-        These threads exited before their next sample. The kernel counted what they used, but nothing says where it
-        went.
+        These threads exited before their next sample. The kernel counted their CPU time, but not where they spent it.
       </p>
       <ul>
         <li>Run the agent as root or with cap_perfmon: it then samples whole CPUs</li>

@@ -87,7 +87,7 @@ function Colours({ shown }: { shown: FlameTree | null }) {
 export function Legend() {
   const shown = tree.value;
   return (
-    <ul class="legend" aria-label="Colours">
+    <ul class="legend" aria-label="Colors">
       <Colours shown={shown} />
       <li title="Callees too small to be loaded; zoom in to fetch them">
         <span class="swatch swatch-pruned" />

@@ -13,7 +13,7 @@ export function ShapeMenu() {
       id="shape-menu"
       class="button button-plain"
       align="end"
-      title="How frames are merged and coloured"
+      title="How frames are merged and colored"
       label={
         <>
           <Icon name="sliders" />
@@ -29,8 +29,8 @@ export function ShapeMenu() {
             value={v.merge}
             options={[
               { value: 'function', text: 'Function' },
-              { value: 'line', text: 'Line', title: 'Each line of a function stands by itself' },
-              { value: 'address', text: 'Address', title: 'Each address stands by itself' },
+              { value: 'line', text: 'Line', title: 'Each line of a function is a frame of its own' },
+              { value: 'address', text: 'Address', title: 'Each address is a frame of its own' },
             ]}
             onChoose={(merge) => setShape({ merge })}
           />
@@ -44,12 +44,12 @@ export function ShapeMenu() {
             ]}
             onChoose={(choice) => setShape({ collapse: choice === 'collapse' })}
           />
-          <h4>Colour</h4>
+          <h4>Color</h4>
           {comparing.value ? (
             <ContrastChoice />
           ) : (
             <Choice
-              label="Colour"
+              label="Color"
               value={v.colouring}
               options={[
                 { value: 'kind', text: 'Kind', title: 'User, kernel, JIT, inlined, unknown' },

@@ -8,8 +8,8 @@ export function NormaliseChoice() {
       label="Compared by"
       value={view.value.normalise}
       options={[
-        { value: 'total', text: 'Shares', title: 'Each side is a hundred per cent: pp are points of it' },
-        { value: 'time', text: 'Per second', title: 'Weight a second of the time that each side covers' },
+        { value: 'total', text: 'Shares', title: 'Each side is 100 %; pp are percentage points' },
+        { value: 'time', text: 'Per second', title: 'Weight per second of the time that each side covers' },
       ]}
       onChoose={(normalise) => setView({ normalise })}
     />
@@ -33,14 +33,14 @@ export function WidthChoice() {
 export function ContrastChoice() {
   return (
     <Choice
-      label="Colours of changes"
+      label="Colors of changes"
       value={view.value.contrast}
       options={[
         { value: 'red-blue', text: 'Red and blue', title: 'Red grew, blue shrank' },
         {
           value: 'orange-purple',
           text: 'Orange and purple',
-          title: 'Orange grew, purple shrank: apart with any colour vision',
+          title: 'Orange grew, purple shrank: distinct with any color vision',
         },
       ]}
       onChoose={(contrast) => setView({ contrast })}

@@ -164,7 +164,7 @@ export function DiffFunctionsView() {
       return (
         <Failure error={error}>
           <Button title="Show the profile alone again" onClick={dropBaseline}>
-            Compare no longer
+            Stop comparing
           </Button>
         </Failure>
       );

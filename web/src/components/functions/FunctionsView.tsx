@@ -259,7 +259,7 @@ export function FunctionsView() {
         <ExportMenu
           table={{
             name: 'CSV',
-            what: 'the table as it stands',
+            what: 'the table as shown',
             save: () =>
               saveFile(`${session.value?.id ?? 'session'}-functions.csv`, 'text/csv', functionsCsv(list, data.unit)),
           }}

@@ -30,12 +30,12 @@ function Progress() {
         {now.error}
       </p>
     );
-  if (now.size === 0) return <p role="status">Looking at the file…</p>;
+  if (now.size === 0) return <p role="status">Checking the file…</p>;
   return (
     <div class="upload-progress" role="status">
       <progress max={now.size} value={now.sent} aria-label="Upload" />
       {bytes(now.sent)} of {bytes(now.size)}
-      <Button title="Stop sending; the same file goes on from there later" onClick={stopGiving}>
+      <Button title="Stop the upload; it continues from there when you upload the same file again" onClick={stopGiving}>
         Stop
       </Button>
     </div>
@@ -88,7 +88,7 @@ function Give({ module }: { module: Module }) {
       <p class="faint">
         {module.build_id
           ? `It is used when its build-id is ${module.build_id.slice(0, 16)}${module.build_id.length > 16 ? '…' : ''}.`
-          : 'The target’s file has no build-id: that the file is of the very build that runs there is your word.'}
+          : 'The target’s file has no build-id, so make sure that this file is from the build that runs there.'}
       </p>
     </div>
   );

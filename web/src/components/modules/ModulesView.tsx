@@ -91,7 +91,7 @@ export function ModulesView() {
     if (modules.loading.value) return <Message title="Loading the modules" busy />;
     return (
       <Message title="No modules yet">
-        <p>Programs and libraries stand here as soon as their code was sampled.</p>
+        <p>Programs and libraries appear here once their code is sampled.</p>
       </Message>
     );
   }
@@ -133,10 +133,10 @@ export function ModulesView() {
             <tr>
               <th scope="col">Symbols</th>
               <th scope="col">Module</th>
-              <th scope="col" title="Samples whose innermost frame is of it">
+              <th scope="col" title="Samples whose innermost frame is in it">
                 Self
               </th>
-              <th scope="col" title="Samples with any frame of it">
+              <th scope="col" title="Samples with any frame in it">
                 Total
               </th>
               <th scope="col" class="cell-number">

@@ -57,7 +57,7 @@ export function ChangeDialog({ agent }: { agent: string }) {
               <Button
                 id="apply-change"
                 kind="primary"
-                title="Record so from now on"
+                title="Record this way from now on"
                 disabled={!changed || !valid || busy.value}
                 onClick={() => void apply()}
               >
@@ -69,14 +69,14 @@ export function ChangeDialog({ agent }: { agent: string }) {
       }
     >
       {!draft.value ? (
-        <Message title={problem.value || 'Asking the agent how it records'} busy={!problem.value} />
+        <Message title={problem.value || 'Loading the settings of the agent'} busy={!problem.value} />
       ) : choosing.value ? (
         <ProcessTable agent={agent} chosen={draft.value} onChoose={edit} onStart={() => (choosing.value = false)} />
       ) : (
         <>
           {problem.value && (
             <p class="note note-error" role="alert">
-              {`It goes on as before: ${problem.value}`}
+              {`Nothing was changed: ${problem.value}`}
             </p>
           )}
           <div class="target-row">

@@ -184,7 +184,7 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
         />
         <Button
           id="whole-system"
-          title="Every process of the machine, kernel threads too; without idling and the agent itself"
+          title="Every process of the machine, kernel threads too; except idle time and the agent itself"
           pressed={pid === wholeSystem && !container && !cgroup}
           onClick={() => onChoose(wide('the whole system'))}
         >
@@ -223,7 +223,7 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
       </div>
       {!list.value ? (
         <Message
-          title={error.value ? 'The agent did not answer' : 'Asking the agent what runs there'}
+          title={error.value ? 'The agent did not answer' : 'Loading the processes of the target'}
           busy={!error.value}
         />
       ) : (

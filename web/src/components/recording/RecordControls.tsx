@@ -17,7 +17,7 @@ export function RecordControls() {
         </Button>
       )}
       {agent && agent.state === 'paused' && (
-        <Button id="resume" icon="play" title="Go on recording" onClick={() => void setPaused(agent.id, false)}>
+        <Button id="resume" icon="play" title="Resume recording" onClick={() => void setPaused(agent.id, false)}>
           Resume
         </Button>
       )}

@@ -17,7 +17,7 @@ export function RecordingFields({ draft, known, edit }: Props) {
       <label>
         Frequency
         <span class="faint">
-          Samples a second of CPU time and thread. 99 costs next to nothing; 999 shows short phases.
+          Samples per second of CPU time, per thread. 99 costs next to nothing; 999 shows short phases.
         </span>
         <span class="inline-field">
           <input

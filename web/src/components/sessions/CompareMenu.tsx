@@ -71,8 +71,8 @@ export function CompareMenu() {
             {isLive.value && (
               <Item
                 id="snapshot"
-                text="Snapshot of now"
-                hint="what comes next against all until now"
+                text="Everything until now"
+                hint="new samples against all samples until now"
                 run={ended(snapshot, close)}
               />
             )}
@@ -81,7 +81,7 @@ export function CompareMenu() {
               text="The time before"
               hint={
                 canCompareBefore.value
-                  ? 'the chosen range against as long before it'
+                  ? 'the chosen range against an equal range before it'
                   : 'choose a range on the time axis first'
               }
               off={!canCompareBefore.value}
@@ -89,7 +89,7 @@ export function CompareMenu() {
             />
             <Item
               id="hold"
-              text={isFiltered.value ? 'Hold what is chosen' : 'Hold this session'}
+              text={isFiltered.value ? 'What is chosen' : 'This session'}
               hint="then choose what to compare with it"
               run={ended(holdShown, close)}
             />
@@ -110,8 +110,8 @@ export function CompareMenu() {
             {comparing.value && (
               <>
                 <li class="menu-title" />
-                <Item id="exchange" text="Exchange the two" hint="" run={ended(exchange, close)} />
-                <Item id="drop" text="Compare no longer" hint="" run={ended(dropBaseline, close)} />
+                <Item id="exchange" text="Swap the two" hint="" run={ended(exchange, close)} />
+                <Item id="drop" text="Stop comparing" hint="" run={ended(dropBaseline, close)} />
               </>
             )}
           </ul>
@@ -121,8 +121,8 @@ export function CompareMenu() {
         <button
           type="button"
           class="chip-drop"
-          aria-label="Compare no longer"
-          title="Compare no longer"
+          aria-label="Stop comparing"
+          title="Stop comparing"
           onClick={dropBaseline}
         >
           <Icon name="close" />

@@ -35,7 +35,7 @@ export function DeleteDialog({ session }: { session: Session }) {
     >
       <p>
         <strong>{sessionTitle(session)}</strong> of {clock(session.started)}, {count(session.samples)} samples,{' '}
-        {bytes(session.size_bytes)}. It is removed from the server’s disk and cannot be brought back.
+        {bytes(session.size_bytes)}. It is removed from the server’s disk and cannot be restored.
         {session.keep && ' It is pinned, so that no rule deletes it.'}
       </p>
     </Modal>

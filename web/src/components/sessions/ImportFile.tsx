@@ -44,7 +44,7 @@ export function ImportProgress() {
       <progress max={Math.max(now.size, 1)} value={now.done}>
         {percent(now.done / Math.max(now.size, 1))}
       </progress>
-      <Button title="Cancel the import: nothing of it stays on the server" onClick={stopImport}>
+      <Button title="Cancel the import; nothing of it stays on the server" onClick={stopImport}>
         Cancel
       </Button>
     </div>

@@ -278,7 +278,7 @@ export function SessionsView() {
           id="keep-rules"
           title={
             kept
-              ? 'The oldest ended sessions beyond are deleted; pinned ones stay, and what is in use'
+              ? 'Beyond these limits the oldest ended sessions are deleted, but not pinned ones and those in use'
               : 'The server keeps all sessions; it deletes old ones when it is started with --keep-count, --keep-days or --keep-size'
           }
         >

@@ -5,7 +5,7 @@ const words: Record<Session['state'], string> = { live: 'Live', paused: 'Paused'
 const meanings: Record<Session['state'], string> = {
   live: 'Samples are coming in',
   paused: 'Paused; resume to go on',
-  waiting: 'Its agent is away and may continue it',
+  waiting: 'Its agent is disconnected and may continue it',
   ended: 'Finished; kept on disk',
 };
 

@@ -68,7 +68,7 @@ export function App() {
       <Header />
       {streamState.value === 'lost' && (
         <div class="offline" role="alert">
-          <span class="dot" /> The server does not answer. Trying again; what is shown is the last that came.
+          <span class="dot" /> The server does not answer. Trying again; the page shows the last data received.
         </div>
       )}
       <ImportProgress />

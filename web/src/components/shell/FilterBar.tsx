@@ -22,7 +22,13 @@ function Chip({ label, onClear, onClick }: { label: ComponentChildren; onClear: 
       ) : (
         <span>{label}</span>
       )}
-      <button type="button" class="chip-clear" aria-label="Drop this filter" title="Drop this filter" onClick={onClear}>
+      <button
+        type="button"
+        class="chip-clear"
+        aria-label="Remove this filter"
+        title="Remove this filter"
+        onClick={onClear}
+      >
         <Icon name="close" />
       </button>
     </span>
@@ -97,7 +103,7 @@ export function FilterBar() {
         <Button
           icon="file"
           id="keep-window"
-          title="Keep this time as a session of its own"
+          title="Save range as new session"
           onClick={() => void keepWindow(session.value!, v.start, v.end)}
         />
       )}

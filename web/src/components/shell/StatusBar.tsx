@@ -34,7 +34,7 @@ export function StatusBar() {
           id="status-reading"
           name="Reading"
           value={percent(reading)}
-          title="The session's file is being read: what is shown grows until all of it is there"
+          title="The session's file is being read: more appears until all of it is there"
         />
       )}
       {shown && <LossItem />}
@@ -45,7 +45,7 @@ export function StatusBar() {
           id="status-rate"
           name="Rate"
           value={`${short(rates.value.get(shown!.id) ?? 0)}/s`}
-          title="Samples a second over the last seconds"
+          title="Samples per second, over the last seconds"
         />
       )}
       <span class="spacer" />

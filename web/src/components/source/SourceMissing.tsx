@@ -52,7 +52,7 @@ export function SourceMissing({ file, error }: { file: string; error: ApiError }
         </label>
         <Button
           kind="primary"
-          title="Look again with this map"
+          title="Search again with this map"
           disabled={!/.=./.test(map)}
           onClick={() => void addMap()}
         >
@@ -78,7 +78,7 @@ export function SourceMissing({ file, error }: { file: string; error: ApiError }
           />
         </label>
         <Button
-          title="Look again below this folder"
+          title="Search again below this folder"
           disabled={folder.trim() === ''}
           onClick={() => void changeConfig({ source_dir: folder.trim() })}
         >

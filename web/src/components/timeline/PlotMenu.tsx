@@ -26,14 +26,14 @@ function Panel() {
     return () => void (plotMenuOpen.value = false);
   }, []);
   const choices = plotChoices.data.value;
-  if (!choices) return <p class="faint">{plotChoices.error.value?.message ?? 'Looking what there is …'}</p>;
+  if (!choices) return <p class="faint">{plotChoices.error.value?.message ?? 'Loading …'}</p>;
   return (
     <>
       <div class="plot-groups">
         <Choices title="Counters, as rates" kinds={choices.filter((kind) => kind.id.startsWith('counter:'))} />
         <Choices title="Health" kinds={choices.filter((kind) => kind.id.startsWith('health:'))} />
       </div>
-      <p class="faint">Up to {MOST_PLOTS} lines, each on a scale of its own from 0 to its highest in sight.</p>
+      <p class="faint">Up to {MOST_PLOTS} lines, each on a scale of its own, from 0 to its highest value in view.</p>
     </>
   );
 }

@@ -106,8 +106,8 @@ function Chips() {
             <button
               type="button"
               class="chip-clear"
-              aria-label={`Draw ${plot.name} no more`}
-              title="Draw it no more"
+              aria-label={`Remove ${plot.name}`}
+              title="Remove it"
               onClick={() => togglePlot(plot.id)}
             >
               <Icon name="close" />
@@ -153,10 +153,10 @@ function Tools() {
           Now
         </Button>
       )}
-      <Button title="Closer (+, wheel)" onClick={() => zoomAxis(0.5)}>
+      <Button title="Zoom in (+, wheel)" onClick={() => zoomAxis(0.5)}>
         +
       </Button>
-      <Button title="Farther (-, wheel)" onClick={() => zoomAxis(2)}>
+      <Button title="Zoom out (-, wheel)" onClick={() => zoomAxis(2)}>
         −
       </Button>
       <Button title="All times (0)" onClick={showAllTime} disabled={whole}>
