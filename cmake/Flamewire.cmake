@@ -1,4 +1,4 @@
-# The two flavours in which a library of ours is compiled, and the function that declares one.
+# The two flavors in which a library of ours is compiled, and the function that declares one.
 #
 #   desk    what runs at the desk (server, tests): -O2 from the build type, RTTI, fmt as a library
 #   agent   what goes into the static agent: -Os, no RTTI, no exceptions (what a library throws there ends the program with a
@@ -6,7 +6,7 @@
 #
 # flamewire_library(NAME [AGENT] [DESK] [HOT] [DECODES] SOURCES ... [LINK ...] [DESK_LINK ...] [AGENT_LINK ...])
 #   declares flamewire_NAME (desk) and/or flamewire_NAME_agent. LINK names other libraries of ours without
-#   prefix; each flavour links the same flavour. It is built when a program links it. DESK_LINK / AGENT_LINK are foreign targets.
+#   prefix; each flavor links the same flavor. It is built when a program links it. DESK_LINK / AGENT_LINK are foreign targets.
 #   HOT: it runs for each sample. In a unity build, -Os inlines less of it, and a sample costs 6 % more CPU time.
 #   DECODES: it decodes what a peer, a file or a process has written (Hardening.cmake).
 include_guard(GLOBAL)
@@ -14,7 +14,7 @@ include(AgentLibraries)
 include(Hardening)
 include(UnityBuild)
 
-# The desk's flavour is for the server and for tests: who builds the agent alone needs neither it nor its libraries.
+# The desk's flavor is for the server and for tests: who builds the agent alone needs neither it nor its libraries.
 if(FLAMEWIRE_SERVER OR FLAMEWIRE_TESTS OR FLAMEWIRE_FUZZ)
   set(FLAMEWIRE_DESK ON)
 else()

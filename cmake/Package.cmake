@@ -37,7 +37,7 @@ function(flamewire_install_page name section)
   endforeach()
 endfunction()
 
-# flamewire_install_licences(COMPONENT NAME PACKAGE...): our licence, and what Debian's PACKAGE says of the licence of each part that is
+# flamewire_install_licences(COMPONENT NAME PACKAGE...): our license, and what Debian's PACKAGE says of the license of each part that is
 # linked in or delivered beside. A sysroot's own word comes before the desk's; with an SDK whose parts come from elsewhere the
 # desk's are the same parts in another version.
 function(flamewire_install_licences component name)

@@ -3,7 +3,7 @@
 #
 # FLAMEWIRE_UNITY_BUILD says which sources are compiled so:
 #   OFF   none
-#   ON    the unit tests, and the agent's flavour of libraries that are not HOT: the desk's flavour shows that each source compiles by itself
+#   ON    the unit tests, and the agent's flavor of libraries that are not HOT: the desk's flavor shows that each source compiles by itself
 #   ALL   every library, too
 #
 # flamewire_unity_build(TARGET)   to be called when the target has all that it links. Without Python 3.9 each source stays by itself.

@@ -1,4 +1,4 @@
-# What the toolchain files of this folder share. Each sets `triplet`, `processor` and `emulated` (qemu's word; where the compiler must be told more,
+# What the toolchain files of this folder share. Each sets `triplet`, `processor` and `emulated` (qemu's word; where the compiler needs more options,
 # also `machine_flags`) and includes this. The compiler is Debian's cross compiler, the sysroot what toolchains/sysroot.sh made of it.
 # CMake reads this again for each try_compile, so it may say nothing that depends on the order.
 set(CMAKE_SYSTEM_NAME Linux)

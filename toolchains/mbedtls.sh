@@ -34,7 +34,7 @@ private_apt_sources "$(dpkg --print-architecture)" "$work"
 (cd "$work" && apt source --download-only mbedtls >"$work/apt/log" 2>&1) ||
   { cat "$work/apt/log" >&2; die "apt cannot provide the source of mbedtls"; }
 dpkg-source --no-check -x "$work"/mbedtls_*.dsc "$work/root" >"$work/log" 2>&1 || { cat "$work/log" >&2; die "the source of mbedtls cannot be unpacked"; }
-# The library and its licences alone: the tests are three quarters of it.
+# The library and its licenses alone: the tests are three quarters of it.
 mv "$work/root/debian/copyright" "$work/root/copyright"
 rm -rf "$work"/root/{tests,programs,docs,doxygen,debian,.pc,configs,visualc,3rdparty}
 touch "$work/root/.complete"

@@ -36,7 +36,7 @@ private_apt_state() {
   local apt=$private_apt_work/apt
   mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial"
   : >"$apt/status"
-  # All that the machine's apt is told, without the hooks (they clean the machine's own cache) and with other folders.
+  # All settings of the machine's apt, without the hooks (they clean the machine's own cache) and with other folders.
   {
     apt-config dump | grep -v -E '::(Pre|Post)-Invoke|^APT::Architecture|^Dir::(State|Cache|Log)'
     cat <<CONF
@@ -57,7 +57,7 @@ CONF
 }
 
 private_apt_update() {
-  # One source without this architecture, or with a damaged index, is no reason to stop: the others may have everything.
+  # One source without this architecture, or with a damaged index, must not stop this: the others may have everything.
   if ! apt update >"$private_apt_work/apt/log" 2>&1; then
     printf 'apt cannot read all of its sources; what it says, and then does without:\n' >&2
     grep '^E:' "$private_apt_work/apt/log" >&2 || true

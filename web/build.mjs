@@ -1,6 +1,6 @@
 // Bundles the UI into dist/: index.html, app.js, flame.js (its worker), editor.js with its languages, app.css, favicon.svg. `--out DIR` elsewhere,
 // `--watch` rebuilds on change, `--source DIR` takes the sources from there and packages from beside this file.
-// licences.txt beside dist/ has the licences of the packages that are in the bundle.
+// licences.txt beside dist/ has the licenses of the packages that are in the bundle.
 import { build, context } from 'esbuild';
 import { watchFile } from 'node:fs';
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';

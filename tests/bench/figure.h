@@ -16,7 +16,7 @@ struct Figure {
     std::string name;
     double value = 0;
     std::string unit;
-    std::optional<double> bar;  // lower is better; none: not judged
+    std::optional<double> bar;  // lower is better; none: not compared
     std::string peer;           // what it is compared with, or how it came about
 };
 

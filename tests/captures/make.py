@@ -64,7 +64,7 @@ def jit(how, ms, frequency=499):
 
 PLUGINS = ("unwind-plugin-a.so", "unwind-plugin-b.so")
 SCENES = {
-    # Off-CPU time, run queues, waits for disks, thread states and who wakes whom.
+    # Off-CPU time, run queues, waits for disks, thread states and which thread wakes which.
     "waits": Scene(("--unwind", "dwarf", "--stack-size", 2048, "--events", "off-cpu,woken-by", "--ring-pages", 4096, "--stat", "default"),
                    ("waits-workload", 2, "DISK"), ("waits-workload",), by_perf=True),
     "waits-attached": waits(1, "off-cpu,woken-by", "--stack-size", 2048, mode="dwarf", target="pid"),

@@ -163,7 +163,7 @@ def test_turns_and_switches_of_the_scheduling_view(replayed, start):
     for thread, one in threads.items():
         row = found[thread]
         assert row["preempted"] == one.perf_preempted and row["slept"] + row["io_waits"] == one.perf_turns - 1 - one.perf_preempted, (row, one)
-        # The last turn is no slice: the thread ends in it, and leaves its CPU for good after that.
+        # The last turn is not a slice: the thread ends in it, and leaves its CPU for good after that.
         assert row["slice"]["count"] == one.perf_turns - 1 and 0 < one.run - 1e6 * row["slice"]["sum"] <= one.perf_last_ns + SWITCH_NS, (row, one)
         # A wait for a CPU: of a new thread, after each preemption and after each wake-up that was seen.
         waits = 1 + one.perf_turns - 1 - one.wakings()["[not seen waking]"]

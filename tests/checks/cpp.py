@@ -115,7 +115,7 @@ def alone_jobs(names: list[str], done: cache.Cache) -> list[Job]:
         key = content_key("alone", name)
         if done.has(key):
             continue
-        # stable_sort of libstdc++ 12 uses what C++17 deprecates, and clang blames whoever calls it; g++ reports our own uses.
+        # stable_sort of libstdc++ 12 uses what C++17 deprecates, and clang blames the caller; g++ reports our own uses.
         words = [*commands()[name].words(), *with_precompiled(name), "-Wno-deprecated-declarations", "-fsyntax-only", str(ROOT / name)]
         run = functools.partial(command, words, pathlib.Path(commands()[name].directory))
         jobs.append(Job("compiles alone", [name], run, [key], len((ROOT / name).read_bytes()) // 30))

@@ -1,13 +1,15 @@
-"""Plain words in Markdown: phrases that docs/contributing/writing.md rules out. Code and quoted messages are left out."""
+"""Plain words in Markdown, comments and messages: phrases that docs/contributing/writing.md rules out. Inline code is left out."""
 import re
 
+import messages
+from comments import comments_of, style_of
 from files import text_of
 
-# The guide itself quotes what it rules out; messages that programs print are quoted in blocks of code.
-EXCEPT = ("docs/contributing/writing.md",)
+# The guide and these rules name what they rule out.
+EXCEPT = ("docs/contributing/writing.md", "tests/checks/prose.py", "tests/checks/test_rules.py")
 PHRASES = (
     (re.compile(r"(?<!there )\b(?:is|are|was|were) no (?!longer\b|more than\b)[a-z]+", re.IGNORECASE), 'write "is not a ..."'),
-    (re.compile(r"\b(?:told|heed(?:s|ed)?|judge[sd]?|believe[sd]?)\b", re.IGNORECASE), "code does not judge or believe, and is not told anything: use the field's verb"),
+    (re.compile(r"\b(?:told(?! apart)|heed(?:s|ed)?|judge[sd]?|believe[sd]?)\b", re.IGNORECASE), "code does not judge or believe, and is not told anything: use the field's verb"),
     (re.compile(r"\b(?:whoever|whom)\b", re.IGNORECASE), "name the person or the thing"),
     (re.compile(r"\bsuch as there (?:is|are)\b|\bcomes no more\b|\bof anybody else's\b", re.IGNORECASE), "write it the usual way round"),
 )
@@ -25,10 +27,29 @@ def prose_of(text: str) -> list[tuple[int, str]]:
     return lines
 
 
+def is_page(name: str) -> bool:
+    return name.endswith(".md") or name.startswith("docs/man/")
+
+
+def lines_of(name: str, text: str) -> list[tuple[int, str]]:
+    """The lines that a person reads; of the list of messages that is all, of other pages their code is left out."""
+    if name == messages.PAGE:
+        return list(enumerate(text.splitlines(), 1))
+    if is_page(name):
+        return prose_of(text)
+    return [(number, INLINE_CODE.sub("``", comment)) for number, comment in comments_of(name, text)]
+
+
 def findings(name: str, text: str) -> list[str]:
     return [f"{name}:{number}: '{found[0]}': {advice} (docs/contributing/writing.md)"
-            for number, line in prose_of(text) for phrase, advice in PHRASES for found in phrase.finditer(line)]
+            for number, line in lines_of(name, text) for phrase, advice in PHRASES for found in phrase.finditer(line)]
+
+
+def read(names: list[str]) -> list[str]:
+    """The files with words: pages, sources with comments, and the list of messages when messages may have changed."""
+    listed = [messages.PAGE] if any(messages.concerns(name) for name in names) else []
+    return sorted({*(name for name in names if is_page(name) or style_of(name)), *listed})
 
 
 def check(names: list[str]) -> list[str]:
-    return [finding for name in names if name.endswith(".md") and name not in EXCEPT for finding in findings(name, text_of(name))]
+    return [finding for name in read(names) if name not in EXCEPT for finding in findings(name, text_of(name))]

@@ -20,6 +20,7 @@ import programs  # noqa: E402
 import prose  # noqa: E402
 import repository  # noqa: E402
 import scripts  # noqa: E402
+import spelling  # noqa: E402
 import system_calls  # noqa: E402
 from files import ROOT  # noqa: E402
 from jobs import Job, Outcome, Row, run_jobs  # noqa: E402
@@ -102,9 +103,10 @@ def rule_jobs(names: list[str], tree: list[str]) -> list[Job]:
             Job("system calls of the sampler", [name for name in names if name.startswith("src/")], lambda: outcome(system_calls.check(names))),
             Job("includes between folders", [name for name in names if name.startswith("src/")], lambda: outcome(layers.check(names))),
             Job("list of messages", [name for name in names if messages.concerns(name)], lambda: outcome(messages.check(names, tree))),
-            Job("plain words in Markdown", [name for name in names if scripts.of_markdown(name)], lambda: outcome(prose.check(names))),
             Job("types in the glossary", [glossary.PAGE], lambda: outcome(glossary.check(tree))),
             Job("notices of the agent", [notices.PAGE], lambda: outcome(notices.check(tree))),
+            Job("plain words", prose.read(names), lambda: outcome(prose.check(names))),
+            Job("spelling", prose.read(names), lambda: spelling.check(names)),
             Job("built programs", built, lambda: outcome([finding for path in programs.built() for finding in programs.check(path)])),
             Job("links in Markdown", [name for name in names if scripts.of_markdown(name)],
                 lambda: outcome(scripts.broken_links(tree) + scripts.unlisted_pages(tree, files.text_of("docs/README.md"))))]

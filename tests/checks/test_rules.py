@@ -1,6 +1,7 @@
 """The rules of ./dev check on made-up files: each accepts what is right and names what is wrong."""
 import os
 import pathlib
+import shutil
 import sys
 
 import pytest
@@ -15,6 +16,7 @@ import messages  # noqa: E402
 import prose  # noqa: E402
 import repository  # noqa: E402
 import scripts  # noqa: E402
+import spelling  # noqa: E402
 import system_calls  # noqa: E402
 import unity  # noqa: E402
 
@@ -274,3 +276,18 @@ def test_the_list_of_messages_is_current():
     assert messages.differences(page, page) == []
     assert messages.differences(page, page.replace("two words", "two other words")) == [
         "docs/reference/messages.md is not current. Run: ./dev check --fix docs/reference/messages.md", "-two words", "+two other words"]
+
+
+def test_words_in_comments_and_messages():
+    source = 'int told = 1;  // it is told a port\n// told apart, `told`\nconst char* text = "is no file";\n/* whoever */\n'
+    assert [finding.split(": ")[:2] for finding in prose.findings("src/wire/a.cc", source)] == [["src/wire/a.cc:1", "'told'"], ["src/wire/a.cc:4", "'whoever'"]]
+    assert [finding.split(": ")[0] for finding in prose.findings("a.py", "told = 1  # told\n")] == ["a.py:1"]
+    assert [finding.split(": ")[0] for finding in prose.findings(messages.PAGE, "```text\nit is no file\n```\n")] == [f"{messages.PAGE}:2"]
+    assert prose.read(["src/wire/frame.cc", "VERSION"]) == [messages.PAGE, "src/wire/frame.cc"]
+
+
+@pytest.mark.skipif(not shutil.which("codespell"), reason="codespell is not installed")
+def test_misspelled_words():
+    texts = {"docs/a.md": "# Teh page\n\n```text\nfiel\n```\nThe colour.\n", "src/wire/a.cc": "int recieve;  // it is recieved\n", "docs/b.md": "It was cancelled.\n"}
+    assert [finding.split(" (")[0] for finding in spelling.findings(texts)] == [
+        "docs/a.md:1: Teh ==> The", "docs/a.md:4: fiel ==> feel, field, file, phial", "docs/a.md:6: colour ==> color", "src/wire/a.cc:1: recieved ==> received"]

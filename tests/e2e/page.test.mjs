@@ -283,7 +283,7 @@ for (const theme of ['dark', 'light']) {
       const cut = (await frames(page)).find((frame) => frame.name === '[truncated]');
       assert.ok(cut && cut.depth === 1 && cut.width > 60);
       const other = (await frames(page)).find((frame) => frame.depth === 2 && frame.width > 60);
-      // Hatched and with a broken edge: several colours along its middle and its edge, where a function has one.
+      // Hatched and with a broken edge: several colors along its middle and its edge, where a function has one.
       const canvas = await page.locator('.flame-canvas').boundingBox();
       const colours = async (frame, dy) =>
         new Set(
@@ -518,7 +518,7 @@ test('threads show what they did with their time', () =>
     assert.match(await row('city-1').textContent(), /city-147117\.50 s2\.50 s0 s0 s$/);
     assert.match(await row('city-2').textContent(), /city-247120 s0 s5\.00 s5\.00 s$/);
     await row('city-2').getByLabel('Run 0.0 %, Runnable 0.0 %, Blocked 50.0 %, I/O wait 50.0 %').waitFor();
-    // The first half is of one colour, the second of another, over the whole width.
+    // The first half is of one color, the second of another, over the whole width.
     const colour = async (left) => {
       const box = await row('city-2').locator('.state-bar').boundingBox();
       const [pixel] = await pixels(page, {

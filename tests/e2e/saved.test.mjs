@@ -215,7 +215,7 @@ test('functions, callers, threads and modules are the server’s', async () => {
   const rows = await page.evaluate(() => window.__flamewire.functions());
   assert.deepEqual(rows.map(text).sort(), functions.map(text).sort());
 
-  // Callers of the heaviest functions: totals and direct neighbours.
+  // Callers of the heaviest functions: totals and direct neighbors.
   const beside = (list) => list.map((row) => `${row.name} ${row.module} ${row.samples}`).sort();
   for (const { name, module } of functions.slice(0, 6)) {
     await page.evaluate(

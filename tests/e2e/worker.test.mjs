@@ -13,7 +13,7 @@ let browser;
 before(async () => (browser = await launch()));
 after(() => browser?.close());
 
-// A page on its own mock; `prepare` is told its context before anything is loaded.
+// A page on its own mock; `prepare` gets its context before anything is loaded.
 async function withPage({ theme = 'dark', ratio = 1, hash = `flame?session=${SESSION}`, prepare, ...mocked }, body) {
   const mock = await startMock({ dist, notices: false, live: false, ...mocked });
   const context = await browser.newContext({

@@ -57,7 +57,7 @@ private:
     restinio::impl::http_parser_ctx_t context_{message_limits()};
 };
 
-// Whoever has not the token gets no further than the form that asks for it.
+// A client without the token gets only as far as the form that asks for it.
 bool may_pass(const Request& request) {
     return request.authorization.contains(token) || request.cookies.contains("flamewire_8080=");
 }

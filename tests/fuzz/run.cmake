@@ -1,5 +1,5 @@
 # One bounded run: -DFUZZER= -DSEEDS= -DWORK=. As a test it is the same run every time (one seed, a number of inputs), so that it
-# judges the change and not the day's luck; FLAMEWIRE_FUZZ_SECONDS=N searches on, from a random seed, for N seconds.
+# tests the change and not the day's luck; FLAMEWIRE_FUZZ_SECONDS=N searches on, from a random seed, for N seconds.
 file(REMOVE_RECURSE ${WORK}/corpus)
 file(MAKE_DIRECTORY ${WORK}/corpus)
 file(GLOB seeds ${SEEDS}/*)

@@ -14,7 +14,7 @@ COMPARISONS = 320
 # A variance inflation factor: the variance of a share between blocks of a recording, divided by that of independent samples.
 # Measured by tests/harness/dispersion.py: at most 0.33, as systematic samples of aperiodic work lie evenly. 1 is never too small for them.
 DISPERSION = 1.0
-# Expirations of a late timer become one, and stolen time is no CPU time of a thread although its timer runs on. Beyond these shares of its
+# Expirations of a late timer become one, and stolen time is not CPU time of a thread although its timer runs on. Beyond these shares of its
 # time a recording counts as disturbed.
 MERGED = 0.01
 STOLEN = 0.02

@@ -39,7 +39,7 @@ def test_a_connected_agent_has_given_up_what_it_does_not_need(start):
 
 def test_the_filter_can_be_switched_off_and_a_launched_command_has_none(start):
     server = start.server()
-    # Its own status, as the command sees it: it starts programs, and is whoever started the agent.
+    # Its own status, as the command sees it: it starts programs, and runs as the user who started the agent.
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--no-seccomp", "--", "/bin/sh", "-c", "grep -E '^(Seccomp|NoNewPrivs|CapEff)' /proc/self/status; sleep 20")
     connected(server)
     assert {status["Seccomp"] for status in statuses(agent.pid)} == {"0"}

@@ -164,7 +164,7 @@ def test_a_killed_server_leaves_a_cut_tail_and_a_running_one_no_damage(start, cl
     agent.stop(signal.SIGKILL)
     with open(stream, "ab") as file:  # the frame that was being written
         file.write(b"\0\0\0\0\0\0\0\1" + (900).to_bytes(4, "big") + b"\6" + b"\x28\xb5\x2f\xfd" + b"x" * 83)
-    # "x" is no batch, but it is the beginning of a frame of 900 bytes.
+    # "x" is not a batch, but it is the beginning of a frame of 900 bytes.
     assert any("its last 100 bytes are unreadable" in line for line in head(cli, stream))
     again = start.server(name="again", data_dir=server.data_dir)
     session = again.only_session()

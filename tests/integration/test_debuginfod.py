@@ -210,7 +210,7 @@ def test_a_source_comes_from_where_the_debug_info_came(start, tmp_path):
         server.stop()
     finally:
         front.close()
-    # It stays, though nobody answers any more; what is not here is told as such.
+    # It stays, though nobody answers any more; a missing file is reported as missing.
     again = start.server(*options, name="again", data_dir=server.data_dir)
     wait_until(lambda: again.request("GET", "/api/source", session=session, file=file)[0] == 200, 20, "the source that came before")
     shutil.rmtree(server.data_dir / "debuginfod")

@@ -28,7 +28,7 @@ def views(server, session, **parameters):
     assert server.request("PUT", "/api/uploads/some-file", body=b"half", offset=0, size=8)[0] == 200
     assert server.get("/api/uploads/some-file")["offset"] == 4
     assert server.request("DELETE", "/api/uploads/some-file")[0] == 200
-    # It is no profile, so it leaves no session behind.
+    # It is not a profile, so it leaves no session behind.
     assert server.request("PUT", "/api/uploads/no-profile", body=b"no", offset=0, size=2)[0] == 200
     begun = server.post("/api/imports", {"upload": "no-profile"})
     wait_until(lambda: server.get(f"/api/imports/{begun['id']}")["state"] == "failed", 30, "the end of the import")

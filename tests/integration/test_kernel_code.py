@@ -52,7 +52,7 @@ def test_programs_that_come_and_go_are_named(start, loader, scope, frequency, se
     target = ("--pid", loader.pid) if scope == "pid" else ("-a",)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, *target, "--frequency", frequency)
     wait_until(lambda: server.sessions() and server.only_session()["state"] == "live", 20, "the recording")
-    # Other programs than the target's own are told, too: this one loads without being sampled.
+    # Other programs than the target's own are reported, too: this one loads without being sampled.
     runs = life(loader, names, seconds)
     assert agent.stop() == 0
     session = server.wait_ended()["id"]

@@ -86,7 +86,7 @@ def test_changes_end_with_their_recording(start):
     assert again["kernel"] == started["kernel"] and again["counters"] == started["counters"], again
     assert server.command("stop")["ok"]
 
-    # Told while it records nothing, it is so from then on; a list without events is the usual one.
+    # Set while it records nothing, it is so from then on; a list without events is the usual one.
     later = server.command("configure", events=["page-faults"], frequency=199)
     assert later["applied"] == "at the next start" and server.command("status")["event_list"] == "page-faults"
     assert server.command("start", pid=program.pid)["events"] == ["page-faults"]

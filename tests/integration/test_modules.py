@@ -341,7 +341,7 @@ def test_a_file_is_given_for_a_module_by_its_path_and_by_an_upload(start, tmp_pa
     assert row["self_percent"] > 90 and row["total_percent"] >= row["self_percent"], row
     one = {"path": module["path"], "build_id": module["build_id"]}
 
-    # Of another build, and what is no upload yet: said, and nothing changes.
+    # Of another build, and what is not an upload yet: refused, and nothing changes.
     status, _, answer = server.request("POST", "/api/modules", body={**one, "file": str(other)}, session=session)
     assert status == 400 and "build-id mismatch" in answer["error"]["message"] and module["build_id"][:16] in answer["error"]["message"], answer
     content, size = whole.read_bytes(), whole.stat().st_size

@@ -181,7 +181,7 @@ def test_asleep_all_the_time_over_pauses_and_changes(start):
         least, most = recorded_ns(commands.done)
         whole = asleep()
         assert least <= whole <= most, (least, whole, most)
-        # Others have gone and come all the while: all of their states together are no more and no less. Each is rounded to ns.
+        # Others have gone and come all the while: all of their states together add up exactly. Each is rounded to ns.
         answer, found = states(server)
         totals = {one["comm"]: round(1e6 * sum(one[state] for state in STATES)) for one in found.values()}
         assert abs(totals["idler"] - whole) <= len(STATES), (totals, whole)

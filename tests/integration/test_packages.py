@@ -148,7 +148,7 @@ def test_server_in_any_folder(packages, downloads, tmp_path):
         with ended(server):
             assert server.get("/api/status")
             assert server.stop() == 0
-    # Each library beside it has its licence beside it.
+    # Each library beside it has its license beside it.
     names = tarfile.open(archive).getnames()
     libraries = {re.sub(r"[-.].*", "", pathlib.Path(name).name) for name in names if "/lib/flamewire/" in name}
     licences = {pathlib.Path(name).name for name in names if "/licences/" in name}

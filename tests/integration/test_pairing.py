@@ -188,7 +188,7 @@ def test_a_wrong_code_is_said_at_both_ends(start):
     refused = turned_away(server, "its pairing code is not from this server")
     assert refused["address"].startswith(OWN)
     agent.stop()
-    # A right id with a wrong secret is no better.
+    # A right id with a wrong secret is refused, too.
     forged = start.agent("--server", OWN, "--port", server.port, "--pair-file", pair_file(start.directory, code[:17] + "00" * 16, "forged"), name="forged")
     wait_until(lambda: "pairing keys of the two ends are not the same" in forged.err, 20, "a clear word")
     forged.stop()

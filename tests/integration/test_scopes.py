@@ -49,7 +49,7 @@ def test_one_cpu(start, tmp_path):
     assert detail["target"] == f"system-wide on CPU {cpus[-1]}" and detail["pids"] == []
     assert not set(children(there.pid)) & set(processes(server))
 
-    # CPUs that are not there, and words that are no numbers.
+    # CPUs that are not there, and words that are not numbers.
     assert "CPU 4000 is not online" in server_refusal(server, cpus="0,4000")
     assert server_refusal(server, cpus="many") == "cpus must be a list of CPUs such as 0-3,6, not 'many'"
 
@@ -74,7 +74,7 @@ def test_control_group_and_container(start, tmp_path):
         connected(server)
         before = time.monotonic()
         started = server.command("start", cgroups=[folder.name], frequency=999, events=["cpu-clock"])
-        # Who was there before the kernel told of births, and ended at once, may go without a name.
+        # A process that was there before the kernel reported births, and ended at once, may go without a name.
         early = range(inside.pid, newest_pid() + 1)
         assert started["ok"] and started["cgroups"] == [str(folder)] and not started["all"], started
         assert started["target"] == f"cgroup {folder.name}"

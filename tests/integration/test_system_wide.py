@@ -49,7 +49,7 @@ def test_two_hundred_processes_that_come_and_go_as_perf_has_them(start, tmp_path
     data = tmp_path / "perf.data"
     started = server.command("start", all=True, frequency=rate, events=["cpu-clock"], unwind="fp")
     assert started["ok"] and started["all"] and started["target"] == "system-wide" and started["cpus"] == [], started
-    # Who was there before the kernel told of births may go without a name.
+    # A process that was there before the kernel reported births may go without a name.
     before = {int(name) for name in os.listdir("/proc") if name.isdigit()}
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 0, 30, "samples")
     perf = subprocess.run(["perf", "record", "-q", "-a", "-m", "1024", "--buildid-mmap", "-k", "CLOCK_MONOTONIC", "-F", str(rate), "-e", "cpu-clock", "-o", data, "--", "sleep", str(seconds)],

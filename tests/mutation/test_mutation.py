@@ -61,7 +61,7 @@ def test_declarations_and_parts_of_statements_are_not_deleted():
     assert changed("a = b +\n    f(c);", operator="deletion") == set()
     # A constructor in a class looks like a call.
     assert changed("{\nFoo(int x);\n}", path="src/base/a.h", operator="deletion") == set()
-    # Digits with separators are no characters.
+    # Digits with separators are not characters.
     assert changed("x = 1'000'000 + y;", operator="arithmetic") == {"x = 1'000'000 - y;"}
 
 

@@ -39,7 +39,7 @@ Faults faults() {
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     void* memory = mmap(nullptr, pages * page, PROT_READ, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) std::abort();
-    madvise(memory, pages * page, MADV_RANDOM);  // no page is read for its neighbour
+    madvise(memory, pages * page, MADV_RANDOM);  // no page is read for its neighbor
     const Faults before = faults();
     volatile char sum = 0;
     for (std::size_t i = 0; i < pages; ++i) sum = static_cast<volatile char*>(memory)[i * page];

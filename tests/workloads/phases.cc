@@ -1,6 +1,6 @@
 // A program whose work has phases, one thread: in rounds it parses text, computes with floating point and sleeps, each
 // for the same time. At each change it prints "CLOCK_MONOTONIC_ns phase" (parse, compute, sleep, at last end), so that
-// whoever reads its output knows what it did when. Usage: phases-workload [PHASE_SECONDS [ROUNDS]]
+// a reader of its output knows what it did when. Usage: phases-workload [PHASE_SECONDS [ROUNDS]]
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -26,7 +26,7 @@ __attribute__((always_inline)) static inline uint64_t burn(unsigned turns, uint6
 /* Behind a call, so that it is none that replaces the caller's frame. */
 #define KEEP_FRAME() __asm__ volatile("" ::: "memory")
 
-/* A function that keeps nothing on the stack gets no frame pointer, whatever a compiler is told. */
+/* A function that keeps nothing on the stack gets no frame pointer, with any compiler option. */
 #define OWN_FRAME()        \
     volatile char kept[8]; \
     kept[0] = 1;           \

@@ -10,7 +10,7 @@ test('colours of CSS become pixels', () => {
   assert.deepEqual(channels(pixelOf('#2b323d')), [0x2b, 0x32, 0x3d, 255]);
   assert.deepEqual(channels(pixelOf('rgba(224,170,110,0.30)')), [224, 170, 110, 77]);
   assert.deepEqual(channels(pixelOf('rgb(1, 2, 3)')), [1, 2, 3, 255]);
-  // The six corners and greys of the colour circle, as CSS Color 4 defines them.
+  // The six corners and greys of the color circle, as CSS Color 4 defines them.
   const corners = {
     'hsl(0 100% 50%)': [255, 0, 0],
     'hsl(60 100% 50%)': [255, 255, 0],

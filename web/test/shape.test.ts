@@ -1,4 +1,4 @@
-// Trees merged by line or address, the window on a zoomed frame, colours, and all of it in the address.
+// Trees merged by line or address, the window on a zoomed frame, colors, and all of it in the address.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HEAT_STEPS, heatColour, heatStep, moduleColour } from '../src/flame/colour';
@@ -31,7 +31,7 @@ test('places are written on frames, and paths tell them apart', () => {
   assert.equal(nodesAlong(twoLines(), path, 'line').at(-1), light);
   // Siblings stand by what is written on them.
   assert.ok(tree.start[light]! < tree.start[shown.indexOf('f:9')]!);
-  // By function a line is no part of the name.
+  // By function a line is not a part of the name.
   const plain = buildTree(graphOf({ main: 1 }), 'name');
   assert.equal(plain.labels, plain.names);
 });

@@ -1,4 +1,4 @@
-// The guide's steps, what is sent of its form, and how what works on a machine is told.
+// The guide's steps, what is sent of its form, and how what works on a machine is shown.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isLoopback, parseAddress } from '../src/text/address';

@@ -26,7 +26,7 @@ struct PprofOptions {
 // Each event has two sample types: samples/count, and the event's own name and unit. With several events the first is
 // called EVENT_samples. Samples have the labels pid, tid, thread, process, container_id, pod_uid and cgroup_path. The
 // format has no fields for the time and the CPU of samples. The first mapping is the executable with the most samples.
-// Lost samples are reported in a comment. Each tag is a label of every sample, so that merged profiles can be told
+// Lost samples are reported in a comment. Each tag is a label of every sample, so that merged profiles can be distinguished
 // apart. A tag with the name of one of these labels becomes tag:NAME.
 // too_large: the profile exceeds `max_bytes`.
 Result<std::string> pprof(const Store& store, const Filter& filter, const PprofOptions& options = {});

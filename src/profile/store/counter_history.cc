@@ -52,7 +52,7 @@ void CounterHistory::add(const CounterKey& key, const CounterPoint& point) {
     if (points_ > max_points_) coarsen(true);
 }
 
-// Merges neighbors if the result is no wider than four average points. Any two adjacent points are then wider together,
+// Merges neighbors if the result is at most as wide as four average points. Any two adjacent points are then wider together,
 // so at most half of them (plus one) remain. Coarse points stay as they are until the others are as wide.
 void CounterHistory::coarsen(bool over_gaps) {
     for (CounterSeries& series : series_) {

@@ -29,7 +29,7 @@ void ThreadTimesHistory::add(ThreadId thread, const wire::ThreadTimes& times) {
     if (++stretches_ > max_stretches_) coarsen();
 }
 
-// Merges neighbors if the result is no wider than four average stretches, gaps included. Any two adjacent stretches are
+// Merges neighbors if the result is at most as wide as four average stretches, gaps included. Any two adjacent stretches are
 // then wider together, so at most half of them (plus one) remain.
 void ThreadTimesHistory::coarsen() {
     for (ThreadLife& life : lives_) {

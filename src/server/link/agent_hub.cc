@@ -207,7 +207,7 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
         if (auto answer = std::exchange(peer->dial->answer, nullptr)) answer(agent.info);
     }
     changed(agent, false);
-    if (peer->perflens) return;  // it does not use acknowledgements
+    if (peer->perflens) return;  // it does not use acknowledgments
     if (!hello->recording) {
         peer->connection->send(wire::Flag::acknowledgement, wire::encode_ack({}));
         return;

@@ -29,7 +29,7 @@ struct AgentHub::Peer {
     bool trouble_said = false;
 
     std::shared_ptr<Session> session;
-    std::optional<wire::RecordingId> recording;  // the recording that gets acknowledgements
+    std::optional<wire::RecordingId> recording;  // the recording that gets acknowledgments
 
     // The agent's CPU time over the last seconds, and the smallest clock difference.
     std::deque<std::pair<std::uint64_t, std::uint64_t>> cpu;  // (monotonic, cpu) ns

@@ -1,4 +1,4 @@
-// The path of a batch: inbox, pool, session, statistics, acknowledgement.
+// The path of a batch: inbox, pool, session, statistics, acknowledgment.
 #include <asio/post.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -76,7 +76,7 @@ void AgentHub::ingested(const PeerPtr& peer, Ingested result) {
     if (result.session) {
         if (peer->open && peer->session != result.session) {
             take_session(peer, result.session);
-            // The disk sync may have finished before the session had a peer. Its acknowledgement was then not sent, so
+            // The disk sync may have finished before the session had a peer. Its acknowledgment was then not sent, so
             // send it now.
             if (const std::uint64_t seq = result.session->synced_seq(); seq != 0) acknowledge(peer, seq);
         }

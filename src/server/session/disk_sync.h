@@ -1,5 +1,5 @@
 // The thread that makes sessions durable. It calls fdatasync at most once per second and session (at once if an agent
-// waits) and writes sidecars periodically. Acknowledgements follow its callback, so an agent discards only data that is
+// waits) and writes sidecars periodically. Acknowledgments follow its callback, so an agent discards only data that is
 // on disk.
 #pragma once
 

@@ -22,7 +22,7 @@ public:
     };
 
     [[nodiscard]] Verdict judge(const wire::BatchHeader& header) const;
-    // Call it after the batch is on disk. Returns how many batches are missing before it (0 unless judge() returned
+    // Call it after the batch is on disk. Returns how many batches are missing before it (0 unless `judge()` returned
     // gap).
     std::uint64_t take(const wire::BatchHeader& header);
 

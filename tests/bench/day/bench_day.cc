@@ -213,7 +213,7 @@ void check_answers(const Recorded& recorded) {
         if (std::string_view(counter["name"].GetString()) == "instructions")
             require(counter["value"].GetDouble() == static_cast<double>(sent.instructions),
                     "the sum of a counter is not what was counted");
-        // Two of 400 slices at most: the morning is no single step.
+        // Two of 400 slices at most: the morning is not a single step.
         const auto& series = counter["series"];
         for (rapidjson::SizeType i = 0; i < series["end_ms"].Size(); ++i)
             require(series["end_ms"][i].GetDouble() - series["start_ms"][i].GetDouble() <= day_ms / 200,

@@ -188,7 +188,7 @@ def test_a_map_that_comes_late(start, tmp_path):
     program, script = node(tmp_path, HOT)
     target = start.process("node", [program, script, 600], cwd=tmp_path)
     map_file = pathlib.Path(f"/tmp/perf-{target.pid}.map")
-    # Starting node is no code that it compiled.
+    # Starting node is not code that it compiled.
     wait_until(lambda: cpu_seconds(target.pid) > 1, 60, "code that is compiled")
     try:
         agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target.pid, "--frequency", 999)

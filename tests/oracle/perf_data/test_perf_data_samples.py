@@ -162,7 +162,7 @@ def all_files():
             yield path
 
 
-# Whoever recorded it let perf's words go where its data went.
+# It was recorded with perf's words where its data went.
 DAMAGED = {"sleep.compressed2.pipe.data": "there is no valid record at byte 31808"}
 
 

@@ -1,5 +1,5 @@
 // Prints the instructions of functions of an ELF file, for comparison with objdump: `address size text` a line, tabs
-// between, `-` before the size of what is no known instruction. Usage: disassemble_dump ELF < hexadecimal `start size`
+// between, `-` before the size of what is not a known instruction. Usage: disassemble_dump ELF < hexadecimal `start size`
 // lines, one a function.
 #include <fmt/format.h>
 

@@ -31,7 +31,7 @@ constexpr std::size_t user_regs_order[] = {
     15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, not_in_dwarf, 16, not_in_dwarf, not_in_dwarf, 7};
 
 // What lies below the stack pointer is not copied. In an epilogue the tables describe registers as saved there that have been taken back
-// already; judge.py puts their values into this room. Until then each word of it is its own address, so that whoever reads one shows where.
+// already; `judge.py` puts their values into this room. Until then each word of it is its own address, so that a read of one shows where.
 constexpr std::size_t room_below = 512;
 
 // Where no table covers an address, gdb reads the code from the start of the function on.

@@ -51,7 +51,7 @@ struct Mapping {
     std::uint64_t start = 0, length = 0, page_offset = 0;
     bool executable = true;
     bool kernel = false;
-    Bytes build_id;  // empty: not told
+    Bytes build_id;  // empty: unknown
     std::string_view path;
 };
 
@@ -72,7 +72,7 @@ struct Task {
 using Record = std::variant<Sample, Mapping, Comm, Task>;
 
 struct Recording {
-    std::string machine;  // as uname -m; empty: not told
+    std::string machine;  // as uname -m; empty: unknown
     std::vector<Attribute> attributes;
     std::vector<Record> records;       // by time; of equal times, as they stand in the file
     std::uint64_t skipped = 0;         // records of types that are none of the above

@@ -80,7 +80,7 @@ def test_dwarf_stacks(name):
         stop, addresses = walked[key]
         assert [hex(address) for address in addresses] == [hex(address) for address, _ in frames], (key, stop)
         in_program += any(function == "main" for _, function in frames)
-        # Whoever comes to _start is at the root; whoever comes there says so.
+        # A walk that comes to _start is at the root, and reports it.
         assert (stop == "root") == any(function == "_start" for _, function in frames), (key, stop)
     assert in_program > 20
 

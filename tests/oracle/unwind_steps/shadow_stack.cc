@@ -12,7 +12,7 @@ constexpr std::uint64_t beyond_start = 256;  // argc and argv are read as well
 // What of a signal frame is needed to leave it: the registers, in any architecture's.
 constexpr std::uint64_t signal_frame_size = 1024;
 
-// Where the return address of a call at `pc` would be by the link register, for ARM; 0: that is no call.
+// Where the return address of a call at `pc` would be by the link register, for ARM; 0: that is not a call.
 std::uint64_t arm_call_returns_to(Target& target, std::uint64_t pc, std::uint64_t lr) {
     const auto first = target.read_value<std::uint16_t>(pc), second = target.read_value<std::uint16_t>(pc + 2);
     if (!first || !second) return 0;

@@ -2,7 +2,7 @@
 // is (shadow_stack.h).
 //   walk_steps ptrace PROGRAM
 //   walk_steps emulator QEMU aarch64|arm PROGRAM [RANGES]
-// RANGES ("1000-1200,1800-1840", hexadecimal) are the code that is judged: of a stack, the innermost frames that are in
+// RANGES ("1000-1200,1800-1840", hexadecimal) are the code that is checked: of a stack, the innermost frames that are in
 // it, and the one that called them. Without RANGES all of it is.
 // Prints what differs, by place, and totals; the exit status is 1 when a frame is wrong.
 #include <sys/mman.h>
@@ -208,7 +208,7 @@ private:
         return options;
     }
 
-    // False when the innermost frame is not in the judged code.
+    // False when the innermost frame is not in the checked code.
     bool keep_judged(std::vector<TrueFrame>& truth) const {
         const auto elsewhere = std::ranges::find_if(truth, [&](const TrueFrame& frame) {
             const std::uint64_t address = CodeAddress{frame.pc, frame.return_address}.lookup();

@@ -14,7 +14,7 @@
 
 namespace flamewire::agent {
 
-// A child that burns CPU until it is told to end.
+// A child that burns CPU until it is ended.
 class Burner {
 public:
     Burner() : pid_(::fork()) {

@@ -1,4 +1,4 @@
-// The server's end of the link as a test needs it: plain sockets, one connection at a time, cuts wherever it is told.
+// The server's end of the link as a test needs it: plain sockets, one connection at a time, cuts at any given place.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -81,7 +81,7 @@ TEST_CASE("counters: asked for by name, each has its word") {
     // The switch happens in the kernel: in user mode there is none.
     CHECK(find(counters, "context-switches:u").status == CounterStatus::never_counts);
     FakePmu full;
-    full.descriptors = 0;  // that is no property of the event
+    full.descriptors = 0;  // that is not a property of the event
     CHECK(find(choose(full, "page-faults"), "page-faults").status == CounterStatus::counted);
     CHECK_FALSE(parse_counters("cycles,nonsense", fake_sysfs(plain_x86())));
     CHECK(parse_counters("default,cycles", fake_sysfs(plain_x86())).error().code == ErrorCode::invalid);

@@ -343,7 +343,7 @@ TEST_CASE("refusals: what was asked for, and both remedies") {
     REQUIRE_FALSE(process);
     CHECK(process.error().message.starts_with("this user may not profile process " + std::to_string(child.pid())));
 
-    // A folder that is no control group.
+    // A folder that is not a control group.
     const auto group = try_open({.scope = {.wide = true, .cgroups = {"/proc"}}});
     REQUIRE_FALSE(group);
     if (::geteuid() == 0)

@@ -52,7 +52,7 @@ TEST_CASE("a sample") {
 
     const auto kernel = sample_bytes(77, 5'000, {}, 1).words();
     CHECK_FALSE(decoded<SampleRecord>(kernel, origin).user_mode());
-    // Padding behind the chain is no frame.
+    // Padding after the chain is not a frame.
     const auto padded = sample_bytes(1, 2, {3}).u64(0).words();
     CHECK(decoded<SampleRecord>(padded, origin).callchain.size() == 1);
 }

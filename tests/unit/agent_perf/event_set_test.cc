@@ -354,7 +354,7 @@ TEST_CASE("one-page rings that nobody reads: read + lost is what a twin with roo
     large->drain_rest(all);
     const EventSetCounts counts = small->counts();
     CHECK(counts.samples_lost > 500);
-    CHECK(few.lost == counts.samples_lost);  // told to the sink, to the last one
+    CHECK(few.lost == counts.samples_lost);  // reported to the sink, to the last one
     CHECK(all.lost == 0);
     CHECK(all.samples >= 2 * 2 * FaultSteps::pages);
     CHECK(counts.samples_read + counts.samples_lost == all.samples);

@@ -105,7 +105,7 @@ TEST_CASE("every release is asked for what it knows, and for no bit more") {
         REQUIRE(all.ksymbols.size() == (release.flags > 29 ? online() : 0));
         for (const OldKernel::Event& event : all.ksymbols) {
             CHECK((event.attr.type == PERF_TYPE_SOFTWARE && event.attr.config == PERF_COUNT_SW_DUMMY));
-            CHECK(event.pid == -1);  // whoever loads a program
+            CHECK(event.pid == -1);  // any process that loads a program
             CHECK(event.attr.sample_type == plain_sideband);
         }
         for (const auto& [attr, pid, cpu, leader, output, followers, enabled, mapped, memory] : all.owners) {

@@ -77,7 +77,7 @@ TEST_CASE("who is woken waits for a CPU from then on") {
     out(absences, 310, 6, true);
     CHECK(absences.asleep(tid, 315) == 0);  // it could run all the time
     in(absences, 320);
-    // The sleep is told in pieces, its end by the waker as a whole.
+    // The sleep is reported in pieces, its end by the waker as a whole.
     CHECK(told(absences) == std::vector<Told>{{5, Away::off_cpu, 100, 200},
                                               {9, Away::woken_by, 100, 260},
                                               {5, Away::off_cpu, 200, 260},
@@ -185,7 +185,7 @@ TEST_CASE("threads that sleep at the beginning, new ones, and those that end") {
     absences.switched({8, 1'101, true, false});
     absences.switched({8, 1'201, false, false});
     CHECK(told(absences) == std::vector<Told>{{5, Away::off_cpu, 1'101, 1'201}});
-    // One that can run may be running: told only when it comes back.
+    // One that can run may be running: reported only when it comes back.
     absences.found(9, 1, Away::run_queue, 1'000);
     absences.cut(2'000);
     CHECK(told(absences).empty());

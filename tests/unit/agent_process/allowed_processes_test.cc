@@ -66,7 +66,7 @@ TEST_CASE("a refusal says who and why") {
     CHECK(refused->code == ErrorCode::permission);
     CHECK(refused->message ==
           "process 10 (web-server) is not among those that this agent may profile: --allow-user limits them");
-    // Whoever opens it says that it is gone.
+    // Opening it reports that it is gone.
     CHECK_FALSE(allowed.refusal(99, machine.proc.root()));
     // A process that cannot be looked at is not one that has gone.
     machine.proc.write("proc/99/stat/is-a-folder", "");

@@ -330,7 +330,7 @@ TEST_CASE("a map of somebody else, a link and what is no file are not believed")
     foreign.proc.write("proc/42/status", "Uid:\t0\t4711\t0\t0\n");
     foreign.look(20 * second);
     CHECK(foreign.answers.size() == 1);
-    // Of root: believed if the program may read it, too.
+    // Of root: trusted if the program may read it, too.
     for (const bool readable : {false, true}) {
         Target of_root;
         of_root.proc.write("proc/42/status", "Uid:\t4711\t4711\t4711\t4711\n");

@@ -185,7 +185,7 @@ TEST_CASE("a name that has got another file is refused") {
     by_inode.inode = status.st_ino + 1;
     CHECK(modules.info(modules.of_file(by_inode)).build_id.empty());
 
-    // btrfs, overlayfs: maps and stat name different devices for one file. That alone is no refusal.
+    // btrfs, overlayfs: maps and stat name different devices for one file. That alone is not a reason to refuse.
     MappedFile other_device = mapped(42, "/app");
     other_device.device = status.st_dev + 1;
     other_device.inode = status.st_ino + 1;

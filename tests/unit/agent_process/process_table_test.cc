@@ -219,7 +219,7 @@ TEST_CASE("of all that lives the name is noted, and the rest read when it is sam
     const ProcessHandle alive = target.process_of(43, fake_now);
     CHECK(target.table.process(alive).command_line == "tool --one");
     CHECK(target.at(alive, 0x10020) == "/bin/tool+" + std::to_string(0x401020));
-    // Never sampled: nobody is told of its end, and its number's next owner is another process.
+    // Never sampled: its end is not reported, and its number's next owner is another process.
     CHECK_FALSE(target.task(true, 44, 1, 44, 1, fake_now));
     const auto born = target.task(false, 44, 43, 44, 43, fake_now + 5);
     REQUIRE(born);

@@ -144,7 +144,7 @@ TEST_CASE("Codes of a zlib stream that are none are refused") {
                                             "010"
                                             "010"
                                             "000"
-                                            "00")));  // a quarter of all bits is no code
+                                            "00")));  // a quarter of all bits is not a code
     CHECK_FALSE(plain(stream_of_bits(head + "100"
                                             "000"
                                             "100"

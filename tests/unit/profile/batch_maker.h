@@ -1,5 +1,5 @@
 // Builds batches the way an agent does: keeps the tables of an epoch, gives out ids, and take() hands over what is new.
-// Beside it what tests of the store share: a symbolizer that knows what it is told, and trees as text.
+// Beside it what tests of the store share: a symbolizer that knows given names, and trees as text.
 #pragma once
 
 #include <cstdint>

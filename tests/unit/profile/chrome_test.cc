@@ -125,7 +125,7 @@ TEST_CASE("V8's CPU profiles, alone and in a trace") {
     CHECK(ImportedText(tree + R"(,"samples":[2,4,3]})").lines({}, true) ==
           "(idle) 300000\nwork 300000\nwork;(anonymous) 300000\n");
     CHECK(ImportedText(tree + "}").lines({}, true) == "(idle) 180000\nwork 180000\nwork;(anonymous) 540000\n");
-    // A node that is its own caller is no reason to climb for ever.
+    // A node that is its own caller must not make the reader climb forever.
     const ImportedText ring(R"({"nodes":[{"id":1,"parent":2,"callFrame":{"functionName":"a"}},
         {"id":2,"parent":1,"callFrame":{"functionName":"b"}}],"samples":[1],"timeDeltas":[1]})");
     CHECK(ring.problem.empty());

@@ -189,7 +189,7 @@ TEST_CASE("Firefox profiles in: the module of a frame that has no address") {
     symbols.replace(symbols.find("[0,16,17]"), 9, "[8,24,17]");
     symbols.replace(symbols.find(R"("flags":[4,12,0])"), 16, R"("flags":[0,8,0])");
     check_tables(ImportedText(meta_of(75) + libraries + "\"shared\":{" + symbols + "}," + thread_of_two + "}]}"));
-    // A resource that is no library.
+    // A resource that is not a library.
     without.replace(without.find(R"("type":[1])"), 10, R"("type":[3])");
     const ImportedText web(meta_of(75) + libraries + "\"shared\":{" + without + "}," + thread_of_two + "}]}");
     CHECK(web.module_of("main").empty());

@@ -548,7 +548,7 @@ TEST_CASE("a stalled reader gets the newest once") {
                                         !Catch::Contains("event: event_types") && !Catch::Contains("event: loss") &&
                                         !Catch::Contains("event: metrics"));
 
-    // Losses are told when there are some, and when there are none any more.
+    // Losses are sent when there are some, and when there are none any more.
     info.losses.push_back({"ring_full", 3, true, "cycles", 0, 1});
     change();
     CHECK_THAT(marks.render(texts), Catch::Contains("event: loss\ndata: {\"session\":\"s\",\"losses\":[{"));
@@ -558,7 +558,7 @@ TEST_CASE("a stalled reader gets the newest once") {
     info.health_version = 4;
     change();
     CHECK_THAT(marks.render(texts), Catch::Contains("\"losses\":[],") && Catch::Contains("\"health_version\":4"));
-    // Who comes later is told all that there is.
+    // A later subscriber gets all that there is.
     CHECK_THAT(second.render(texts), Catch::Contains("\"losses\":[],"));
 }
 

@@ -64,7 +64,7 @@ TEST_CASE("keys are kept for their owner alone, and read again") {
     REQUIRE(::stat(path.c_str(), &about) == 0);
     CHECK((about.st_mode & 0777) == 0600);
 
-    // Who has used it is told, and the next one gets another.
+    // The agent that used it is reported, and the next one gets another.
     ring.used(first.id, "192.0.2.7", now);
     const secure::PairingKey second = ring.unused().value();
     CHECK(second.id != first.id);

@@ -48,7 +48,7 @@ TEST_CASE("lines of a minute are written up to a number, the others counted") {
     pace.settle(begin + std::chrono::seconds(60));
     CHECK(log.lines() == lines + 1);
     CHECK(log.text().find("7 more lines like these were left out") != std::string::npos);
-    // The next minute begins with its first warning, and is told of by the warning after it, too.
+    // The next minute begins with its first warning, and is counted by the warning after it, too.
     pace.warn("again", begin + std::chrono::minutes(9));
     CHECK(log.lines() == lines + 2);
     pace.settle(begin + std::chrono::minutes(20));

@@ -244,7 +244,7 @@ TEST_CASE("lists longer than a batch may have are refused") {
     REQUIRE(decode(as_bytes_view(unwinds), periods));
     REQUIRE_FALSE(decode(as_bytes_view(unwinds + std::string("\xaa\x02\x00", 3)), periods));
 
-    // One column of that many values of a byte each, in the messages for rows, stacks and locations. Alone it is no whole
+    // One column of that many values of a byte each, in the messages for rows, stacks and locations. Alone it is not a whole
     // table, so at the limit another sentence follows.
     const auto column_is_too_long = [&](const std::string& tag, char column, std::size_t size) {
         const auto length = [](std::size_t value) {

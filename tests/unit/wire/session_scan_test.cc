@@ -200,7 +200,7 @@ TEST_CASE("a file without a record is no session; one without its header is") {
     const Scanned headless = scan("!!!" + whole.bytes.substr(3));
     CHECK(headless.payloads == whole.payloads);
     CHECK(headless.unread == session_header_bytes);
-    // What stands in the header's place is no record of a later version.
+    // What stands in the header's place is not a record of a later version.
     const std::string other = std::string(8, '!') + *from_hex("00000002ff") + "ab";
     const Scanned behind = scan(other + encode_record(7, Flag::reply, "{}"));
     CHECK(behind.payloads == std::vector<std::string>{"{}"});

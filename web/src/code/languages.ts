@@ -51,7 +51,7 @@ const modes: Record<Grammar, () => Promise<{ mode: StreamParser<unknown> }>> = {
 
 const known = new Map<Grammar, Language>();
 
-// Tokenizers, not grammars: they are a tenth of the size, and begin to colour a long file near to what is shown.
+// Tokenizers, not grammars: they are a tenth of the size, and begin to color a long file near to what is shown.
 export async function languageOf(file: string): Promise<Language | null> {
   const grammar = grammarOf(file);
   if (!grammar) return null;

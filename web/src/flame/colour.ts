@@ -1,9 +1,9 @@
-// Colours of frames. The kinds differ in hue and in lightness, so that they can be told apart with any colour vision (after Okabe
-// and Ito); a name's shade varies a little so that neighbours stand apart.
+// Colors of frames. The kinds differ in hue and in lightness, so that they can be told apart with any color vision (after Okabe
+// and Ito); a name's shade varies a little so that neighbors stand apart.
 import type { Kind } from '../api/types';
 import type { Theme } from '../model/theme';
 
-// As answers number them. A group's is no code: the root frame of a process or the like.
+// As answers number them. A group's is not a code: the root frame of a process or the like.
 export type FrameKind = Kind | 'group';
 export const kinds: readonly FrameKind[] = ['user', 'kernel', 'jit', 'inlined', 'unknown', 'group'];
 export const kindLabels: Record<FrameKind, string> = {
@@ -65,11 +65,11 @@ export function heatColour(step: number, theme: Theme): string {
   return `hsl(${(52 - 38 * at).toFixed(1)} ${(18 + 70 * at).toFixed(1)}% ${lightness.toFixed(1)}%)`;
 }
 
-// The root of the share, so that what is a tenth of the hottest can be told from nothing.
+// The root of the share, so that what is a tenth of the hottest differs visibly from nothing.
 export const heatStep = (self: number, hottest: number): number =>
   hottest > 0 ? Math.round(Math.sqrt(Math.min(1, self / hottest)) * (HEAT_STEPS - 1)) : 0;
 
-// One colour a kind and shade, so that drawing makes no strings.
+// One color a kind and shade, so that drawing makes no strings.
 export function palette(theme: Theme): string[][] {
   return kinds.map((kind) => Array.from({ length: SHADES }, (_, shade) => frameColour(kind, shade, theme)));
 }

@@ -1,7 +1,7 @@
-// A flame graph of two sides: what changed in each frame, and its colour. Pure.
+// A flame graph of two sides: what changed in each frame, and its color. Pure.
 //
 // The change of a frame is its weight / per of the view, less the same of the baseline. As a share of everything it decides the
-// colour: the root of it, so that a tenth of the largest change can be told from none.
+// color: the root of it, so that a tenth of the largest change differs visibly from none.
 import type { Diff, FlameGraph } from '../api/types';
 import type { Contrast, Normalise, Width } from '../model/baseline';
 import type { Theme } from '../model/theme';
@@ -20,12 +20,12 @@ export interface TreeDiff {
   readonly baseSelfSamples: Float64Array;
   readonly change: Float64Array; // of the total
   readonly selfChange: Float64Array;
-  readonly step: Int8Array; // of the colour, -DIFF_STEPS … DIFF_STEPS
-  readonly scale: number; // the change that has the strongest colour
+  readonly step: Int8Array; // of the color, -DIFF_STEPS … DIFF_STEPS
+  readonly scale: number; // the change that has the strongest color
 }
 
 export const DIFF_STEPS = 8;
-// A change below this share of everything never has the strongest colour: two recordings of the same thing differ that much.
+// A change below this share of everything never has the strongest color: two recordings of the same thing differ that much.
 const LEAST_SCALE = 0.01;
 
 export const isDiff = (graph: FlameGraph): graph is Diff => 'base' in graph;

@@ -29,7 +29,7 @@ export interface DrawnFrame {
   height: number;
   self: number;
   total: number;
-  step: number | null; // of the colour of a change
+  step: number | null; // of the color of a change
 }
 
 // The same frame in another tree, -1 when that has none.

@@ -157,7 +157,7 @@ export class Link {
   }
 }
 
-// A canvas that scenes are drawn on, one at a time: while one is under way, the next waits for whoever makes it.
+// A canvas that scenes are drawn on, one at a time: while one is under way, the next waits for it.
 export class Easel {
   private busy = false;
   private matches: Uint8Array | null = null;

@@ -1,7 +1,7 @@
-// What an agent draws in place of frames that it could not see. They are no functions of the program.
+// What an agent draws in place of frames that it could not see. They are not functions of the program.
 import type { FlameTree } from './tree';
 
-// truncated: the stack goes on beyond what was recorded of it. incomplete: nothing told how to go on. Both are roots.
+// truncated: the stack goes on beyond what was recorded of it. incomplete: no table states how to go on. Both are roots.
 // skipped: one frame between two others, which a chain of frame pointers steps over.
 // unsampled: weight without any stack.
 export type Missing = 'truncated' | 'incomplete' | 'skipped' | 'unsampled';

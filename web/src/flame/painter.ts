@@ -1,4 +1,4 @@
-// Draws boxes on a canvas. Knows colours and text, nothing of input or data.
+// Draws boxes on a canvas. Knows colors and text, nothing of input or data.
 import type { Theme } from '../model/theme';
 import type { Contrast } from '../model/baseline';
 import type { Colouring } from '../model/view_state';
@@ -172,7 +172,7 @@ export class Painter {
     return this.lines;
   }
 
-  // Edges on whole screen pixels, so that neighbours never blur into each other: [left, width, top, height].
+  // Edges on whole screen pixels, so that neighbors never blur into each other: [left, width, top, height].
   private place(boxes: Boxes, i: number, look: Rows): [number, number, number, number] {
     const ratio = this.ratio;
     const left = Math.round(boxes.x[i]! * ratio);
@@ -192,7 +192,7 @@ export class Painter {
     return boxes.depth[i]! < (tree.depth[look.zoomed] ?? 0) ? ink.ancestor : 1;
   }
 
-  // Returns the boxes that need more than one colour.
+  // Returns the boxes that need more than one color.
   private drawBoxes(
     lines: Scanlines,
     tree: FlameTree,
@@ -272,7 +272,7 @@ export class Painter {
       const node = boxes.node[i]!;
       const dim = matches !== null && matches[node] === 0;
       const step = tree.diff && node > 0 ? tree.diff.step[node]! : 0;
-      // Which way it went, also without colours.
+      // Which way it went, also without colors.
       const mark = step !== 0 && boxes.width[i]! >= MARK_FROM ? (step > 0 ? '▲' : '▼') : '';
       const indent = mark ? MARK : 0;
       const text = this.fitting.fit(this.names[tree.label[node]!] ?? '', boxes.width[i]! - 2 * PAD - indent);

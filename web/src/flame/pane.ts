@@ -1,5 +1,5 @@
 // The flame graph on the screen: a canvas that stays in view inside a scroller as tall as the stacks are deep. Holds what is
-// momentary (window, hover, cursor) and makes scenes of it, which the workshop draws; what lasts is told to it and reported back
+// momentary (window, hover, cursor) and makes scenes of it, which the workshop draws; what lasts is set from outside and reported back
 // through callbacks.
 import type { Contrast } from '../model/baseline';
 import type { Theme } from '../model/theme';

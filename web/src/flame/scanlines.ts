@@ -5,7 +5,7 @@ const hex = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/;
 const rgb = /^rgba?\(([\d.]+), ?([\d.]+), ?([\d.]+)(?:, ?([\d.]+))?\)$/;
 const hsl = /^hsl\(([\d.-]+) ([\d.]+)% ([\d.]+)%\)$/;
 
-// A colour of CSS as a pixel of ImageData: 0xAABBGGRR, as bytes lie in memory on every machine that has browsers. Knows the forms that
+// A color of CSS as a pixel of ImageData: 0xAABBGGRR, as bytes lie in memory on every machine that has browsers. Knows the forms that
 // this page uses. Pure.
 export function pixelOf(colour: string): number {
   const pixel = (r: number, g: number, b: number, a = 1) =>

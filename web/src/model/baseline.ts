@@ -15,7 +15,7 @@ export type Normalise = (typeof normalisations)[number];
 // Which side's weights the widths of the flame graph are.
 export const widths = ['view', 'baseline'] as const;
 export type Width = (typeof widths)[number];
-// Red grew and blue shrank, or hues that stand apart with any colour vision.
+// Red grew and blue shrank, or hues that stand apart with any color vision.
 export const contrasts = ['red-blue', 'orange-purple'] as const;
 export type Contrast = (typeof contrasts)[number];
 export const changes = ['all', 'new', 'gone', 'grew', 'shrank'] as const;

@@ -2,8 +2,8 @@
 
 export interface Pattern {
   test: (text: string) => boolean;
-  error: string; // empty, or why the text is no regular expression; it is then searched as it stands
-  plain: string | null; // the text to look for, when it is no expression; in small letters when case is ignored
+  error: string; // empty, or why the text is not a regular expression; it is then searched as it stands
+  plain: string | null; // the text to look for, when it is not an expression; in small letters when case is ignored
   ignoreCase: boolean;
 }
 

@@ -29,7 +29,7 @@ export const disassembly = createQuery<Disassembly | null>({
   key: () => {
     const params = wanted.value;
     if (!currentId.value || tab.value !== 'source' || !view.value.split || !params) return null;
-    // What is marked inside of the code that is shown is no other question.
+    // What is marked inside of the code that is shown is not another question.
     const inside = params.at !== null && params.at >= range.start && params.at < range.end;
     return JSON.stringify([filter.value, { ...params, at: inside ? range.start : params.at }]);
   },

@@ -51,7 +51,7 @@ export class TimelineChart {
     this.state = state;
     this.colours = colours;
     const height = plotHeight(state.lanes ? (state.density?.rows.length ?? 0) : 0, state.lines.length > 0) + AXIS;
-    // Another set of lines, or other colours, is another plot; it is made in a millisecond.
+    // Another set of lines, or other colors, is another plot; it is made in a millisecond.
     const shape = JSON.stringify([state.lines.map((one) => one.colour), colours('--dim'), width, height]);
     const data = this.table(state);
     if (this.plot && shape === this.shape) {
@@ -227,7 +227,7 @@ export class TimelineChart {
     });
   }
 
-  // Shapes, not only colours, tell the kinds apart.
+  // Shapes, not only colors, tell the kinds apart.
   private mark(plot: uPlot, context: CanvasRenderingContext2D, mark: Mark, ratio: number): void {
     const top = plot.bbox.top;
     const a = this.x(plot, mark.start_ms);

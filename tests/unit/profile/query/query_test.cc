@@ -318,7 +318,7 @@ TEST_CASE("incomplete call chains count once, by precedence, with the module whe
     row({maker.named("main", a), skipped, maker.named("k", a), maker.named("l", b)}, 2);
     row({incomplete, maker.named("f", a), skipped, maker.named("m", b)}, 16);
     row({maker.named("[not sampled: short-lived threads]")}, 64);
-    // A function of that name is no marker.
+    // A function of that name is not a marker.
     row({maker.named("[incomplete]", a), maker.named("f", a)}, 32);
     Store store;
     REQUIRE(store.apply(maker.take()));

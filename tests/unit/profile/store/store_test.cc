@@ -236,7 +236,7 @@ TEST_CASE("what became of a process's stacks is its newest entry, in whatever ep
     CHECK(store.processes()[1].unwind->samples == 7);
     CHECK(store.processes()[2].unwind->samples == 6);
 
-    // Other ids for the same processes; a sentence is no essay.
+    // Other ids for the same processes; a sentence has a bounded length.
     const wire::Id again = maker.process(20);
     REQUIRE(again == 1);
     maker.batch().unwinds = {unwind_of(again, 9)};

@@ -66,7 +66,7 @@ TEST_CASE("what is no known instruction is bytes, and what follows keeps its pla
     CHECK(vector[0].size == 6);
     CHECK_FALSE(vector[0].known);
     CHECK(vector[1].text == "ret");
-    // 0x06 is no instruction of 64-bit code.
+    // 0x06 is not an instruction of 64-bit code.
     const auto wrong = decoded(bytes_of({0x06, 0xc3}), EM_X86_64);
     CHECK(texts(wrong) == std::vector<std::string>{".byte 0x06", "ret"});
     // Cut in the middle.

@@ -25,7 +25,7 @@ TEST_CASE("debuginfod: which servers are meant") {
     CHECK_FALSE(debuginfod_urls({"env"}));
     for (const char* wrong : {"", "a", "ftp://a", "http://a http://b"}) CHECK_FALSE(debuginfod_urls({wrong}));
 
-    // Of the environment only when it is asked for; what is no server is left out.
+    // Of the environment only when it is asked for; what is not a server is left out.
     ::setenv("DEBUGINFOD_URLS", " https://one  ima:enforcing\thttps://two ", 1);
     CHECK(debuginfod_urls({})->empty());
     CHECK(*debuginfod_urls({"http://a", "env"}) == std::vector<std::string>{"http://a", "https://one", "https://two"});

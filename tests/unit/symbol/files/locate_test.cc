@@ -125,7 +125,7 @@ TEST_CASE("debug info by build-id, also in the sysroot") {
     CHECK(files.report.debug_file == debug);
     CHECK(files.report.quality == Quality::debug_info);
     CHECK(files.report.problem.empty());
-    // The wrong file under the right name is not believed.
+    // The wrong file under the right name is not used.
     const ScratchFolder liar;
     liar.copy(fixture("another"), ".build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug");
     Config lying;

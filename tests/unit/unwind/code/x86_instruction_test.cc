@@ -22,7 +22,7 @@ std::vector<std::byte> bytes_of(std::initializer_list<unsigned> code) {
     return bytes;
 }
 
-// Also that a shorter piece is no instruction.
+// Also that a shorter piece is not an instruction.
 CodeEffect effect_of(std::initializer_list<unsigned> code) {
     auto bytes = bytes_of(code);
     const auto effect = x86_64_effect(bytes);

@@ -169,7 +169,7 @@ TEST_CASE("a thread that was caught leaping is not believed where it could leap 
             sampled();
         }
         machine.ret();
-        // Of the first time samples alone tell nothing; with looks, nothing is believed before it is proven.
+        // Of the first time samples alone tell nothing; with looks, nothing is trusted before it is proven.
         REQUIRE((wrong > 0) == (round == 0 && !looks));
     }
 }
@@ -237,7 +237,7 @@ TEST_CASE("what memory holds ends what is remembered") {
         REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
         REQUIRE(sampler.joiner.counts().refuted == 1);
         // The frames inside of it have had two callers, and the thread went all the way between two samples: from now
-        // on it is not believed.
+        // on it is not trusted.
         for (int level = 0; level < 100; ++level) machine.ret();
         (void)sampler.sample(machine, 16'384);
         for (int level = 0; level < 100; ++level) {

@@ -508,7 +508,7 @@ TEST_CASE(".debug_frame compressed with zstd") {
     CHECK(refused([](const std::string& plain) { return zstd_section(plain).substr(0, 60); }));
     CHECK(refused([](const std::string& plain) { return zstd_section(plain) + "more"; }));
     CHECK(refused([](const std::string&) { return std::string("short"); }));
-    CHECK(refused([](const std::string& plain) {  // a frame of a format that is no more
+    CHECK(refused([](const std::string& plain) {  // a frame of a format that is not in use
         std::string packed = zstd_section(plain);
         packed[24] = '\x25';
         return packed;

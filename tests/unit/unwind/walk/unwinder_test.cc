@@ -360,7 +360,7 @@ TEST_CASE("Rows that need an expression, another register or the stack pointer f
         world.unwinder.forget(1);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::root);
         CHECK(world.frames[1].sp == stack_at + 96);
-        // What was read from the module is no failed read of the stack.
+        // What was read from the module is not a failed read of the stack.
         modules()[1].rows[0].registers[rip] = {.kind = Kind::in_register, .reg = r10, .offset = 0, .expression = {}};
         world.unwinder.forget(1);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::no_info);
@@ -546,7 +546,7 @@ TEST_CASE("ARM: code without tables that nobody can follow returns to who called
     CHECK(world.pcs() == Pcs{bias + 0x1010, bias + 0x1250});  // Thumb code
     CHECK(world.walk(start, stack.copy(), space, 1) == StopReason::max_depth);
     CHECK(world.frames.size() == 1);
-    // Behind a call of another function, a call of who knows whom, no call at all: left over from earlier.
+    // Behind a call of another function, a call of an unknown function, no call at all: left over from earlier.
     for (const std::uint64_t address : {bias + 0x1271, bias + 0x1281, bias + 0x124d, std::uint64_t{0}}) {
         start.set(lr, address);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::no_info);

@@ -43,7 +43,7 @@ export function ServerPicker({ wanted, start, onChoose, onClose }: Props) {
       if (abort.signal.aborted) return;
       if ('problem' in answer) {
         problem.value = answer.problem;
-        // A path that was typed wrongly is no reason to show nothing.
+        // A path that was typed wrongly must not hide everything.
         if (!listing.value && path.value) path.value = '';
         return;
       }

@@ -150,7 +150,7 @@ function Threads() {
   );
 }
 
-// A group whose frames may not be there, because the agent does not read them unless told to.
+// A group whose frames may not be there, because the agent does not read them by default.
 function Group({
   name,
   title,

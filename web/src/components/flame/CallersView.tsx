@@ -1,4 +1,4 @@
-// Who calls a function, and what it calls: two half flame graphs around it, and its direct neighbours.
+// Who calls a function, and what it calls: two half flame graphs around it, and its direct neighbors.
 import { signal } from '@preact/signals';
 import type { Neighbour } from '../../api/types';
 import type { CallersHead } from '../../flame/messages';

@@ -1,4 +1,4 @@
-// Which colour means what.
+// Which color means what.
 import type { FlameTree } from '../../flame/tree';
 import { heatColour, HEAT_STEPS, kindLabels, kinds, moduleColour } from '../../flame/colour';
 import { diffPalette, DIFF_STEPS, type TreeDiff } from '../../flame/difference';

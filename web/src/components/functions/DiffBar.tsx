@@ -1,4 +1,4 @@
-// How two sides are compared: what weights are divided by and, in the picture, whose widths and which colours.
+// How two sides are compared: what weights are divided by and, in the picture, whose widths and which colors.
 import { setView, view } from '../../store/view';
 import { Choice } from '../widgets/Choice';
 

@@ -1,4 +1,4 @@
-// The page's icons, drawn on a 16 × 16 grid in the colour of the text around them.
+// The page's icons, drawn on a 16 × 16 grid in the color of the text around them.
 const paths = {
   search: 'M7 2.5a4.5 4.5 0 1 1 0 9 4.5 4.5 0 0 1 0-9zM10.4 10.4 14 14',
   close: 'M4 4l8 8M12 4l-8 8',

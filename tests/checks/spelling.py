@@ -1,0 +1,35 @@
+"""codespell over documentation, comments and messages, with American spelling. spelling.txt has the words that are right here."""
+import subprocess
+
+import prose
+from files import ROOT, text_of
+from jobs import Outcome
+
+WORDS = "tests/checks/spelling.txt"
+# It has misspelled words to be found.
+EXCEPT = ("tests/checks/test_rules.py",)
+
+
+def lines_of(name: str, text: str) -> list[tuple[int, str]]:
+    """Of pages all of it, code and headings, too; of sources the comments."""
+    return list(enumerate(text.splitlines(), 1)) if prose.is_page(name) else prose.lines_of(name, text)
+
+
+def findings(texts: dict[str, str]) -> list[str]:
+    """One run for all: codespell numbers the lines of its input, and `places` has where they are from."""
+    lines = [(f"{name}:{number}", line) for name, text in texts.items() for number, line in lines_of(name, text)]
+    words = ["codespell", "--builtin", "clear,en-GB_to_en-US", "--ignore-words", str(ROOT / WORDS), "-"]
+    done = subprocess.run(words, input="\n".join(line for _, line in lines), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    found, place = [], ""
+    for line in done.stdout.splitlines():
+        number = line.split(":")[0]
+        if number.isdigit():
+            place = lines[int(number) - 1][0]
+        else:
+            found.append(f"{place}: {line.strip()} (if the word is right, add it to {WORDS})")
+    return found
+
+
+def check(names: list[str]) -> Outcome:
+    found = findings({name: text_of(name) for name in prose.read(names) if name not in EXCEPT})
+    return Outcome(not found, "\n".join(found))
