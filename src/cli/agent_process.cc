@@ -153,7 +153,7 @@ void AgentOptions::add(CLI::App& command, bool sampling) {
          "LIST");
     pass("-d,--duration", "--duration", "seconds; a command: until it ends, others: 8", "SECONDS");
     pass("-D,--delay", "--delay", "start sampling this many milliseconds after the command", "MS");
-    command.add_flag("-v,--verbose", verbose_, "say more");
+    command.add_flag("-v,--verbose", verbose_, "log more");
     command.add_option("COMMAND", command_,
                        "what to run, with its arguments; -- before it, where it begins with a dash");
     command.positionals_at_end();

@@ -23,7 +23,7 @@ int run(int argc, char** argv) {
     app.require_subcommand(0, 1);
     app.footer(
         "FILE is a session's file, folder or id, an archive, or a file of another tool (perf.data, pprof, …); -\n"
-        "reads standard input. Without it the newest session is meant. `flamewire COMMAND --help` says more.");
+        "reads standard input. Without it the newest session is meant. `flamewire COMMAND --help` has the details.");
     std::map<const CLI::App*, Action> actions;
     for (const Command& command : flamewire::cli::commands()) {
         CLI::App* added = app.add_subcommand(command.name, command.summary);

@@ -42,7 +42,7 @@ struct Showing {
 };
 
 constexpr std::string_view help_text =
-    "\n  q      end\n  space  pause and go on\n  s      order by self or by total\n  t      functions or the call "
+    "\n  q      end\n  space  pause and resume\n  s      order by self or by total\n  t      functions or the call "
     "tree\n"
     "  a      the last seconds or everything since the start\n  e      the next event\n  ?      this\n";
 

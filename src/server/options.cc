@@ -210,8 +210,8 @@ void ServerCommandLine::add(CLI::App& app) {
         ->check(CLI::Range(0, 65535));
     app.add_option("--bind", options_.bind, "address for agents, which need a pairing code")->capture_default_str();
     app.add_flag("--insecure", options_.insecure,
-                 "take agents also without encryption and code: anybody on the way can read and change everything, "
-                 "and anybody can pose as an agent");
+                 "accept agents without encryption and code, too: anyone on the network can read and change "
+                 "everything, and anyone can pose as an agent");
     app.add_option("--http-port", options_.http_port, "port of the page; 0 picks a free one")
         ->capture_default_str()
         ->check(CLI::Range(0, 65535));

@@ -157,7 +157,8 @@ void Module::explain_split() {
         split.missing, split.units, file, split.first_missing);
     if (!split_->refused().empty()) report.problem += " (" + split_->refused() + ")";
     report.remedy = fmt::format(
-        "put {}.dwp beside it (llvm-dwp -e {}), or say where the .dwo files are with --path-map FROM=TO", file, file);
+        "put {}.dwp beside it (llvm-dwp -e {}), or give the folder of the .dwo files with --path-map FROM=TO", file,
+        file);
 }
 
 // Reported only once, because it does not change. Units that were indexed before keep their lines.

@@ -259,7 +259,7 @@ for (const theme of ['dark', 'light']) {
       await panel.waitFor();
       const text = await panel.textContent();
       assert.match(text, /Stacks of 17 processes/);
-      assert.match(text, /Asked for: auto; copies of up to 16\.0 KiB a stack, at most 1,024 frames\./);
+      assert.match(text, /Requested: auto; copies of up to 16\.0 KiB a stack, at most 1,024 frames\./);
       assert.match(text, /truncated24 \(0\.05 %\)/);
       for (const remedy of ['--stack-size 65528', '--max-depth 4096', 'kernel.perf_event_max_stack'])
         assert.ok(text.includes(remedy), remedy);

@@ -190,7 +190,7 @@ def test_a_source_comes_from_where_the_debug_info_came(start, tmp_path):
         for _ in range(3):
             begin = time.monotonic()
             status, _, body = server.request("GET", "/api/source", file=file)
-            assert status == 404 and body["error"]["tried"][-1] == "debuginfod: it is being asked for", body
+            assert status == 404 and body["error"]["tried"][-1] == "debuginfod: it is being requested", body
             server.get("/api/flamegraph")
             assert time.monotonic() - begin < 5, "an answer waits for debuginfod"
         status, _, body = server.request("GET", "/api/source", file="/etc/hostname")
@@ -214,7 +214,7 @@ def test_a_source_comes_from_where_the_debug_info_came(start, tmp_path):
     again = start.server(*options, name="again", data_dir=server.data_dir)
     wait_until(lambda: again.request("GET", "/api/source", session=session, file=file)[0] == 200, 20, "the source that came before")
     shutil.rmtree(server.data_dir / "debuginfod")
-    reason = wait_until(lambda: (place := again.request("GET", "/api/source", session=session, file=file)[2].get("error", {}).get("tried", [""])[-1]).startswith("debuginfod:") and "asked" not in place.split(":")[1] and place, 30, "why it is not here")
+    reason = wait_until(lambda: (place := again.request("GET", "/api/source", session=session, file=file)[2].get("error", {}).get("tried", [""])[-1]).startswith("debuginfod:") and "requested" not in place.split(":")[1] and place, 30, "why it is not here")
     assert "does not answer" in reason, reason
 
 

@@ -57,12 +57,12 @@ test('numbers', () => {
 test('how far the symbols of a module are', () => {
   const fetch = { bytes: 1_048_576, total_bytes: 4_194_304, problem: '' };
   assert.equal(fetchText(null), '');
-  assert.equal(fetchText({ ...fetch, state: 'asked' }), 'The agent is asked for its symbols.');
+  assert.equal(fetchText({ ...fetch, state: 'asked' }), 'Its symbols are being requested from the agent.');
   assert.equal(fetchText({ ...fetch, state: 'arriving' }), 'Its symbols come from the agent: 25 % of 4.00 MiB.');
   assert.equal(fetchText({ ...fetch, state: 'arrived' }), 'Its symbols came from the agent: 4.00 MiB.');
   assert.equal(
     fetchText({ ...fetch, state: 'interrupted', problem: 'the agent disconnected' }),
-    'Its symbols are on the way from the agent, 25 % of 4.00 MiB are here: the agent disconnected. It goes on by itself.',
+    'Its symbols are on the way from the agent, 25 % of 4.00 MiB are here: the agent disconnected. It continues on its own.',
   );
   assert.equal(
     fetchText({ ...fetch, total_bytes: 0, state: 'refused', problem: 'too large' }),

@@ -291,7 +291,7 @@ Result<Profile> read(ImportJob& job) {
     if (end == JsonEnd::cut)
         return fail(ErrorCode::invalid, "the Firefox profile ends too early: fetch or export it again");
     if (end == JsonEnd::stopped || collector.profile.threads.empty())
-        return fail(ErrorCode::invalid, "the Firefox profile has no threads in it, or not as its format says");
+        return fail(ErrorCode::invalid, "the Firefox profile has no threads in it, or not in its format");
     return std::move(collector.profile);
 }
 

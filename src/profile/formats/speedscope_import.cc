@@ -384,7 +384,7 @@ Result<bool> import_speedscope(ImportJob& job) {
     if (end == JsonEnd::cut)
         return fail(ErrorCode::invalid, "the speedscope profile ends too early: fetch or export it again");
     if (end == JsonEnd::stopped || read.profiles.empty())
-        return fail(ErrorCode::invalid, "the speedscope profile has no profiles in it, or not as its format says");
+        return fail(ErrorCode::invalid, "the speedscope profile has no profiles in it, or not in its format");
     wire::Recording about;
     about.target = read.title;
     about.start_ns = import_moment_ns;

@@ -189,7 +189,7 @@ std::optional<Answer> Access::check(const Request& request, Clock::time_point no
         return log_in(request.parameter("token"), request, now, date);
     return refuse(request, wants_page(request)
                                ? "Enter the page's token. The server printed it with the page's address when it "
-                                 "started; the log of a service says which file has it."
+                                 "started; the log of a service names the file that has it."
                                : "log in first: open the address that the server printed, or send its token as "
                                  "\"Authorization: Bearer TOKEN\"");
 }

@@ -173,7 +173,7 @@ Result<GivenFile> given_file(const Session& session, const Request& request, con
     const std::string path = wire::text_member(*body, "path"), build_id = wire::text_member(*body, "build_id");
     GivenFile given{{}, wire::text_member(*body, "file"), wire::text_member(*body, "upload")};
     if (given.path.empty() == given.upload.empty())
-        return fail(ErrorCode::invalid, "either file (a path on the server) or upload (the id of one) says the file");
+        return fail(ErrorCode::invalid, "give either file (a path on the server) or upload (the id of one)");
     const bool known = session.read([&](const profile::Store& store) {
         for (const profile::Module& module : store.modules().subspan(1)) {
             if (module.identity.path != path || to_hex(module.identity.build_id) != build_id) continue;

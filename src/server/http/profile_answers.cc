@@ -103,7 +103,7 @@ Answer flamegraph_answer(const Session& session, const Request& request) {
 Answer callers_answer(const Session& session, const Request& request) {
     const std::string_view function = request.parameter("function");
     if (function.empty())
-        return error_answer(400, "validation", "function is required: the name whose callers are asked for");
+        return error_answer(400, "validation", "function is required: the name whose callers are requested");
     const auto options = tree_options(request);
     if (!options) return error_answer(options.error());
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {

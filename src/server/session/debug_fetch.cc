@@ -157,7 +157,7 @@ Result<std::string> DebugFetch::source(const std::shared_ptr<Session>& session,
         if (std::ranges::none_of(source.waiting, [&](const auto& one) { return one.lock() == session; }))
             source.waiting.push_back(session);
         wake_.notify_one();
-        return fail(ErrorCode::busy, "it is being asked for");
+        return fail(ErrorCode::busy, "it is being requested");
     }
     return std::unexpected(why);
 }

@@ -138,9 +138,8 @@ Result<bool> UploadStore::make_room(const Upload& upload) const {
         ++count;
     }
     if (count >= max_uploads)
-        return fail(
-            ErrorCode::too_large,
-            fmt::format("at most {} uploads wait, and so many are here: finish or cancel one first", max_uploads));
+        return fail(ErrorCode::too_large,
+                    fmt::format("at most {} uploads can wait: finish or cancel one first", max_uploads));
     if (size > limit_bytes_ || total > limit_bytes_ - size)
         return fail(
             ErrorCode::too_large,

@@ -19,7 +19,7 @@ public:
     static Result<std::unique_ptr<Engine>> open(cs_arch arch, unsigned mode) {
         auto engine = std::unique_ptr<Engine>(new Engine(arch));
         if (cs_open(arch, static_cast<cs_mode>(mode), &engine->handle_) != CS_ERR_OK)
-            return fail(ErrorCode::unsupported, "this build of Capstone does not know the machine");
+            return fail(ErrorCode::unsupported, "this build of Capstone does not support the machine");
         cs_option(engine->handle_, CS_OPT_DETAIL, CS_OPT_ON);
         if (arch == CS_ARCH_X86) cs_option(engine->handle_, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
         engine->decoded_ = cs_malloc(engine->handle_);

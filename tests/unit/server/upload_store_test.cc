@@ -95,7 +95,7 @@ TEST_CASE("uploads take the room that they announce, and are so many at most") {
     for (std::size_t i = 0; i < UploadStore::max_uploads; ++i) REQUIRE(uploads.add(id(i), 0, 2, "a"));
     const auto more = uploads.add("one-more", 0, 2, "a");
     CHECK(more.error().code == ErrorCode::too_large);
-    CHECK(more.error().message == "at most 256 uploads wait, and so many are here: finish or cancel one first");
+    CHECK(more.error().message == "at most 256 uploads can wait: finish or cancel one first");
     CHECK(uploads.add(id(7), 1, 2, "b").value().whole());
     CHECK(uploads.remove(id(7)).value());
     CHECK(uploads.add("one-more", 0, 2, "a"));

@@ -28,7 +28,7 @@ const pause = (ms: number) => new Promise<void>((done) => setTimeout(done, ms));
 async function ended(id: string, abort: AbortSignal): Promise<Import> {
   for (;;) {
     const found = (await api.imports(abort)).imports.find((one) => one.id === id);
-    if (!found) throw new Error('The server no longer knows of this import: try it again');
+    if (!found) throw new Error('The server no longer has this import: try it again');
     if (found.state !== 'running') return found;
     importing.value = { ...importing.value!, stage: 'reading', done: found.read_bytes, size: found.total_bytes };
     await pause(LOOK_EVERY_MS);

@@ -10,13 +10,13 @@ export function fetchText(fetch: ModuleFetch): string {
       : '';
   switch (fetch.state) {
     case 'asked':
-      return 'The agent is asked for its symbols.';
+      return 'Its symbols are being requested from the agent.';
     case 'arriving':
       return `Its symbols come from the agent: ${share || bytes(fetch.bytes)}.`;
     case 'arrived':
       return `Its symbols came from the agent: ${bytes(fetch.total_bytes)}.`;
     case 'interrupted':
-      return `Its symbols are on the way from the agent${share ? `, ${share} are here` : ''}: ${fetch.problem}. It goes on by itself.`;
+      return `Its symbols are on the way from the agent${share ? `, ${share} are here` : ''}: ${fetch.problem}. It continues on its own.`;
     case 'refused':
       return `The agent has not sent its symbols: ${fetch.problem}.`;
   }

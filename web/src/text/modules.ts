@@ -29,7 +29,7 @@ export const stateMeaning: Record<ModuleState, string> = {
   recorded: 'Code generated at run time; its names came with the recording.',
   unnamed: 'Code generated at run time; nothing on the target names it.',
   pending: 'Its file is being looked for.',
-  fetching: 'A debuginfod server is asked for its debug info.',
+  fetching: 'Its debug info is being requested from a debuginfod server.',
 };
 
 export type Tone = 'good' | 'fair' | 'bad' | 'none';
@@ -57,7 +57,7 @@ const foundTexts: Record<FoundBy, string> = {
   target_path: 'at its path on the target',
   agent: 'sent by the agent',
   debug_tree: 'by build-id, among the debug files',
-  debug_link: 'by the name that the file says',
+  debug_link: 'by the name in the file',
   debug_name: 'by its name, among the debug files',
   kernel_place: 'where kernels are kept',
   this_machine: 'this machine’s own',

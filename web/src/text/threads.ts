@@ -8,7 +8,7 @@ const sources: Record<ThreadRow['cpu_from'], { mark: string; why: string }> = {
   clock_samples: { mark: '~', why: 'the time that its samples of a clock stand for' },
   share: {
     mark: '≈',
-    why: 'its part of all samples, of the task-clock of the whole target; count by thread (Counters) to know it',
+    why: 'its part of all samples, of the task-clock of the whole target; count by thread (Counters) to see it',
   },
   none: { mark: '', why: 'unknown: no clock was sampled or counted' },
 };

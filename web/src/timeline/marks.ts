@@ -31,7 +31,7 @@ export function markText(mark: Mark): string {
     }
     case 'reconnect': {
       const times = mark.count > 1 ? `${count(mark.count)} times ` : '';
-      return `The agent was away ${times}for ${duration(mark.end_ms - mark.start_ms)}; what it sampled came later`;
+      return `The agent was away ${times}for ${duration(mark.end_ms - mark.start_ms)}; its samples arrived later`;
     }
   }
 }

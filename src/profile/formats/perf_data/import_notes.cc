@@ -71,8 +71,8 @@ void note_damage(RecordingBuilder& builder, const Header& header, const RecordRe
     const std::uint64_t lost = counts.broken_samples + reader.unknown_events();
     if (lost != 0) {
         builder.note("import-samples",
-                     fmt::format("{} samples could not be read: {} are damaged, of {} the file does not say of which "
-                                 "event they are.",
+                     fmt::format("{} samples could not be read: {} are damaged, {} are of an event that the file "
+                                 "does not have.",
                                  lost, counts.broken_samples, reader.unknown_events()));
         wire::Loss loss;
         loss.count = lost;

@@ -101,7 +101,7 @@ export function ConfigForm() {
       </Field>
       <Field
         title="Source folder"
-        about="Searched for files whose path ends as the debug info says."
+        about="Files are searched whose path ends as in the debug info."
         wanted="folder"
         start={absolute(draft.folder)}
         onChoose={(folder) => editConfig({ folder })}

@@ -22,7 +22,7 @@ export function TargetLine() {
       {isLoopback(status.value.agent_bind) && (
         <p class="faint">
           Agents of this machine alone reach the server (--bind {status.value.agent_bind}); for boards start it without
-          that, or let it dial them.
+          that, or let it connect to them.
         </p>
       )}
       {status.value.insecure && (

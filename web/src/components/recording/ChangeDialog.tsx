@@ -43,7 +43,7 @@ export function ChangeDialog({ agent }: { agent: string }) {
       class={choosing.value ? 'process-dialog' : 'settings-dialog change-dialog'}
       footer={
         <>
-          <span class="faint">The session goes on; the moment of the change is marked on the time axis.</span>
+          <span class="faint">The session continues; the moment of the change is marked on the time axis.</span>
           <span class="spacer" />
           {choosing.value ? (
             <Button title="Back to rate, events and stacks" onClick={() => (choosing.value = false)}>

@@ -4,7 +4,7 @@ import type { Session } from '../../api/types';
 const words: Record<Session['state'], string> = { live: 'Live', paused: 'Paused', waiting: 'Waiting', ended: 'Ended' };
 const meanings: Record<Session['state'], string> = {
   live: 'Samples are coming in',
-  paused: 'Paused; resume to go on',
+  paused: 'Paused; resume to continue',
   waiting: 'Its agent is disconnected and may continue it',
   ended: 'Finished; kept on disk',
 };

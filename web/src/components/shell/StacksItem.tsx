@@ -92,7 +92,7 @@ export function StacksItem() {
             Stacks of {count(totals.processes)} {totals.processes === 1 ? 'process' : 'processes'}
           </h4>
           <div class="faint">
-            Asked for: {shown.unwind}
+            Requested: {shown.unwind}
             {settings && `; ${settings}`}.
           </div>
           {totals.samples === 0 ? (

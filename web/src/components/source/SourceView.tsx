@@ -24,7 +24,7 @@ function Body() {
       <p>
         {view.value.codeOf
           ? 'The debug info of this function names no source file.'
-          : 'None of the sampled frames knows its source file.'}{' '}
+          : 'None of the sampled frames has a known source file.'}{' '}
         Build the program with <code>-g</code>, or give the server the unstripped file with <code>--binary</code>.
       </p>
     </Message>
