@@ -33,6 +33,7 @@ AREAS = (
     unit("counters"),
     unit("elf"),
     unit("perf", "perf", "agent_perf", "perf_data"),
+    unit("process", "process", "agent_process", "agent_pipeline"),
     unit("unwind"),
     unit("symbol"),
     unit("profile"),

@@ -9,12 +9,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "agent/process/address_space.h"
 #include "agent/process/maps.h"
 #include "agent/process/process_table.h"
 #include "base/fd.h"
 #include "base/system.h"
 #include "elf/elf_file.h"
+#include "process/address_space.h"
 #include "unwind/tables/code_map.h"
 
 namespace flamewire::agent {

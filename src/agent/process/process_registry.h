@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "agent/process/process_table.h"
-#include "agent/process/shared_space.h"
+#include "process/shared_space.h"
 
 namespace flamewire::agent {
 

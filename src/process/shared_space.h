@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "agent/process/address_space.h"
+#include "process/address_space.h"
 
 namespace flamewire::agent {
 

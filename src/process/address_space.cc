@@ -1,4 +1,4 @@
-#include "agent/process/address_space.h"
+#include "process/address_space.h"
 
 #include <algorithm>
 

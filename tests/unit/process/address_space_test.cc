@@ -1,10 +1,10 @@
-#include "agent/process/address_space.h"
+#include "process/address_space.h"
 
 #include <catch2/catch.hpp>
 
 #include <random>
 
-#include "agent/process/shared_space.h"
+#include "process/shared_space.h"
 
 using namespace flamewire::agent;
 using Change = AddressSpace::Change;
