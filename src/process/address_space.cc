@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace flamewire::agent {
+namespace flamewire::process {
 namespace {
 
 constexpr std::size_t max_mappings = 65'536;
@@ -70,4 +70,4 @@ bool AddressSpace::fill(const Mapping& mapping) {
     return added;
 }
 
-}  // namespace flamewire::agent
+}  // namespace flamewire::process

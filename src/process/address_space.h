@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace flamewire::agent {
+namespace flamewire::process {
 
 struct Mapping {
     std::uint64_t start = 0, end = 0;  // [start, end)
@@ -42,4 +42,4 @@ private:
     std::vector<Mapping> mappings_;  // sorted, disjoint
 };
 
-}  // namespace flamewire::agent
+}  // namespace flamewire::process

@@ -7,7 +7,7 @@
 
 #include "process/address_space.h"
 
-namespace flamewire::agent {
+namespace flamewire::process {
 
 class SharedSpace {
     struct Body;
@@ -97,4 +97,4 @@ private:
     std::shared_ptr<Body> body_;
 };
 
-}  // namespace flamewire::agent
+}  // namespace flamewire::process

@@ -289,7 +289,7 @@ std::uint64_t ModuleCache::address_of(ModuleHandle module, std::uint64_t file_of
     return file_offset;
 }
 
-unwind::CodePiece ModuleCache::piece_at(const Mapping& mapping, std::uint64_t address) {
+unwind::CodePiece ModuleCache::piece_at(const process::Mapping& mapping, std::uint64_t address) {
     unwind::CodePiece piece{mapping.start, mapping.end, mapping.module, 0};
     if (mapping.module == 0 || mapping.module > modules_.size()) return piece;
     const std::uint64_t offset = mapping.file_offset + (address - mapping.start);

@@ -49,7 +49,7 @@ public:
     std::uint64_t address_of(ModuleHandle module, std::uint64_t file_offset);
 
     // The part of `mapping` around `address` in which the runtime and ELF addresses have a constant difference.
-    unwind::CodePiece piece_at(const Mapping& mapping, std::uint64_t address);
+    unwind::CodePiece piece_at(const process::Mapping& mapping, std::uint64_t address);
     // Reads the module's file or the vDSO; each read fails once the file was changed in place. The source must not
     // outlive the cache. not_found: there is no file, or it was not kept open.
     Result<elf::ByteSource> open_file(ModuleHandle module);

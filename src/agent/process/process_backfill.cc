@@ -121,7 +121,7 @@ std::uint64_t ProcessTable::State::start_time_of(std::uint64_t record_ns) const 
 }
 
 // False if the maps could not be read completely.
-bool ProcessTable::State::parse_maps(ProcessState& process, AddressSpace& map) {
+bool ProcessTable::State::parse_maps(ProcessState& process, process::AddressSpace& map) {
     auto lines = LineReader::open(proc_path(options.proc_root, process.info.pid, "maps"), maps_buffer_bytes);
     std::size_t count = 0;
     std::string_view line;
@@ -131,9 +131,9 @@ bool ProcessTable::State::parse_maps(ProcessState& process, AddressSpace& map) {
         ++count;
         if (!entry->executable) continue;
         if (is_jitdump_name(entry->path)) note_jitdump(process, entry->path);
-        Mapping mapping{entry->start, entry->end, entry->file_offset, 0};
+        process::Mapping mapping{entry->start, entry->end, entry->file_offset, 0};
         // Most mappings are known already: this avoids inspecting the file again.
-        const Mapping* known = process.suspect ? nullptr : process.space.find(entry->start);
+        const process::Mapping* known = process.suspect ? nullptr : process.space.find(entry->start);
         if (known != nullptr && known->start == entry->start && known->end == entry->end && known->module != 0 &&
             modules.info(known->module).path == entry->path &&
             (known->file_offset == entry->file_offset || entry->path == "[vdso]"))
@@ -167,9 +167,9 @@ bool ProcessTable::State::parse_maps(ProcessState& process, AddressSpace& map) {
 }
 
 // For servers that forked their workers before the recording: cached data about one worker's stacks applies to all.
-bool ProcessTable::State::take_map(ProcessState& process, AddressSpace map) {
+bool ProcessTable::State::take_map(ProcessState& process, process::AddressSpace map) {
     if (map == process.space.map()) return false;
-    for (const SharedSpace::Known& known : read_spaces)
+    for (const process::SharedSpace::Known& known : read_spaces)
         if (process.space.share(known, map)) return true;
     (void)process.space.replace(std::move(map));
     read_spaces[next_read_space++ % read_spaces.size()] = process.space.known();
@@ -178,7 +178,7 @@ bool ProcessTable::State::take_map(ProcessState& process, AddressSpace map) {
 
 bool ProcessTable::State::read_maps(ProcessState& process) {
     const std::uint64_t started = options.monotonic_clock();
-    AddressSpace map;
+    process::AddressSpace map;
     if (!parse_maps(process, map)) return false;
     const bool changed = take_map(process, std::move(map));
     process.maps_known = true;
@@ -189,7 +189,7 @@ bool ProcessTable::State::read_maps(ProcessState& process) {
 
 bool ProcessTable::State::add_maps(ProcessState& process) {
     if (!process.maps_known) return read_maps(process);
-    AddressSpace map;
+    process::AddressSpace map;
     return parse_maps(process, map) && process.space.fill(map);
 }
 

@@ -37,11 +37,11 @@ struct ProcessState {
 
     ProcessHandle handle;
     ProcessInfo info;
-    SharedSpace space;
+    process::SharedSpace space;
     std::vector<ThreadHandle> threads;  // not exited, as far as known
 
     // Until the kernel's part of an exec is over, the user registers still belong to the old program.
-    std::optional<SharedSpace> before_exec;
+    std::optional<process::SharedSpace> before_exec;
     std::uint64_t exec_ns = 0;
 
     ModuleHandle jit_module = 0;  // module for its JIT code; 0: none was sampled

@@ -121,8 +121,8 @@ bool ProcessTable::maps_known(ProcessHandle handle) const {
     return process != nullptr && (process->maps_known || !process->space.map().mappings().empty());
 }
 
-const Mapping* ProcessTable::State::find_mapping(ProcessState& process, std::uint64_t address) {
-    const Mapping* mapping = process.space.find(address);
+const process::Mapping* ProcessTable::State::find_mapping(ProcessState& process, std::uint64_t address) {
+    const process::Mapping* mapping = process.space.find(address);
     if (mapping == nullptr && process.before_exec) {
         mapping = process.before_exec->find(address);
         process.space.note_unknown_answer();  // a mapping that appears there is correct for later samples
@@ -138,7 +138,7 @@ const Mapping* ProcessTable::State::find_mapping(ProcessState& process, std::uin
 
 std::optional<unwind::CodePiece> ProcessTable::code_at(ProcessHandle handle, std::uint64_t address) {
     ProcessState* process = state_->registry.by_handle(handle);
-    const Mapping* mapping = process == nullptr ? nullptr : state_->find_mapping(*process, address);
+    const process::Mapping* mapping = process == nullptr ? nullptr : state_->find_mapping(*process, address);
     if (mapping == nullptr) return std::nullopt;
     return state_->modules.piece_at(*mapping, address);
 }
@@ -170,7 +170,7 @@ Result<UniqueFd> ProcessTable::duplicate_file(const FileIdentity& identity) {
 
 ResolvedAddress ProcessTable::resolve(ProcessHandle handle, std::uint64_t address) {
     ProcessState* process = state_->registry.by_handle(handle);
-    const Mapping* mapping = process == nullptr ? nullptr : state_->find_mapping(*process, address);
+    const process::Mapping* mapping = process == nullptr ? nullptr : state_->find_mapping(*process, address);
     if (mapping == nullptr) return {0, address};
     if (mapping->module == 0) return {state_->jit_module_of(*process), address, true};
     const std::uint64_t offset = mapping->file_offset + (address - mapping->start);

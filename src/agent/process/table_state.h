@@ -40,8 +40,8 @@ struct ProcessTable::State {
     bool read_maps(ProcessState& process);
     // Adds to the known maps. Records that are yet to come cover the time in between.
     bool add_maps(ProcessState& process);
-    bool parse_maps(ProcessState& process, AddressSpace& map);
-    bool take_map(ProcessState& process, AddressSpace map);
+    bool parse_maps(ProcessState& process, process::AddressSpace& map);
+    bool take_map(ProcessState& process, process::AddressSpace map);
     // Tries to explain an address that is in no known mapping. True if the maps changed.
     bool backfill(ProcessState& process, std::uint64_t address);
     // After lost records: checks whether this is still the same process, with the same program and mappings.
@@ -60,7 +60,7 @@ struct ProcessTable::State {
 
     // process_table.cc
     void read_kernel_base();
-    const Mapping* find_mapping(ProcessState& process, std::uint64_t address);
+    const process::Mapping* find_mapping(ProcessState& process, std::uint64_t address);
     // The module for the code that the process generated.
     ModuleHandle jit_module_of(ProcessState& process);
     void note_jitdump(ProcessState& process, const std::string& path);
@@ -79,7 +79,7 @@ struct ProcessTable::State {
     std::vector<wire::Notice> notices;
     bool forbidden_notice_given = false;
 
-    std::array<SharedSpace::Known, 16> read_spaces;  // the last ones from /proc that matched no other
+    std::array<process::SharedSpace::Known, 16> read_spaces;  // the last ones from /proc that matched no other
     std::size_t next_read_space = 0;
 
     bool kernel_read = false;

@@ -77,7 +77,7 @@ TEST_CASE("a mapping begins and ends at pages, whatever their size") {
     REQUIRE(app != 0);
     constexpr std::uint64_t base = 0x5555'0000'0000;
     const std::uint64_t start = base + 0x20'0000 + kernel.first;
-    const Mapping mapping{start, start + (kernel.last - kernel.first), kernel.first, app};
+    const process::Mapping mapping{start, start + (kernel.last - kernel.first), kernel.first, app};
     for (const std::uint64_t address : {start, base + 0x21'5800, base + 0x21'87ff, mapping.end - 1}) {
         const unwind::CodePiece piece = modules.piece_at(mapping, address);
         CHECK(piece.bias == base);

@@ -6,7 +6,7 @@
 
 #include "process/shared_space.h"
 
-using namespace flamewire::agent;
+using namespace flamewire::process;
 using Change = AddressSpace::Change;
 
 TEST_CASE("a mapping over the middle of another splits it") {
