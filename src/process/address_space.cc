@@ -3,11 +3,6 @@
 #include <algorithm>
 
 namespace flamewire::process {
-namespace {
-
-constexpr std::size_t max_mappings = 65'536;
-
-}  // namespace
 
 std::size_t AddressSpace::first_ending_after(std::uint64_t address) const {
     const auto found = std::partition_point(mappings_.begin(), mappings_.end(),
@@ -22,6 +17,7 @@ const Mapping* AddressSpace::find(std::uint64_t address) const {
 }
 
 bool AddressSpace::erase(std::uint64_t start, std::uint64_t end) {
+    if (start >= end) return false;
     const std::size_t first = first_ending_after(start);
     std::size_t last = first;
     while (last < mappings_.size() && mappings_[last].start < end) ++last;
@@ -30,7 +26,8 @@ bool AddressSpace::erase(std::uint64_t start, std::uint64_t end) {
     Mapping left = mappings_[first];
     Mapping right = mappings_[last - 1];
     const bool keep_left = left.start < start;
-    const bool keep_right = right.end > end;
+    const bool splits = keep_left && first + 1 == last;
+    const bool keep_right = right.end > end && !(splits && full());
     left.end = start;
     right.file_offset += end - right.start;
     right.start = end;
@@ -48,8 +45,8 @@ AddressSpace::Change AddressSpace::insert(const Mapping& mapping) {
         known != nullptr && known->end >= mapping.end && known->module == mapping.module &&
         (mapping.module == 0 || known->file_offset + (mapping.start - known->start) == mapping.file_offset))
         return Change::none;
-    if (mappings_.size() >= max_mappings) return Change::none;
     const bool replaced = erase(mapping.start, mapping.end);
+    if (full()) return replaced ? Change::replaced : Change::none;
     const std::size_t index = first_ending_after(mapping.start);
     mappings_.insert(mappings_.begin() + static_cast<std::ptrdiff_t>(index), mapping);
     return replaced ? Change::replaced : Change::added;

@@ -11,7 +11,7 @@ namespace flamewire::process {
 struct Mapping {
     std::uint64_t start = 0, end = 0;  // [start, end)
     std::uint64_t file_offset = 0;     // of `start`; meaningless without a module
-    std::uint32_t module = 0;          // ModuleHandle; 0: anonymous memory
+    std::uint32_t module = 0;          // the owner's number for it; 0: anonymous memory
     bool operator==(const Mapping&) const = default;
 };
 
@@ -24,22 +24,32 @@ public:
         replaced,  // it replaced other mappings
     };
 
-    // Cuts, splits or removes older mappings that overlap `mapping`. Ignores an empty range, and any new range once the
-    // map is full (65,536 mappings: the kernel's usual limit).
+    // The kernel's usual limit for one process (vm.max_map_count).
+    static constexpr std::size_t usual_limit = 65'536;
+
+    AddressSpace() = default;
+    // `limit`: the most mappings that it has.
+    explicit AddressSpace(std::size_t limit) : limit_(limit) {}
+
+    // Cuts, splits or removes older mappings that overlap `mapping`. Ignores an empty range, and what would exceed the
+    // limit.
     Change insert(const Mapping& mapping);
     // Adds only what is not yet known. True if anything was added.
     bool fill(const Mapping& mapping);
-    // Removes executable mappings from the range. True if there were any.
+    // Removes executable mappings from the range. True if there were any. In a full map, a mapping that would be split
+    // loses its upper part.
     bool erase(std::uint64_t start, std::uint64_t end);
     [[nodiscard]] const Mapping* find(std::uint64_t address) const;
     [[nodiscard]] std::span<const Mapping> mappings() const { return mappings_; }
+    [[nodiscard]] bool full() const { return mappings_.size() >= limit_; }
 
-    bool operator==(const AddressSpace&) const = default;
+    bool operator==(const AddressSpace& other) const { return mappings_ == other.mappings_; }
 
 private:
     std::size_t first_ending_after(std::uint64_t address) const;
 
     std::vector<Mapping> mappings_;  // sorted, disjoint
+    std::size_t limit_ = usual_limit;
 };
 
 }  // namespace flamewire::process

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "process/address_space.h"
 
@@ -15,10 +16,13 @@ class SharedSpace {
 public:
     using Known = std::weak_ptr<Body>;
 
-    explicit SharedSpace(std::uint64_t& counter) : counter_(&counter), body_(std::make_shared<Body>(counter)) {}
+    explicit SharedSpace(std::uint64_t& counter, AddressSpace map = AddressSpace())
+        : counter_(&counter), body_(std::make_shared<Body>(counter, std::move(map))) {}
 
     [[nodiscard]] std::uint64_t generation() const { return body_->generation; }
     [[nodiscard]] const AddressSpace& map() const { return body_->map; }
+    // The next change copies the content.
+    [[nodiscard]] bool shared() const { return body_.use_count() != 1; }
     [[nodiscard]] const Mapping* find(std::uint64_t address) const { return body_->map.find(address); }
 
     // Records that an address was reported as unmapped: a new mapping can make that answer wrong.
@@ -53,8 +57,7 @@ public:
     // True if `map` differs from the known content.
     bool replace(AddressSpace map) {
         if (map == body_->map) return false;
-        body_ = std::make_shared<Body>(*counter_);
-        body_->map = std::move(map);
+        body_ = std::make_shared<Body>(*counter_, std::move(map));
         return true;
     }
     // Invalidates all cached answers. Later answers may apply to this process only.
@@ -75,7 +78,7 @@ public:
 
 private:
     struct Body {
-        explicit Body(std::uint64_t& counter) : generation(++counter) {}
+        Body(std::uint64_t& counter, AddressSpace map_in) : map(std::move(map_in)), generation(++counter) {}
         AddressSpace map;
         std::uint64_t generation;
         bool answered_unknown = false;
@@ -87,10 +90,7 @@ private:
         body_->answered_unknown = false;
     }
     void unshare() {
-        if (body_.use_count() == 1) return;
-        auto copy = std::make_shared<Body>(*counter_);
-        copy->map = body_->map;
-        body_ = std::move(copy);
+        if (shared()) body_ = std::make_shared<Body>(*counter_, body_->map);
     }
 
     std::uint64_t* counter_;

@@ -48,6 +48,32 @@ TEST_CASE("what is known already changes nothing") {
     CHECK(space.mappings().empty());
 }
 
+TEST_CASE("a full map takes only what replaces others, and a split drops the upper part") {
+    AddressSpace space(2);
+    space.insert({0x1000, 0x5000, 0, 1});
+    CHECK_FALSE(space.full());
+    space.insert({0x7000, 0x9000, 0, 2});
+    CHECK(space.full());
+    CHECK(space.insert({0xa000, 0xb000, 0, 3}) == Change::none);
+    CHECK(space.erase(0x2000, 0x3000));
+    REQUIRE(space.mappings().size() == 2);
+    CHECK(space.mappings()[0] == Mapping{0x1000, 0x2000, 0, 1});
+    CHECK(space.find(0x3000) == nullptr);
+    CHECK(space.insert({0x1000, 0x2000, 0, 4}) == Change::replaced);
+    CHECK(space.find(0x1000)->module == 4);
+    // Two that lose their ends leave two.
+    CHECK(space.erase(0x1800, 0x8000));
+    REQUIRE(space.mappings().size() == 2);
+    CHECK(space.mappings()[1] == Mapping{0x8000, 0x9000, 0x1000, 2});
+}
+
+TEST_CASE("an empty range removes nothing") {
+    AddressSpace space;
+    space.insert({0x1000, 0x5000, 0, 1});
+    CHECK_FALSE(space.erase(0x2000, 0x2000));
+    CHECK(space.mappings().size() == 1);
+}
+
 TEST_CASE("random mappings agree with a page table") {
     std::mt19937 random(7);
     AddressSpace space;
@@ -93,6 +119,18 @@ TEST_CASE("a shared space is copied when one side changes") {
     CHECK(parent.find(0x3000) == nullptr);
     CHECK(child.find(0x3000) != nullptr);
     CHECK(child.generation() != parent.generation());
+}
+
+TEST_CASE("copies keep the limit") {
+    std::uint64_t counter = 0;
+    SharedSpace parent(counter, AddressSpace(2));
+    parent.insert({0x1000, 0x2000, 0, 1});
+    CHECK_FALSE(parent.shared());
+    SharedSpace child = parent;
+    CHECK((parent.shared() && child.shared()));
+    CHECK(child.insert({0x3000, 0x4000, 0, 1}));
+    CHECK_FALSE((parent.shared() || child.shared()));
+    CHECK_FALSE(child.insert({0x5000, 0x6000, 0, 1}));
 }
 
 TEST_CASE("the generation changes exactly when an answer may have") {
