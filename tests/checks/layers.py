@@ -37,7 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "profile/query": {"base", "wire", "symbol/types", "profile/store"},
     "profile/symbols": {"base", "wire", "symbol/types", "profile/store"},
     "profile/formats": {"base", "wire", "symbol/types", "symbol/files", "profile/store", "profile/query"},
-    "profile/formats/perf_data": {"base", "elf", "perf", "unwind/frame", "unwind/tables", "unwind/walk", "symbol/types", "symbol/files", "symbol/kernel",
+    "profile/formats/perf_data": {"base", "elf", "perf", "process", "unwind/frame", "unwind/tables", "unwind/walk", "symbol/types", "symbol/files", "symbol/kernel",
                                   "profile/store", "profile/formats"},
     "profile/formats/import.cc": {"profile/formats", "profile/formats/perf_data"},
     "profile/formats/export.cc": {"profile/formats", "profile/formats/perf_data"},

@@ -102,38 +102,103 @@ TEST_CASE("functions of the kernel's image, without modules and what is behind i
     CHECK_FALSE(image_functions("0000000000000000 T _text\n0000000000000000 T _etext\n"));
 }
 
-TEST_CASE("address spaces: a map takes the place of what was there") {
+namespace {
+
+perf::MmapRecord code_at(std::uint32_t pid, std::uint64_t start, std::uint64_t length, std::string_view path) {
+    perf::MmapRecord map;
+    map.pid = map.tid = pid;
+    map.start = start;
+    map.length = length;
+    map.protection = 5;
+    map.path = path;
+    return map;
+}
+
+perf::TaskRecord fork_of(std::uint32_t parent, std::uint32_t pid) {
+    perf::TaskRecord task;
+    task.parent_pid = task.parent_tid = parent;
+    task.pid = task.tid = pid;
+    return task;
+}
+
+}  // namespace
+
+TEST_CASE("processes: a map takes the place of what was there, and nothing lies behind the last address") {
     Imported job(std::string{});
     Machine machine;
     Modules modules(job, machine);
-    std::size_t alive = 0;
-    {
-        AddressSpace space(modules, alive, 1);
-        space.map(0x1000, 0x4000, 0, 1, 2);
-        space.map(0x2000, 0x1000, 0x500, 2, 3);  // in the middle of the first
-        const auto place = [&](std::uint64_t address) {
-            const auto found = space.place_of(address);
-            return found ? std::pair{found->area.module, address - found->start + found->area.offset}
-                         : std::pair<unwind::ModuleId, std::uint64_t>{0, 0};
-        };
-        using Place = std::pair<unwind::ModuleId, std::uint64_t>;
-        CHECK(place(0xfff) == Place{0, 0});
-        CHECK(place(0x1fff) == Place{1, 0xfff});
-        CHECK(place(0x2001) == Place{2, 0x501});
-        CHECK(place(0x3000) == Place{1, 0x2000});
-        CHECK(place(0x4fff) == Place{1, 0x3fff});
-        CHECK(place(0x5000) == Place{0, 0});
-        const auto copy = space.copy(9);
-        CHECK(alive == 6);
-        copy->map(0, ~std::uint64_t{0}, 0, 0, 10);  // nothing executable anywhere
-        CHECK(copy->empty());
-        CHECK(alive == 3);
-        space.map(0x4fff, ~std::uint64_t{0}, 0, 3, 4);  // to the end of all addresses
-        CHECK(place(0x4ffe) == Place{1, 0x3ffe});
-        CHECK(place(0xffff0000) == Place{3, 0xffff0000 - 0x4fff});
-        CHECK(space.generation() == 4);
-    }
-    CHECK(alive == 0);
+    Processes processes(modules);
+    const auto path = [&](std::uint64_t address) {
+        const process::Mapping* found = processes.process(5).find(address);
+        return found == nullptr ? std::string("none") : modules.at(found->module).path;
+    };
+    processes.map(code_at(5, 0x1000, 0x4000, "/a"));
+    processes.map(code_at(5, 0x1800, 0, "/none"));
+    CHECK(processes.process(5).space.map().mappings().size() == 1);
+    perf::MmapRecord data = code_at(5, 0x2000, 0x1000, "/b");
+    data.protection = 3;
+    processes.map(data);
+    CHECK(path(0x1fff) == "/a");
+    CHECK(path(0x2000) == "none");
+    CHECK(path(0x3000) == "/a");
+    processes.map(code_at(5, 0x4fff, ~std::uint64_t{0}, "/c"));
+    CHECK(path(0x4ffe) == "/a");
+    CHECK(path(0xffff'0000) == "/c");
+}
+
+TEST_CASE("processes: an unknown address that is mapped later has another generation, other addresses have the same") {
+    Imported job(std::string{});
+    Machine machine;
+    Modules modules(job, machine);
+    Processes processes(modules);
+    processes.map(code_at(5, 0x1000, 0x1000, "/a"));
+    Process& process = processes.process(5);
+    const std::uint64_t first = process.space.generation();
+    processes.map(code_at(5, 0x3000, 0x1000, "/b"));
+    CHECK(process.space.generation() == first);
+    CHECK(process.find(0x5000) == nullptr);
+    processes.map(code_at(5, 0x5000, 0x1000, "/c"));
+    CHECK(process.space.generation() != first);
+    const std::uint64_t second = process.space.generation();
+    CHECK_FALSE(ProcessCode(process, modules).find(0x7000));
+    processes.map(code_at(5, 0x7000, 0x1000, "/d"));
+    CHECK(process.space.generation() != second);
+    CHECK(ProcessCode(process, modules).find(0x7000)->end == 0x8000);
+}
+
+TEST_CASE("processes: mappings are bounded, of one process and of all that changed their copies") {
+    Imported job(std::string{});
+    Machine machine;
+    Modules modules(job, machine);
+    Processes processes(modules);
+    constexpr std::uint32_t most_of_one = 131'072, most = std::uint32_t{1} << 22;
+    const auto size_of = [&](std::uint32_t pid) { return processes.process(pid).space.map().mappings().size(); };
+    for (std::uint64_t i = 1; i <= most_of_one + 1; ++i) processes.map(code_at(1, i * 0x3000, 0x2000, "/a"));
+    CHECK(size_of(1) == most_of_one);
+    // A mapping that would be split loses its upper part.
+    perf::MmapRecord data = code_at(1, 0x3800, 0x800, "");
+    data.protection = 3;
+    processes.map(data);
+    CHECK(size_of(1) == most_of_one);
+    CHECK(processes.process(1).find(0x37ff) != nullptr);
+    CHECK(processes.process(1).find(0x4800) == nullptr);
+
+    std::uint32_t child = 2;
+    const auto changed_child = [&] {
+        processes.fork(fork_of(1, child));
+        processes.map(code_at(child, 0x3000, 0x1000, "/b"));
+        return size_of(child);
+    };
+    for (std::uint32_t copies = 2; copies <= most / most_of_one; ++copies, ++child)
+        REQUIRE(changed_child() == most_of_one);
+    CHECK(changed_child() == 0);
+    // An exec makes room for another copy.
+    perf::CommRecord exec;
+    exec.pid = exec.tid = 2;
+    exec.exec = true;
+    processes.name(exec);
+    ++child;
+    CHECK(changed_child() == most_of_one);
 }
 
 }  // namespace flamewire::profile::perf_data

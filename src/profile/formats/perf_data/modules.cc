@@ -69,14 +69,14 @@ void Modules::look_for(Module& module) {
     module.file = symbol::read_code_file(file);
 }
 
-std::uint64_t Modules::virtual_address(Module& module, std::uint64_t start, std::uint64_t mapped_offset,
-                                       std::uint64_t offset) {
+std::uint64_t Modules::virtual_address(Module& module, const process::Mapping& mapping, std::uint64_t address) {
+    const std::uint64_t offset = mapping.file_offset + (address - mapping.start);
     if (virtual_addresses_) return offset;
     look_for(module);
     if (module.file)
-        if (const auto address = module.file->address_of(offset)) return *address;
-    if (module.kind == wire::ModuleKind::file && !module.file && start < symbol::fixed_programs_end)
-        return start - mapped_offset + offset;
+        if (const auto found = module.file->address_of(offset)) return *found;
+    if (module.kind == wire::ModuleKind::file && !module.file && mapping.start < symbol::fixed_programs_end)
+        return address;
     return offset;
 }
 

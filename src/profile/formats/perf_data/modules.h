@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "perf/record.h"
+#include "process/address_space.h"
 #include "profile/formats/import.h"
 #include "profile/formats/perf_data/header.h"
 #include "symbol/files/code_file.h"
@@ -39,10 +40,9 @@ public:
     Module& of_mapping(const perf::MmapRecord& map);
     [[nodiscard]] Module& at(unwind::ModuleId id) { return modules_[id - 1]; }
 
-    // The ELF virtual address of `offset` in the file. The mapping starts at `start` with the file offset
-    // `mapped_offset`. Without the file, returns the most likely address.
-    std::uint64_t virtual_address(Module& module, std::uint64_t start, std::uint64_t mapped_offset,
-                                  std::uint64_t offset);
+    // The ELF virtual address of `address`, where `mapping` maps the module. Without the file, returns the most likely
+    // one.
+    std::uint64_t virtual_address(Module& module, const process::Mapping& mapping, std::uint64_t address);
     // Looks for the file. Later calls do nothing.
     void look_for(Module& module);
     Result<elf::ByteSource> open(unwind::ModuleId id) override;

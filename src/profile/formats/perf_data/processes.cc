@@ -14,86 +14,42 @@ std::string default_comm(std::uint32_t pid) {
     return pid == exited_pid ? "[exited]" : "[unknown]";
 }
 
-// Limit for all address spaces: some hundreds of MiB. Damaged files can have any number of mappings.
-constexpr std::size_t most_areas = std::size_t{1} << 22;
-// The kernel's default limit of one process (vm.max_map_count) is 65,530, data included.
-constexpr std::size_t most_areas_of_one = std::size_t{1} << 17;
+// Limit for all address spaces: more than a hundred MiB. Damaged files can have any number of mappings.
+constexpr std::size_t most_mappings = std::size_t{1} << 22;
+// Mappings that the process has removed are counted, because no record says so.
+constexpr std::size_t most_mappings_of_one = 2 * process::AddressSpace::usual_limit;
+
+std::size_t size_of(const process::SharedSpace& space) { return space.map().mappings().size(); }
 
 }  // namespace
 
-void AddressSpace::add(std::uint64_t start, const Area& area) {
-    if (alive_ >= most_areas || areas_.size() >= most_areas_of_one) return;
-    if (areas_.emplace(start, area).second) ++alive_;
-}
-
-std::shared_ptr<AddressSpace> AddressSpace::copy(std::uint64_t generation) const {
-    auto result = std::make_shared<AddressSpace>(modules_, alive_, generation);
-    if (alive_ + areas_.size() > most_areas) return result;
-    result->areas_ = areas_;
-    result->has_jit_ = has_jit_;
-    alive_ += areas_.size();
-    return result;
-}
-
-void AddressSpace::map(std::uint64_t start, std::uint64_t size, std::uint64_t offset, unwind::ModuleId module,
-                       std::uint64_t generation) {
-    const std::uint64_t end = start + std::min(size, std::numeric_limits<std::uint64_t>::max() - start);
-    if (end == start) return;
-    // The area that starts before and overlaps keeps its front, and its back if it ends later.
-    auto next = areas_.lower_bound(start);
-    if (next != areas_.begin()) {
-        const auto before = std::prev(next);
-        const Area old = before->second;
-        if (old.end > start) {
-            before->second.end = start;
-            if (old.end > end) add(end, {old.end, old.offset + (end - before->first), old.module});
-        }
-    }
-    next = areas_.lower_bound(start);
-    while (next != areas_.end() && next->first < end) {
-        const std::uint64_t old_start = next->first;
-        const Area old = next->second;
-        next = areas_.erase(next);
-        --alive_;
-        if (old.end > end) add(end, {old.end, old.offset + (end - old_start), old.module});
-    }
-    if (module != 0) {
-        add(start, {end, offset, module});
-        has_jit_ = has_jit_ || modules_.at(module).kind == wire::ModuleKind::jit;
-    }
-    generation_ = generation;
-}
-
-std::optional<AddressSpace::Place> AddressSpace::place_of(std::uint64_t address) const {
-    auto found = areas_.upper_bound(address);
-    if (found == areas_.begin()) return std::nullopt;
-    --found;
-    if (address >= found->second.end) return std::nullopt;
-    return Place{found->first, found->second};
-}
-
-std::optional<unwind::CodePiece> AddressSpace::find(std::uint64_t address) {
-    const auto place = place_of(address);
-    if (!place) return std::nullopt;
+std::optional<unwind::CodePiece> ProcessCode::find(std::uint64_t address) {
+    const process::Mapping* mapping = process_.find(address);
+    if (mapping == nullptr) return std::nullopt;
     unwind::CodePiece piece;
-    piece.start = place->start;
-    piece.end = place->area.end;
-    Module& module = modules_.at(place->area.module);
+    piece.start = mapping->start;
+    piece.end = mapping->end;
+    Module& module = modules_.at(mapping->module);
     if (module.kind != wire::ModuleKind::file) return piece;
     piece.module = module.id;
-    piece.bias = address - modules_.virtual_address(module, place->start, place->area.offset,
-                                                    place->area.offset + (address - place->start));
+    piece.bias = address - modules_.virtual_address(module, *mapping, address);
     return piece;
 }
 
+process::SharedSpace Processes::new_space() {
+    return process::SharedSpace(generations_, process::AddressSpace(most_mappings_of_one));
+}
+
+// The process is about to get another space.
+void Processes::forget_space(const Process& process) {
+    if (!process.space.shared()) mappings_ -= size_of(process.space);
+}
+
 Process& Processes::process(std::uint32_t pid) {
-    const auto [entry, added] = processes_.try_emplace(pid);
-    if (added) {
-        entry->second.pid = pid;
-        entry->second.comm = default_comm(pid);
-        entry->second.space = new_space();
-    }
-    return entry->second;
+    if (const auto found = processes_.find(pid); found != processes_.end()) return found->second;
+    Process& added = processes_.try_emplace(pid, pid, new_space()).first->second;
+    added.comm = default_comm(pid);
+    return added;
 }
 
 Thread& Processes::thread(std::uint32_t pid, std::uint32_t tid) {
@@ -108,9 +64,20 @@ void Processes::map(const perf::MmapRecord& map) {
     Process& owner = process(map.pid);
     // Mappings that are not executable only matter if they replace executable ones.
     const unwind::ModuleId module = map.executable() ? modules_.of_mapping(map).id : 0;
-    if (module == 0 && owner.space->empty()) return;
-    if (owner.space.use_count() > 1) owner.space = owner.space->copy(++generation_);
-    owner.space->map(map.start, map.length, map.page_offset, module, ++generation_);
+    process::SharedSpace& space = owner.space;
+    if (module == 0 && size_of(space) == 0) return;
+    if (space.shared() && mappings_ + size_of(space) > most_mappings) {
+        space = new_space();
+        owner.has_jit = false;
+    }
+    const std::size_t before = space.shared() ? 0 : size_of(space);
+    const std::uint64_t end = map.start + std::min(map.length, std::numeric_limits<std::uint64_t>::max() - map.start);
+    if (module == 0 || mappings_ >= most_mappings)
+        space.erase(map.start, end);
+    else
+        space.insert({map.start, end, map.page_offset, module});
+    mappings_ += size_of(space) - before;
+    owner.has_jit = owner.has_jit || (module != 0 && modules_.at(module).kind == wire::ModuleKind::jit);
     if (owner.exe.empty() && module != 0 && map.path.starts_with('/')) owner.exe = map.path;
 }
 
@@ -118,7 +85,9 @@ void Processes::name(const perf::CommRecord& comm) {
     Process& owner = process(comm.pid);
     if (comm.exec) {
         // After an exec the process runs another program; its other threads and its memory are gone.
+        forget_space(owner);
         owner.space = new_space();
+        owner.has_jit = false;
         owner.exe.clear();
         ++owner.executions;
         owner.start_ns = comm.time_ns;
@@ -134,15 +103,16 @@ void Processes::name(const perf::CommRecord& comm) {
 void Processes::fork(const perf::TaskRecord& task) {
     const std::string comm = thread(task.parent_pid, task.parent_tid).comm;
     if (task.pid != task.parent_pid) {
-        Process& parent = process(task.parent_pid);
-        Process child;
-        child.pid = task.pid;
+        const Process& parent = process(task.parent_pid);
+        Process child(task.pid, task.with_maps ? parent.space : new_space());
         child.parent_pid = task.parent_pid;
         child.comm = comm;
         child.start_ns = task.time_ns;
-        child.space = task.with_maps ? parent.space : new_space();
+        child.has_jit = task.with_maps && parent.has_jit;
         child.exe = task.with_maps ? parent.exe : std::string();
-        processes_[task.pid] = std::move(child);
+        Process& owner = process(task.pid);
+        forget_space(owner);
+        owner = std::move(child);
     }
     threads_[task.tid] = {task.pid, process(task.pid).executions, comm, 0};
 }

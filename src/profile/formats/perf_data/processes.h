@@ -2,66 +2,34 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "perf/record.h"
+#include "process/shared_space.h"
 #include "profile/formats/perf_data/modules.h"
 #include "unwind/tables/code_map.h"
 
 namespace flamewire::profile::perf_data {
 
-// The executable memory of one address space. Forked processes share it until one of them changes it.
-class AddressSpace final : public unwind::CodeMap {
-public:
-    struct Area {
-        std::uint64_t end = 0, offset = 0;
-        unwind::ModuleId module = 0;
-    };
-    struct Place {
-        std::uint64_t start = 0;
-        Area area;
-    };
-
-    // `alive` counts the areas of all spaces.
-    AddressSpace(Modules& modules, std::size_t& alive, std::uint64_t generation)
-        : modules_(modules), alive_(alive), generation_(generation) {}
-    ~AddressSpace() { alive_ -= areas_.size(); }
-    AddressSpace(const AddressSpace&) = delete;
-    AddressSpace& operator=(const AddressSpace&) = delete;
-    // A separate space with the same content. It is empty if there are too many areas already.
-    [[nodiscard]] std::shared_ptr<AddressSpace> copy(std::uint64_t generation) const;
-
-    // Replaces what was mapped there before. `module` 0: nothing executable is there now.
-    void map(std::uint64_t start, std::uint64_t size, std::uint64_t offset, unwind::ModuleId module,
-             std::uint64_t generation);
-    [[nodiscard]] std::optional<Place> place_of(std::uint64_t address) const;
-    std::optional<unwind::CodePiece> find(std::uint64_t address) override;
-    // Changes with every change of the space. Two spaces with different content never have the same number.
-    [[nodiscard]] std::uint64_t generation() const { return generation_; }
-    [[nodiscard]] bool empty() const { return areas_.empty(); }
-    // Returns whether code without a file is or was mapped here.
-    [[nodiscard]] bool has_jit() const { return has_jit_; }
-
-private:
-    void add(std::uint64_t start, const Area& area);
-
-    Modules& modules_;
-    std::size_t& alive_;
-    std::map<std::uint64_t, Area> areas_;  // by start
-    std::uint64_t generation_;
-    bool has_jit_ = false;
-};
-
 struct Process {
+    Process(std::uint32_t pid_in, process::SharedSpace space_in) : pid(pid_in), space(std::move(space_in)) {}
+
+    // The executable mapping at `address`. nullptr: none, and the generation changes when something is mapped there.
+    const process::Mapping* find(std::uint64_t address) {
+        const process::Mapping* mapping = space.find(address);
+        if (mapping == nullptr) space.note_unknown_answer();
+        return mapping;
+    }
+
     std::uint32_t pid = 0, parent_pid = 0;
     std::string comm, exe;  // exe: the first executable file that was mapped
     std::uint64_t start_ns = 0;
     std::uint32_t executions = 0;
-    std::shared_ptr<AddressSpace> space;
+    process::SharedSpace space;
+    bool has_jit = false;  // code without a file is or was mapped there
     wire::Id wire_id = 0;  // 0: not announced yet
 };
 
@@ -85,15 +53,25 @@ public:
     Thread& thread(std::uint32_t pid, std::uint32_t tid);
 
 private:
-    std::shared_ptr<AddressSpace> new_space() {
-        return std::make_shared<AddressSpace>(modules_, areas_alive_, ++generation_);
-    }
+    process::SharedSpace new_space();
+    void forget_space(const Process& process);
 
     Modules& modules_;
-    std::size_t areas_alive_ = 0;
+    std::size_t mappings_ = 0;  // in all spaces
     std::unordered_map<std::uint32_t, Process> processes_;
     std::unordered_map<std::uint32_t, Thread> threads_;  // by tid
-    std::uint64_t generation_ = 0;
+    std::uint64_t generations_ = 0;
+};
+
+// The code of one process, for unwinding.
+class ProcessCode final : public unwind::CodeMap {
+public:
+    ProcessCode(Process& process, Modules& modules) : process_(process), modules_(modules) {}
+    std::optional<unwind::CodePiece> find(std::uint64_t address) override;
+
+private:
+    Process& process_;
+    Modules& modules_;
 };
 
 }  // namespace flamewire::profile::perf_data

@@ -76,7 +76,7 @@ void Stacks::drop_user_part() {
     std::erase_if(frames_, [](const Frame& frame) { return frame.kind == Kind::user; });
 }
 
-void Stacks::unwind_user_part(const Sample& sample, const Process& process) {
+void Stacks::unwind_user_part(const Sample& sample, Process& process) {
     if (sample.register_abi == 0) return;  // a kernel thread
     const std::uint64_t mask = header_.events[sample.event].sample_regs_user;
     std::optional<unwind::Registers> start;
@@ -92,7 +92,8 @@ void Stacks::unwind_user_part(const Sample& sample, const Process& process) {
     }
     drop_user_part();
     const unwind::StackCopy copy{start->sp(), sample.stack, sample.stack_cut};
-    const unwind::StopReason stop = unwinder_.walk(*start, copy, *process.space, unwind::default_max_depth, walked_);
+    ProcessCode code(process, modules_);
+    const unwind::StopReason stop = unwinder_.walk(*start, copy, code, unwind::default_max_depth, walked_);
     for (const unwind::Frame& frame : walked_) frames_.push_back({frame.code_address(), Kind::user});
     const bool cut = stop == unwind::StopReason::max_depth || stop == unwind::StopReason::truncated_copy;
     end_ = stop == unwind::StopReason::root ? End::open : cut ? End::truncated : End::incomplete;
@@ -119,13 +120,13 @@ void Stacks::take_branches(const Sample& sample) {
     end_ = cut ? End::truncated : End::open;
 }
 
-wire::Id Stacks::stack_of(RecordingBuilder& builder, const Sample& sample, const Process& process) {
+wire::Id Stacks::stack_of(RecordingBuilder& builder, const Sample& sample, Process& process) {
     const RecordedEvent& event = header_.events[sample.event];
     const bool copied = event.samples(perf::sample::stack_user) && event.samples(perf::sample::regs_user);
     const bool branches = (event.branch_sample_type & perf::branch::call_stack) != 0 && !sample.branches.empty();
-    std::uint64_t place = hash_mix(process.space->generation(), kernel_.generation());
+    std::uint64_t place = hash_mix(process.space.generation(), kernel_.generation());
     // The pid selects the perf map: forked processes share an address space but have different pids.
-    if (process.space->has_jit()) place = hash_mix(place, process.pid);
+    if (process.has_jit) place = hash_mix(place, process.pid);
     if (!copied && !branches) {
         const std::uint64_t hash = hash_of_chain(sample, place);
         Known& entry = known(hash);
@@ -197,7 +198,7 @@ wire::Id Stacks::told_location(RecordingBuilder& builder, std::uint64_t address)
                                           .line = place.line});
 }
 
-wire::Id Stacks::location_of(RecordingBuilder& builder, const Frame& frame, const Process& process) {
+wire::Id Stacks::location_of(RecordingBuilder& builder, const Frame& frame, Process& process) {
     if (frame.kind == Kind::kernel && !header_.told.functions.empty())
         if (const wire::Id told = told_location(builder, frame.address.value); told != 0) return told;
     if (frame.kind == Kind::kernel) return kernel_.location(builder, frame.address);
@@ -206,9 +207,9 @@ wire::Id Stacks::location_of(RecordingBuilder& builder, const Frame& frame, cons
         return builder.location({.function = "[virtual machine]"});
     }
     const std::uint32_t flags = frame.address.return_address ? wire::location_flag::return_address : 0;
-    const auto place = process.space->place_of(frame.address.value);
-    if (!place) return builder.location(0, frame.address.value, flags);
-    Module& module = modules_.at(place->area.module);
+    const process::Mapping* mapping = process.find(frame.address.value);
+    if (mapping == nullptr) return builder.location(0, frame.address.value, flags);
+    Module& module = modules_.at(mapping->module);
     if (module.wire_id == 0) module.wire_id = builder.module(module.kind, module.path, module.build_id);
     if (module.kind == wire::ModuleKind::jit) {
         const symbol::PerfMap* map = perf_maps_.of(process);
@@ -216,12 +217,10 @@ wire::Id Stacks::location_of(RecordingBuilder& builder, const Frame& frame, cons
         if (!name.empty()) return builder.location({.function = name, .module = module.wire_id});
         return builder.location(module.wire_id, frame.address.value, flags);
     }
-    const std::uint64_t offset = place->area.offset + (frame.address.value - place->start);
-    return builder.location(module.wire_id, modules_.virtual_address(module, place->start, place->area.offset, offset),
-                            flags);
+    return builder.location(module.wire_id, modules_.virtual_address(module, *mapping, frame.address.value), flags);
 }
 
-wire::Id Stacks::fold(RecordingBuilder& builder, const Process& process) {
+wire::Id Stacks::fold(RecordingBuilder& builder, Process& process) {
     locations_.clear();
     for (const Frame& frame : frames_) locations_.push_back(location_of(builder, frame, process));
     if (end_ == End::truncated) locations_.push_back(builder.location({.function = "[truncated]"}));

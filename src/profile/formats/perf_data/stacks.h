@@ -24,7 +24,7 @@ public:
     Stacks(const Header& header, Modules& modules, Kernel& kernel, PerfMaps& perf_maps);
 
     // `builder` must be the same in all calls.
-    wire::Id stack_of(RecordingBuilder& builder, const Sample& sample, const Process& process);
+    wire::Id stack_of(RecordingBuilder& builder, const Sample& sample, Process& process);
 
     struct Counts {
         std::uint64_t guest = 0;       // frames of virtual machines, which get no names
@@ -46,11 +46,11 @@ private:
     [[nodiscard]] std::uint64_t hash_of_chain(const Sample& sample, std::uint64_t place) const;
     static Kind kind_of(perf::CpuMode mode);
     [[nodiscard]] perf::CpuMode mode_of(const Sample& sample) const;
-    void unwind_user_part(const Sample& sample, const Process& process);
+    void unwind_user_part(const Sample& sample, Process& process);
     void take_branches(const Sample& sample);
     void drop_user_part();
-    wire::Id fold(RecordingBuilder& builder, const Process& process);
-    wire::Id location_of(RecordingBuilder& builder, const Frame& frame, const Process& process);
+    wire::Id fold(RecordingBuilder& builder, Process& process);
+    wire::Id location_of(RecordingBuilder& builder, const Frame& frame, Process& process);
     wire::Id told_location(RecordingBuilder& builder, std::uint64_t address);
 
     const Header& header_;
