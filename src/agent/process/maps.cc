@@ -1,7 +1,5 @@
 #include "agent/process/maps.h"
 
-#include <array>
-
 #include "agent/process/proc_text.h"
 
 namespace flamewire::agent {
@@ -60,15 +58,6 @@ std::optional<MapsEntry> parse_maps_line(std::string_view line) {
     entry.device_minor = static_cast<std::uint32_t>(*minor);
     entry.deleted = strip_deleted(entry.path);
     return entry;
-}
-
-MappingName classify_mapping(std::string_view path) {
-    if (path == "[vdso]") return MappingName::vdso;
-    if (!path.starts_with('/')) return MappingName::anonymous;
-    constexpr std::array<std::string_view, 5> nameless = {"//anon", "/SYSV", "/dev/zero", "/anon_hugepage", "/[aio]"};
-    for (const std::string_view prefix : nameless)
-        if (path.starts_with(prefix)) return MappingName::anonymous;
-    return MappingName::file;
 }
 
 }  // namespace flamewire::agent

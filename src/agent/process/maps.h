@@ -20,14 +20,6 @@ struct MapsEntry {
 // Nothing if the line is not from /proc/PID/maps, or its range is empty.
 std::optional<MapsEntry> parse_maps_line(std::string_view line);
 
-// The kind of a mapping, from the name that the kernel gives it in maps and in MMAP2 records.
-enum class MappingName {
-    file,       // an absolute path, including memfds
-    vdso,       // [vdso]
-    anonymous,  // no name, //anon, [heap], SysV shared memory, /dev/zero, …
-};
-MappingName classify_mapping(std::string_view path);
-
 // Removes the kernel's " (deleted)" from the end of a path; true if it was present.
 bool strip_deleted(std::string& path);
 

@@ -9,7 +9,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "agent/process/maps.h"
 #include "agent/process/process_table.h"
 #include "base/fd.h"
 #include "base/system.h"

@@ -3,8 +3,10 @@
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
+#include "agent/process/maps.h"
 #include "agent/process/process_info.h"
 #include "agent/process/table_state.h"
+#include "process/mapping_name.h"
 
 namespace flamewire::agent {
 
@@ -145,12 +147,12 @@ std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_comm(const C
 }
 
 ModuleHandle ProcessTable::State::module_of(const MappedFile& mapped) {
-    switch (classify_mapping(mapped.path)) {
-        case MappingName::file:
+    switch (process::classify_mapping(mapped.path)) {
+        case process::MappingName::file:
             return modules.of_file(mapped);
-        case MappingName::vdso:
+        case process::MappingName::vdso:
             return modules.of_vdso(mapped.pid, mapped.start, mapped.end);
-        case MappingName::anonymous:
+        case process::MappingName::anonymous:
             break;
     }
     return 0;

@@ -47,12 +47,3 @@ TEST_CASE("what is no line of maps") {
           "1000-2000 r-xp 0 08:01 x", "11111111111111111-2 r-xp 0 08:01 7 /a"})
         CHECK_FALSE(parse_maps_line(line));
 }
-
-TEST_CASE("what stands behind a mapping's name") {
-    CHECK(classify_mapping("/usr/bin/x") == MappingName::file);
-    CHECK(classify_mapping("/memfd:runc") == MappingName::file);
-    CHECK(classify_mapping("[vdso]") == MappingName::vdso);
-    for (const char* name : {"", "//anon", "[heap]", "[stack]", "/SYSV00000000", "/dev/zero", "[anon:v8]",
-                             "anon_inode:[perf_event]", "/anon_hugepage"})
-        CHECK(classify_mapping(name) == MappingName::anonymous);
-}
