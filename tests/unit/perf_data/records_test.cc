@@ -123,6 +123,18 @@ perf::TaskRecord fork_of(std::uint32_t parent, std::uint32_t pid) {
 
 }  // namespace
 
+TEST_CASE("modules: memory without a file is JIT code") {
+    Imported job(std::string{});
+    Machine machine;
+    Modules modules(job, machine);
+    const auto kind = [&](std::string_view path) { return modules.of_mapping(code_at(5, 0, 0, path)).kind; };
+    CHECK(kind("/usr/bin/x") == wire::ModuleKind::file);
+    CHECK(kind("[vdso]") == wire::ModuleKind::vdso);
+    for (const char* path : {"", "//anon", "[heap]", "/SYSV00000000", "/dev/zero", "/memfd:doublemapper (deleted)",
+                             "/dev/ashmem/dalvik-jit-code-cache"})
+        CHECK(kind(path) == wire::ModuleKind::jit);
+}
+
 TEST_CASE("processes: a map takes the place of what was there, and nothing lies behind the last address") {
     Imported job(std::string{});
     Machine machine;

@@ -2,23 +2,27 @@
 
 #include <sys/stat.h>
 
-#include <array>
 #include <memory>
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "process/mapping_name.h"
 
 namespace flamewire::profile::perf_data {
 namespace {
 
 wire::ModuleKind kind_of(std::string_view path) {
-    if (path == "[vdso]") return wire::ModuleKind::vdso;
-    if (!path.starts_with('/')) return wire::ModuleKind::jit;
-    // How the kernel and the agent name mappings without a file.
-    for (const std::string_view nameless :
-         {"//anon", "/SYSV", "/dev/zero", "/anon_hugepage", "/[aio]", "/memfd:", "/dev/ashmem"})
-        if (path.starts_with(nameless)) return wire::ModuleKind::jit;
-    return wire::ModuleKind::file;
+    // No machine has a file at such a path. Most of this memory is JIT code.
+    if (path.starts_with("/memfd:") || path.starts_with("/dev/ashmem")) return wire::ModuleKind::jit;
+    switch (process::classify_mapping(path)) {
+        case process::MappingName::file:
+            return wire::ModuleKind::file;
+        case process::MappingName::vdso:
+            return wire::ModuleKind::vdso;
+        case process::MappingName::anonymous:
+            break;
+    }
+    return wire::ModuleKind::jit;
 }
 
 }  // namespace
