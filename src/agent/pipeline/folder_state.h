@@ -15,10 +15,10 @@
 #include "agent/pipeline/dictionary.h"
 #include "agent/pipeline/folder.h"
 #include "agent/pipeline/kernel_names.h"
-#include "agent/pipeline/kernel_programs.h"
 #include "agent/pipeline/located_frames.h"
 #include "agent/pipeline/row_table.h"
 #include "agent/pipeline/stack_account.h"
+#include "process/kernel_programs.h"
 #include "unwind/frame/stop_reason.h"
 
 namespace flamewire::agent {
@@ -91,7 +91,7 @@ struct Folder::State {
     std::vector<FoldedStack> folded;
     RowTable rows;
     KernelNames kernel_names;
-    KernelPrograms programs;
+    process::KernelPrograms programs;
 
     wire::Batch next;  // the parts without a table: lifecycle, losses, symbols, notices
     std::uint64_t seq = 0;

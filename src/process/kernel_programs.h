@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "agent/perf/record.h"
+#include "perf/record.h"
 
-namespace flamewire::agent {
+namespace flamewire::process {
 
 class KernelPrograms {
 public:
@@ -17,7 +17,7 @@ public:
     static std::string full_name(std::string_view name) { return std::string(name) + " [bpf]"; }
 
     // False: a program was unloaded that was loaded before the recording.
-    bool follow(const KsymbolRecord& record) {
+    bool follow(const perf::KsymbolRecord& record) {
         constexpr std::size_t max_programs = 16'384;
         const auto after = programs_.lower_bound(record.address);
         if (record.gone) {
@@ -45,4 +45,4 @@ private:
     std::map<std::uint64_t, Program> programs_;  // by address; they do not overlap
 };
 
-}  // namespace flamewire::agent
+}  // namespace flamewire::process
