@@ -211,8 +211,7 @@ void Folder::follow_program(const KsymbolRecord& record) {
     state.folded.clear();
     if (state.programs.follow(record)) return;
     const ResolvedAddress there = state.processes.resolve_kernel(record.address);
-    const TargetSymbol symbol{there.module, there.address, record.size,
-                              process::KernelPrograms::full_name(record.name)};
+    const TargetSymbol symbol{there.module, there.address, record.size, process::KernelSymbols::full_name(record.name)};
     add_symbols(std::span(&symbol, 1));
 }
 

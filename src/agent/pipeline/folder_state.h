@@ -18,7 +18,7 @@
 #include "agent/pipeline/located_frames.h"
 #include "agent/pipeline/row_table.h"
 #include "agent/pipeline/stack_account.h"
-#include "process/kernel_programs.h"
+#include "process/kernel_symbols.h"
 #include "unwind/frame/stop_reason.h"
 
 namespace flamewire::agent {
@@ -91,7 +91,7 @@ struct Folder::State {
     std::vector<FoldedStack> folded;
     RowTable rows;
     KernelNames kernel_names;
-    process::KernelPrograms programs;
+    process::KernelSymbols programs;
 
     wire::Batch next;  // the parts without a table: lifecycle, losses, symbols, notices
     std::uint64_t seq = 0;

@@ -11,7 +11,7 @@
 
 namespace flamewire::process {
 
-class KernelPrograms {
+class KernelSymbols {
 public:
     // The name as in kallsyms.
     static std::string full_name(std::string_view name) { return std::string(name) + " [bpf]"; }
