@@ -1,7 +1,8 @@
-// BPF programs that are loaded or unloaded while a recording runs, from PERF_RECORD_KSYMBOL. Programs that are loaded
-// the whole time are in /proc/kallsyms, like all other kernel names.
+// Code that is loaded into the kernel or removed while a recording runs, from PERF_RECORD_KSYMBOL: BPF programs,
+// trampolines and probes. Code that is loaded the whole time is in /proc/kallsyms, like all other kernel names.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -13,36 +14,36 @@ namespace flamewire::process {
 
 class KernelSymbols {
 public:
-    // The name as in kallsyms.
-    static std::string full_name(std::string_view name) { return std::string(name) + " [bpf]"; }
+    // `limit`: the most symbols that it keeps.
+    explicit KernelSymbols(std::size_t limit) : limit_(limit) {}
 
-    // False: a program was unloaded that was loaded before the recording.
-    bool follow(const perf::KsymbolRecord& record) {
-        constexpr std::size_t max_programs = 16'384;
-        const auto after = programs_.lower_bound(record.address);
+    // False: code was removed that no record loaded.
+    bool follow(const perf::KsymbolRecord& record, std::string_view name) {
+        const auto after = symbols_.lower_bound(record.address);
         if (record.gone) {
-            const bool known = after != programs_.end() && after->first == record.address;
-            if (known) programs_.erase(after);
+            const bool known = after != symbols_.end() && after->first == record.address;
+            if (known) symbols_.erase(after);
             return known;
         }
-        if (programs_.size() < max_programs) programs_[record.address] = {record.size, full_name(record.name)};
+        if (symbols_.size() < limit_) symbols_[record.address] = {record.size, std::string(name)};
         return true;
     }
-    // The name of the program at an address now. Empty if there is none that was loaded during the recording.
+    // The name of the code at an address now. Empty if there is none that a record loaded.
     [[nodiscard]] std::string_view name_at(std::uint64_t address) const {
-        auto at = programs_.upper_bound(address);
-        if (at == programs_.begin()) return {};
+        auto at = symbols_.upper_bound(address);
+        if (at == symbols_.begin()) return {};
         --at;
         if (address - at->first >= at->second.size) return {};
         return at->second.name;
     }
 
 private:
-    struct Program {
+    struct Symbol {
         std::uint64_t size = 0;
         std::string name;
     };
-    std::map<std::uint64_t, Program> programs_;  // by address; they do not overlap
+    std::map<std::uint64_t, Symbol> symbols_;  // by address; they do not overlap
+    std::size_t limit_;
 };
 
 }  // namespace flamewire::process

@@ -209,9 +209,10 @@ void Folder::follow_program(const KsymbolRecord& record) {
     state.located.clear();
     state.chains.clear();
     state.folded.clear();
-    if (state.programs.follow(record)) return;
+    const std::string name = std::string(record.name) + " [bpf]";  // as in kallsyms
+    if (state.programs.follow(record, name)) return;
     const ResolvedAddress there = state.processes.resolve_kernel(record.address);
-    const TargetSymbol symbol{there.module, there.address, record.size, process::KernelSymbols::full_name(record.name)};
+    const TargetSymbol symbol{there.module, there.address, record.size, name};
     add_symbols(std::span(&symbol, 1));
 }
 

@@ -91,7 +91,7 @@ struct Folder::State {
     std::vector<FoldedStack> folded;
     RowTable rows;
     KernelNames kernel_names;
-    process::KernelSymbols programs;
+    process::KernelSymbols programs{16'384};
 
     wire::Batch next;  // the parts without a table: lifecycle, losses, symbols, notices
     std::uint64_t seq = 0;

@@ -35,16 +35,12 @@ void Kernel::map(const perf::MmapRecord& map) {
 
 void Kernel::symbol(const perf::KsymbolRecord& symbol) {
     ++generation_;
-    if (symbol.gone) {
-        symbols_.erase(symbol.address);
-    } else if (!symbol.name.empty()) {
-        symbols_.insert_or_assign(symbol.address, Area{symbol.address + symbol.size, std::string(symbol.name), 0});
-    }
+    if (symbol.gone || !symbol.name.empty()) (void)symbols_.follow(symbol, symbol.name);
 }
 
-Kernel::Area* Kernel::find(std::map<std::uint64_t, Area>& areas, std::uint64_t address) {
-    auto found = areas.upper_bound(address);
-    if (found == areas.begin()) return nullptr;
+Kernel::Area* Kernel::find_loaded(std::uint64_t address) {
+    auto found = loaded_.upper_bound(address);
+    if (found == loaded_.begin()) return nullptr;
     --found;
     return address < found->second.end ? &found->second : nullptr;
 }
@@ -53,10 +49,9 @@ wire::Id Kernel::location(RecordingBuilder& builder, CodeAddress address) {
     const std::uint32_t flags = wire::location_flag::kernel_mode | (address.return_address ? return_flag : 0);
     const std::uint64_t looked_up = address.lookup();
     if (image_ == 0) image_ = builder.module(wire::ModuleKind::kernel, "[kernel]", modules_.known_build_id({}, true));
-    if (const Area* const symbol = find(symbols_, looked_up))
-        return builder.location(
-            {.function = symbol->name, .module = image_, .flags = wire::location_flag::kernel_mode});
-    if (Area* const area = find(loaded_, looked_up)) {
+    if (const std::string_view symbol = symbols_.name_at(looked_up); !symbol.empty())
+        return builder.location({.function = symbol, .module = image_, .flags = wire::location_flag::kernel_mode});
+    if (Area* const area = find_loaded(looked_up)) {
         // Not of kind `kernel`: names of the kernel image must not apply to these addresses. The module's file is not
         // used, because its addresses start at 0 in each section.
         if (area->wire_id == 0) area->wire_id = builder.module(wire::ModuleKind::jit, area->name);

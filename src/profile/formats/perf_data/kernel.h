@@ -2,7 +2,9 @@
 // programs and trampolines, by the name in their record. The recording can be from any machine and boot.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +12,7 @@
 
 #include "base/code_address.h"
 #include "perf/record.h"
+#include "process/kernel_symbols.h"
 #include "profile/formats/perf_data/modules.h"
 #include "profile/formats/recording_builder.h"
 
@@ -37,12 +40,14 @@ private:
         std::string name;
         wire::Id wire_id = 0;
     };
-    static Area* find(std::map<std::uint64_t, Area>& areas, std::uint64_t address);
+    Area* find_loaded(std::uint64_t address);
 
     const Modules& modules_;
     std::optional<std::uint64_t> base_;
-    std::map<std::uint64_t, Area> loaded_, symbols_;  // by start
-    wire::Id image_ = 0;                              // 0: not announced yet
+    std::map<std::uint64_t, Area> loaded_;  // modules, by start
+    // The import's memory is the limit.
+    process::KernelSymbols symbols_{std::numeric_limits<std::size_t>::max()};
+    wire::Id image_ = 0;  // 0: not announced yet
     std::uint64_t generation_ = 0;
     std::set<std::uint64_t> seen_;  // lookup addresses in the image, relative to its base
     bool used_ = false;
