@@ -39,7 +39,9 @@ inline constexpr std::uint64_t call_stack = 1 << 11, hardware_index = 1 << 17, c
 namespace context {
 inline constexpr std::uint64_t max = static_cast<std::uint64_t>(-4095);
 inline constexpr std::uint64_t hypervisor = static_cast<std::uint64_t>(-32), kernel = static_cast<std::uint64_t>(-128),
-                               user = static_cast<std::uint64_t>(-512), guest = static_cast<std::uint64_t>(-2048),
+                               user = static_cast<std::uint64_t>(-512),
+                               user_deferred = static_cast<std::uint64_t>(-640),
+                               guest = static_cast<std::uint64_t>(-2048),
                                guest_kernel = static_cast<std::uint64_t>(-2176),
                                guest_user = static_cast<std::uint64_t>(-2560);
 }  // namespace context

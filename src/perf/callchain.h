@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "perf/abi.h"
@@ -29,10 +30,16 @@ constexpr CpuMode mode_of_marker(std::uint64_t marker) {
     }
 }
 
+// Of a chain whose user part follows in a DeferredCallchain: its cookie. The two last entries are the marker and this.
+constexpr std::optional<std::uint64_t> deferred_cookie(std::span<const std::uint64_t> chain) {
+    if (chain.size() < 2 || chain[chain.size() - 2] != context::user_deferred) return std::nullopt;
+    return chain.back();
+}
+
 // Calls take(address, mode, return_address) for each frame, innermost first. Leaves out markers, zero addresses (the
 // end of a user's frame-pointer list), and what follows a marker that is not known here: after that of a deferred user
-// chain (Linux 6.19) there is no address. `mode` is that of entries before the first marker. Returns the number of
-// entries that the kernel stored: at its limit, the chain was truncated.
+// chain there is no address. `mode` is that of entries before the first marker. Returns the number of entries that the
+// kernel stored: at its limit, the chain was truncated.
 template <class Take>
 std::size_t split_callchain(std::span<const std::uint64_t> chain, CpuMode mode, Take&& take) {
     bool known = true;

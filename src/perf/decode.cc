@@ -367,4 +367,14 @@ Decoded Decoder::side_record(const RecordHeader& header, Bytes body, const Origi
     return in.ok() ? Decoded::ok : Decoded::malformed;
 }
 
+std::optional<DeferredCallchain> Decoder::deferred_callchain(Bytes body) {
+    ByteReader in(body, order_);
+    copy_.clear();
+    DeferredCallchain deferred;
+    deferred.cookie = in.u64();
+    deferred.callchain = array<std::uint64_t>(in, in.u64());
+    if (!in.ok()) return std::nullopt;
+    return deferred;
+}
+
 }  // namespace flamewire::perf

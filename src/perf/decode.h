@@ -71,6 +71,8 @@ public:
     bool sample(std::uint16_t misc, Bytes body, const RecordFormat& format, Sample& out);
     // `body`: with or without the trailer. `origin`: from the trailer, if there is one.
     Decoded side_record(const RecordHeader& header, Bytes body, const Origin& origin, SideRecord& out) const;
+    // `body`: with or without the trailer. Nothing if it is too short.
+    std::optional<DeferredCallchain> deferred_callchain(Bytes body);
 
 private:
     template <class T>

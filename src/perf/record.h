@@ -109,7 +109,14 @@ struct KsymbolRecord {
     bool of_bpf = true;     // else other code, or the type is not known
 };
 
-// All but samples.
+// The user call chain of all samples that the kernel took between one entry from user code and the return to it (since
+// Linux 6.19, attr.defer_callchain). Their own chains end with a marker and the cookie, see deferred_cookie().
+struct DeferredCallchain {
+    std::uint64_t cookie = 0;  // identifies the entry, on all CPUs
+    std::span<const std::uint64_t> callchain;
+};
+
+// All but samples and deferred call chains.
 using SideRecord =
     std::variant<MmapRecord, CommRecord, TaskRecord, LostRecord, ThrottleRecord, SwitchRecord, KsymbolRecord>;
 

@@ -84,6 +84,8 @@ std::uint64_t decode_any_format(Bytes bytes) {
         perf::SideRecord side;
         if (decoder.side_record(header, body, {}, side) == perf::Decoded::ok)
             std::visit([&](const auto& one) { sum += touch_texts(one); }, side);
+        if (const auto deferred = decoder.deferred_callchain(body))
+            for (const std::uint64_t address : deferred->callchain) sum += address;
     }
     return sum;
 }

@@ -388,6 +388,9 @@ TEST_CASE("bytes that are no records") {
         }
     const auto unknown = RecordBytes(16, 0).trailer(1, 2, 3, 4, 5).words();
     CHECK(answer(agent::as_bytes(unknown)) == perf::Decoded::skipped);
+    // The agent does not ask for deferred call chains.
+    const auto deferred = RecordBytes(22, 2).u64(7).u64(1).u64(0x401000).trailer(1, 2, 3, 4, 5).words();
+    CHECK(answer(agent::as_bytes(deferred)) == perf::Decoded::skipped);
     // Not at an 8-byte boundary.
     std::vector<std::uint64_t> shifted(good.size() + 1);
     std::memcpy(static_cast<char*>(static_cast<void*>(shifted.data())) + 4, good.data(), good.size() * 8);

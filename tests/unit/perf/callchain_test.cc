@@ -43,6 +43,12 @@ TEST_CASE("what follows an unknown marker is no frame") {
     // PERF_CONTEXT_USER_DEFERRED of Linux 6.19: the entry is a cookie.
     CHECK(split({marker(-128), 7, marker(-640), 42}, kernel, 2) == std::vector<Frame>{{7, kernel, false}});
     CHECK(split({marker(-4095), 1, marker(-512), 2}, kernel, 2) == std::vector<Frame>{{2, user, false}});
+    CHECK(deferred_cookie(std::vector<std::uint64_t>{marker(-128), 7, marker(-640), 42}) == 42);
+    CHECK(deferred_cookie(std::vector<std::uint64_t>{marker(-640), 43}) == 43);
+    CHECK_FALSE(deferred_cookie(std::vector<std::uint64_t>{marker(-128), 7, marker(-512), 42}));
+    CHECK_FALSE(deferred_cookie(std::vector<std::uint64_t>{marker(-640), 43, 44}));
+    CHECK_FALSE(deferred_cookie(std::vector<std::uint64_t>{marker(-640)}));
+    CHECK_FALSE(deferred_cookie({}));
     // The largest address below the markers.
     CHECK(split({marker(-4096)}, kernel, 1) == std::vector<Frame>{{marker(-4096), kernel, false}});
 }

@@ -203,6 +203,29 @@ TEST_CASE("records other than samples in both byte orders") {
     }
 }
 
+TEST_CASE("a deferred call chain in both byte orders, at any place in memory, with and without a trailer") {
+    for (const std::endian order : {std::endian::little, std::endian::big})
+        for (const std::size_t shift : {0, 4}) {
+            Decoder decoder(order);
+            RecordBody body(order);
+            body.u64(0x0000'0003'0000'0007).u64(2).u64(0x401000).u64(0x402000).trailer(11, 900, 3, 55);
+            const Bytes bytes = body.bytes(shift);
+            for (const std::size_t size : {bytes.size(), bytes.size() - 32}) {
+                const auto deferred = decoder.deferred_callchain(bytes.first(size));
+                REQUIRE(deferred);
+                CHECK(deferred->cookie == 0x0000'0003'0000'0007);
+                CHECK(list(deferred->callchain) == std::vector<std::uint64_t>{0x401000, 0x402000});
+            }
+            for (std::size_t size = 0; size < 32; ++size) CHECK_FALSE(decoder.deferred_callchain(bytes.first(size)));
+            RecordBody none(order);
+            none.u64(5).u64(0);
+            CHECK(decoder.deferred_callchain(none.bytes(shift))->callchain.empty());
+            RecordBody far(order);
+            far.u64(5).u64(~std::uint64_t{0}).u64(1);
+            CHECK_FALSE(decoder.deferred_callchain(far.bytes(shift)));
+        }
+}
+
 TEST_CASE("a trailer has the fields that samples have") {
     RecordBody body(std::endian::native);
     body.u64(12).u64(900).u64(70).u64(71);  // lost samples; time, id, stream
