@@ -283,6 +283,75 @@ TEST_CASE("perf.data: call chains of kernel and user") {
     CHECK(imported.rows.front().weight == 1000);  // the event's period: samples tell none
 }
 
+// A sample whose user call chain comes later.
+std::string deferring_sample(bool big, std::uint16_t mode, std::vector<std::uint64_t> chain, std::uint64_t cookie,
+                             std::uint64_t time) {
+    constexpr std::uint64_t chain_deferred = static_cast<std::uint64_t>(-640);
+    Writer body(big);
+    body.u64(mode == kernel_mode ? chain[1] : 0x2010).u32(5).u32(5).u64(time).u64(chain.size() + 2);
+    for (const std::uint64_t entry : chain) body.u64(entry);
+    return record(big, 9, mode, body.u64(chain_deferred).u64(cookie));
+}
+
+std::string deferred_chain(bool big, std::uint64_t cookie, const std::vector<std::uint64_t>& chain,
+                           std::uint64_t time) {
+    Writer body(big);
+    body.u64(cookie).u64(chain.size());
+    for (const std::uint64_t entry : chain) body.u64(entry);
+    return record(big, 22, user_mode, trailer(body, 5, time));
+}
+
+TEST_CASE("perf.data: user call chains that come after the sample") {
+    const EventOf event{.sample_type = with_ip | with_tid | with_time | with_chain};
+    constexpr std::uint64_t in_kernel = 0xffffffff81000010;
+    for (const bool big : {false, true}) {
+        std::string records = comm(big, 5, "p", 1 * ms) + mmap(big, 5, 0x2000, 0x1000, 0x2000, "/bin/p", 2 * ms);
+        records += mmap(big, 0xffffffff, 0xffffffff81000000, 0x10000, 0xffffffff81000000, "[kernel.kallsyms]_text", 0);
+        // Two samples of one system call, which maps a library that its caller is in.
+        records += deferring_sample(big, kernel_mode, {chain_kernel, in_kernel}, 7, 3 * ms);
+        records += mmap(big, 5, 0x8000, 0x1000, 0x8000, "/lib/q.so", 4 * ms);
+        records += deferring_sample(big, kernel_mode, {chain_kernel, in_kernel, in_kernel + 0x10}, 7, 5 * ms);
+        records += deferred_chain(big, 9, {0x2999}, 6 * ms);  // of samples that were lost
+        records += deferred_chain(big, 7, {0x8001, 0x2002}, 7 * ms);
+        // In user code. The chain has a marker of its own here.
+        records += deferring_sample(big, user_mode, {}, 11, 8 * ms);
+        records += deferred_chain(big, 11, {chain_user, 0x2010, 0x2020}, 9 * ms);
+        // These two never get a chain.
+        records += deferring_sample(big, kernel_mode, {chain_kernel, in_kernel}, 13, 10 * ms);
+        records += deferring_sample(big, user_mode, {}, 15, 11 * ms);
+        const Imported imported(perf_file(big, {event}, records));
+        CHECK(imported.lines() ==
+              "p;[incomplete];[kernel+0x10] 1\np;[incomplete];[p+0x2010] 1\n"
+              "p;[p+0x2002];[q.so+0x8001];[kernel+0x10] 1\n"
+              "p;[p+0x2002];[q.so+0x8001];[kernel+0x20];[kernel+0x10] 1\n"
+              "p;[p+0x2020];[p+0x2010] 1\n");
+        CHECK_FALSE(imported.noted("import-not-shown"));
+        REQUIRE(imported.rows.size() == 5);
+        CHECK(std::ranges::all_of(imported.rows, [](const wire::Row& row) { return row.bucket <= 1; }));
+    }
+}
+
+TEST_CASE("perf.data: a user call chain that came later was cut at the kernel's limit for it") {
+    const EventOf event{.sample_type = with_ip | with_tid | with_time | with_chain};
+    for (const std::size_t depth : {300U, 510U}) {
+        const std::string records =
+            deferring_sample(false, user_mode, {}, 7, 3 * ms) +
+            deferred_chain(false, 7, std::vector<std::uint64_t>(depth, std::uint64_t{0x2010}), 4 * ms);
+        const std::string lines = Imported(perf_file(false, {event}, records)).lines();
+        CHECK(lines.starts_with("[unknown];[truncated];[0x2010]") == (depth == 510));
+        CHECK(lines.starts_with("[unknown];[0x2010];[0x2010]") == (depth == 300));
+    }
+}
+
+TEST_CASE("perf.data: samples do not wait without bounds for their call chains") {
+    const EventOf event{.sample_type = with_ip | with_tid | with_time | with_chain};
+    std::string records;
+    for (std::uint64_t i = 0; i < 65'536; ++i) records += deferring_sample(false, user_mode, {}, i, 3 * ms);
+    records += deferred_chain(false, 65'535, {0x3000}, 4 * ms);
+    const Imported imported(perf_file(false, {event}, records));
+    CHECK(imported.lines() == "[unknown];[incomplete];[0x2010] 65536\n");
+}
+
 TEST_CASE("perf.data: branch records in call-stack mode are the user's stack, others are noted") {
     EventOf event{.sample_type = with_ip | with_tid | with_time | with_branches, .sample_id_all = false};
     Writer body(false);

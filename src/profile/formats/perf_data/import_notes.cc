@@ -27,7 +27,6 @@ constexpr std::array unshown{
     Unshown{perf::record::namespaces, "namespaces"},
     Unshown{perf::record::cgroup, "cgroups"},
     Unshown{perf::record::text_poke, "changes of kernel code"},
-    Unshown{perf::record::callchain_deferred, "user call chains that the kernel delivered later"},
     Unshown{tool_record::stat, "counts of perf stat"},
 };
 

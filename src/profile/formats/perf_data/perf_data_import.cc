@@ -5,6 +5,7 @@
 
 #include "perf/abi.h"
 #include "perf/decode.h"
+#include "profile/formats/perf_data/deferred_samples.h"
 #include "profile/formats/perf_data/header.h"
 #include "profile/formats/perf_data/import_notes.h"
 #include "profile/formats/perf_data/kernel.h"
@@ -72,6 +73,10 @@ public:
 private:
     RecordingBuilder& builder(std::uint64_t time_ns);
     Result<bool> take_sample(const Record& record);
+    Result<bool> take_deferred(const perf::DeferredCallchain& deferred);
+    Result<bool> add_waiting(DeferredSamples::Waiting& waiting, std::span<const std::uint64_t> user);
+    Result<bool> add_rows(wire::Row row, const std::vector<SamplePeriods::Part>& parts);
+    Result<bool> give_up_waiting();
     void take(const perf::MmapRecord& map);
     void take(const perf::CommRecord& comm);
     void take(const perf::TaskRecord& task);
@@ -98,6 +103,7 @@ private:
     std::vector<wire::Id> events_;  // by index into Header::events; 0: not announced yet
     perf::Decoder decoder_;
     Sample sample_;
+    DeferredSamples deferred_;
     perf::SideRecord side_record_;
     ImportCounts counts_;
 };
@@ -159,15 +165,51 @@ Result<bool> Import::take_sample(const Record& record) {
     row.bucket = (record.time_ns != 0 ? record.time_ns : start_ns_) / wire::default_bucket_ns;
     row.thread = announce(thread, sample_.tid);
     row.cpu = sample_.cpu;
-    row.stack = stacks_.stack_of(builder, sample_, process);
     row.count = 1;
     if (event.samples(perf::sample::raw)) ++counts_.raw_samples;
     if (!sample_.branches.empty() && (event.branch_sample_type & perf::branch::call_stack) == 0)
         ++counts_.branch_samples;
+    if (const auto cookie = stacks_.deferred_cookie(sample_)) {
+        deferred_.add(*cookie, sample_, row, parts);
+        return deferred_.full() ? give_up_waiting() : Result<bool>(true);
+    }
+    row.stack = stacks_.stack_of(builder, sample_, process);
+    return add_rows(row, parts);
+}
+
+Result<bool> Import::add_rows(wire::Row row, const std::vector<SamplePeriods::Part>& parts) {
     for (const SamplePeriods::Part& part : parts) {
         row.event = event_of(part.event);
         row.weight = part.period;
-        TRY(builder.add(row));
+        TRY(builder_->add(row));
+    }
+    return true;
+}
+
+Result<bool> Import::take_deferred(const perf::DeferredCallchain& deferred) {
+    constexpr std::size_t kernel_limit = 510;  // UNWIND_MAX_ENTRIES
+    for (DeferredSamples::Waiting& one : deferred_.take(deferred.cookie)) {
+        const bool cut = deferred.callchain.size() >= kernel_limit;
+        one.sample.user_part = cut ? Sample::UserPart::deferred_cut : Sample::UserPart::deferred;
+        TRY(add_waiting(one, deferred.callchain));
+    }
+    return true;
+}
+
+// The user part is looked up in the process's mappings now, when it was recorded.
+Result<bool> Import::add_waiting(DeferredSamples::Waiting& waiting, std::span<const std::uint64_t> user) {
+    std::vector<std::uint64_t> chain = std::move(waiting.callchain);
+    if (!user.empty() && user.front() < perf::context::max) chain.push_back(perf::context::user);
+    chain.insert(chain.end(), user.begin(), user.end());
+    waiting.sample.callchain = chain;
+    waiting.row.stack = stacks_.stack_of(*builder_, waiting.sample, processes_.process(waiting.sample.pid));
+    return add_rows(waiting.row, waiting.parts);
+}
+
+Result<bool> Import::give_up_waiting() {
+    for (DeferredSamples::Waiting& one : deferred_.take_all()) {
+        one.sample.user_part = Sample::UserPart::missing;
+        TRY(add_waiting(one, {}));
     }
     return true;
 }
@@ -231,6 +273,10 @@ void Import::take(const perf::KsymbolRecord& symbol) {
 
 Result<bool> Import::take(const Record& record) {
     if (record.type == perf::record::sample) return take_sample(record);
+    if (record.type == perf::record::callchain_deferred) {
+        const auto deferred = decoder_.deferred_callchain(record.body);
+        return deferred ? take_deferred(*deferred) : Result<bool>(true);
+    }
     const perf::RecordHeader about{record.type, record.misc, 0};
     const perf::Origin origin{.time_ns = record.time_ns};
     const perf::Decoded decoded = decoder_.side_record(about, record.body, origin, side_record_);
@@ -241,6 +287,7 @@ Result<bool> Import::take(const Record& record) {
 
 Result<bool> Import::finish(const RecordReader& reader) {
     RecordingBuilder& builder = this->builder(0);
+    TRY(give_up_waiting());
     kernel_.name(builder);
     counts_.unknown_ids = periods_.unknown_ids();
     counts_.kernel_base_missing = kernel_.base_missing();

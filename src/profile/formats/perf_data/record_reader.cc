@@ -313,8 +313,7 @@ Result<bool> RecordReader::give_out(std::size_t count) {
 }
 
 Result<bool> RecordReader::visit_one(const Record& record) {
-    if (record.type >= tool_record::first_of_simpleperf || record.type == perf::record::callchain_deferred)
-        ++unread_[record.type];
+    if (record.type >= tool_record::first_of_simpleperf) ++unread_[record.type];
     return (*visit_)(record);
 }
 

@@ -14,7 +14,16 @@
 namespace flamewire::profile::perf_data {
 
 struct Sample : perf::Sample {
+    // Where the user part of the call chain was, and whether it is whole.
+    enum class UserPart : std::uint8_t {
+        in_sample,
+        deferred,      // in a later record
+        deferred_cut,  // the same, as long as the kernel allows
+        missing,       // no record has it
+    };
+
     std::uint16_t event = 0;  // index into Header::events
+    UserPart user_part = UserPart::in_sample;
 };
 
 // Splits a sample into periods per event. A sample of a group's leader with the values of the whole group counts for

@@ -24,6 +24,14 @@ std::optional<unwind::Arch> arch_of(std::string_view machine) {
     return std::nullopt;
 }
 
+bool has_copy(const RecordedEvent& event) {
+    return event.samples(perf::sample::stack_user) && event.samples(perf::sample::regs_user);
+}
+
+bool has_branches(const RecordedEvent& event, const Sample& sample) {
+    return (event.branch_sample_type & perf::branch::call_stack) != 0 && !sample.branches.empty();
+}
+
 }  // namespace
 
 Stacks::Stacks(const Header& header, Modules& modules, Kernel& kernel, PerfMaps& perf_maps)
@@ -67,6 +75,13 @@ void Stacks::split_chain(const Sample& sample) {
         });
     if (frames_.empty() && (sample.ip != 0 || header_.told.functions.empty()))
         frames_.push_back({{sample.ip, false}, kind_of(mode_of(sample))});
+    using UserPart = Sample::UserPart;
+    if (sample.user_part != UserPart::in_sample) {
+        end_ = sample.user_part == UserPart::missing        ? End::incomplete
+               : sample.user_part == UserPart::deferred_cut ? End::truncated
+                                                            : End::open;
+        return;
+    }
     const std::uint32_t asked = header_.events[sample.event].sample_max_stack;
     // Stacks that Flamewire's export cut have a frame for it.
     if (header_.told.functions.empty() && stored >= (asked != 0 ? asked : usual_max_stack)) end_ = End::truncated;
@@ -120,10 +135,15 @@ void Stacks::take_branches(const Sample& sample) {
     end_ = cut ? End::truncated : End::open;
 }
 
+std::optional<std::uint64_t> Stacks::deferred_cookie(const Sample& sample) const {
+    const RecordedEvent& event = header_.events[sample.event];
+    return has_copy(event) || has_branches(event, sample) ? std::nullopt : perf::deferred_cookie(sample.callchain);
+}
+
 wire::Id Stacks::stack_of(RecordingBuilder& builder, const Sample& sample, Process& process) {
     const RecordedEvent& event = header_.events[sample.event];
-    const bool copied = event.samples(perf::sample::stack_user) && event.samples(perf::sample::regs_user);
-    const bool branches = (event.branch_sample_type & perf::branch::call_stack) != 0 && !sample.branches.empty();
+    const bool copied = has_copy(event);
+    const bool branches = has_branches(event, sample);
     std::uint64_t place = hash_mix(process.space.generation(), kernel_.generation());
     // The pid selects the perf map: forked processes share an address space but have different pids.
     if (process.has_jit) place = hash_mix(place, process.pid);
@@ -155,7 +175,8 @@ wire::Id Stacks::stack_of(RecordingBuilder& builder, const Sample& sample, Proce
 std::uint64_t Stacks::hash_of_chain(const Sample& sample, std::uint64_t place) const {
     const std::span<const std::uint64_t> chain = sample.callchain;
     std::uint64_t hash =
-        hash_mix(place ^ sample.ip, std::uint64_t{sample.event} << 16 | static_cast<std::uint64_t>(sample.cpu_mode));
+        hash_mix(place ^ sample.ip, std::uint64_t{sample.event} << 16 | static_cast<std::uint64_t>(sample.cpu_mode) |
+                                        static_cast<std::uint64_t>(sample.user_part) << 8);
     std::size_t i = 0;
     for (; i + 1 < chain.size(); i += 2) hash = hash_mix(hash ^ chain[i], chain[i + 1]);
     if (i < chain.size()) hash = hash_mix(hash, chain[i]);

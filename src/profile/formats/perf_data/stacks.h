@@ -26,6 +26,9 @@ public:
     // `builder` must be the same in all calls.
     wire::Id stack_of(RecordingBuilder& builder, const Sample& sample, Process& process);
 
+    // The cookie of the record with the sample's user call chain; nothing if the sample needs no such record.
+    [[nodiscard]] std::optional<std::uint64_t> deferred_cookie(const Sample& sample) const;
+
     struct Counts {
         std::uint64_t guest = 0;       // frames of virtual machines, which get no names
         std::uint64_t unwound = 0;     // stacks
