@@ -204,7 +204,7 @@ Result<bool> RecordReader::take(Record record, Block& block, bool unpacked) {
         ++unknown_events_;
         return true;
     }
-    if (!ordered_ || record.time_ns == 0) return visit_one(record);
+    if (!ordered_ || record.time_ns == 0) return (*visit_)(record);
     order_.put(record, block);
     return true;
 }
@@ -305,16 +305,11 @@ Result<bool> RecordReader::give_out(std::size_t count) {
     Result<bool> outcome = true;
     for (std::size_t i = 0; i < count; ++i) {
         const RecordOrder::Entry& entry = order_.entry(i);
-        if (outcome) outcome = visit_one(entry.record);
+        if (outcome) outcome = (*visit_)(entry.record);
         blocks_.release(*entry.block);
     }
     order_.drop(count);
     return outcome;
-}
-
-Result<bool> RecordReader::visit_one(const Record& record) {
-    if (record.type >= tool_record::first_of_simpleperf) ++unread_[record.type];
-    return (*visit_)(record);
 }
 
 }  // namespace flamewire::profile::perf_data

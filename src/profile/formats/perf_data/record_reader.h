@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -42,7 +41,6 @@ public:
     // Samples with an unknown event.
     [[nodiscard]] std::uint64_t unknown_events() const { return unknown_events_; }
     [[nodiscard]] std::uint64_t trace_bytes() const { return trace_bytes_; }  // AUX data: Intel PT, SPE, …
-    [[nodiscard]] const std::map<std::uint32_t, std::uint64_t>& unread_types() const { return unread_; }
 
 private:
     Result<bool> read_all();
@@ -56,7 +54,6 @@ private:
     bool date(Record& record);
     std::uint64_t trailing_time(const Record& record);
     Result<bool> give_out(std::size_t count);
-    Result<bool> visit_one(const Record& record);
     void damaged(std::string what);
 
     ImportSource& source_;
@@ -83,7 +80,6 @@ private:
 
     std::string damage_;
     std::uint64_t unknown_events_ = 0, trace_bytes_ = 0;
-    std::map<std::uint32_t, std::uint64_t> unread_;
 };
 
 }  // namespace flamewire::profile::perf_data
