@@ -166,7 +166,7 @@ def test_frames_are_bounded(start):
     hello = struct.pack("!IB", 300, 3) + hello_of(300)
     assert not closes(server, hello + struct.pack("!IB", most, 5))
     assert closes(server, hello + struct.pack("!IB", most + 1, 5))
-    wait_until(lambda: f"left: a frame announces more than {most} bytes" in server.err, 5, "the reason")
+    wait_until(lambda: f"disconnected: a frame announces more than {most} bytes" in server.err, 5, "the reason")
 
 
 def test_bodies_are_bounded(start):

@@ -160,7 +160,7 @@ TEST_CASE("the whole system, CPUs, control groups and containers") {
     CHECK(agent.error("start", R"({"cgroups":"x"})") == "cgroups must be a list of at most 64 paths");
     CHECK(agent.error("start", R"({"cgroups":[""]})") == "cgroups must be a list of paths");
     CHECK(agent.error("start", R"({"all":true,"container":"x"})") ==
-          "all means the whole system: leave out all, or cgroups and container");
+          "all means the whole system: give it without a control group or container");
 }
 
 TEST_CASE("start by several pids and by name") {

@@ -385,7 +385,7 @@ TEST_CASE("every refusal has its sentence and remedy") {
                  Expected{EBUSY, ErrorCode::busy, "taken by another user", "nmi_watchdog"},
                  Expected{EMFILE, ErrorCode::busy, "limit of open files", "ulimit -n"},
                  Expected{ENFILE, ErrorCode::busy, "no file handles", "fs.file-max"},
-                 Expected{ENOMEM, ErrorCode::busy, "no memory", ""}, Expected{EIO, ErrorCode::io, "failed", ""});
+                 Expected{ENOMEM, ErrorCode::busy, "no memory", ""}, Expected{EIO, ErrorCode::io, "cannot open", ""});
     const Explanation why = explain_open_failure({expected.error, "cycles", 0, 2});
     INFO(why.text);
     CHECK(why.code == expected.code);
