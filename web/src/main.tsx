@@ -5,7 +5,7 @@ import { render } from 'preact';
 import { App } from './components/shell/App';
 import { Message } from './components/widgets/Message';
 import { fetchElsewhere } from './api/client';
-import { workshop } from './flame/link';
+import { workerClient } from './flame/worker_client';
 import { exposeForTests } from './inspect';
 import { listenForKeys } from './keys';
 import { refreshOverview, startStream } from './store/live';
@@ -27,8 +27,8 @@ import './styles/diff.css';
 import './styles/wizard.css';
 
 function start(): void {
-  const link = workshop(); // its worker loads meanwhile
-  fetchElsewhere((path, signal) => link.fetch(path, signal));
+  const client = workerClient(); // its worker loads meanwhile
+  fetchElsewhere((path, signal) => client.fetch(path, signal));
   startStream();
   if (!isSaved) keepLooking();
   void refreshOverview();

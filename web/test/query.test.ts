@@ -162,7 +162,7 @@ test('newer data that nobody waits for come with those that somebody does, or af
     version: () => version.value,
     scope: () => scope.value,
     intervalMs: 0,
-    calm: true,
+    deferrable: true,
     fetch: ask,
   });
   await until(() => asked.length === 1);

@@ -1,16 +1,16 @@
-// The workshop and the page's end of it: the same answers, trees and drawings whether messages cross to a worker or stay here. The
+// RenderWorker and WorkerClient: the same answers, trees and drawings, whether messages cross to a worker or stay in the page. The
 // border of a worker is structuredClone, which is what it does to messages.
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import { ApiError } from '../src/api/client';
 import type { FlameGraph } from '../src/api/types';
-import { Link } from '../src/flame/link';
-import type { FlameQuestion, ToWorkshop } from '../src/flame/messages';
-import { Packer, Unpacker, type Parcel } from '../src/flame/parcel';
+import { WorkerClient } from '../src/flame/worker_client';
+import type { FlameQuestion, ToWorker } from '../src/flame/messages';
+import { Packer, Unpacker, type Transfer } from '../src/flame/transfer';
 import type { Scene, Seen } from '../src/flame/scene';
 import { TextsIn, TextsOut } from '../src/flame/texts';
 import { buildTree, type FlameTree } from '../src/flame/tree';
-import { Workshop } from '../src/flame/workshop';
+import { RenderWorker } from '../src/flame/render_worker';
 import { graphOf } from './graph';
 
 // What the server answers next, and what it was asked.
@@ -61,30 +61,30 @@ function canvasOf(drawn: string[]) {
 
 // A worker in name only: all that crosses is cloned. Canvases are not, which a browser hands over.
 class CloneWorker extends EventTarget {
-  onmessage: ((event: MessageEvent<Parcel>) => void) | null = null;
+  onmessage: ((event: MessageEvent<Transfer>) => void) | null = null;
   onerror: (() => void) | null = null;
-  crossed: ToWorkshop[] = [];
+  crossed: ToWorker[] = [];
   posted = 0;
   private readonly packer = new Packer();
-  private readonly workshop = new Workshop((message) => {
-    const { parcel, transfer } = this.packer.pack(message);
-    this.onmessage?.({ data: structuredClone(parcel, { transfer }) } as MessageEvent<Parcel>);
+  private readonly renderWorker = new RenderWorker((message) => {
+    const { packed, buffers } = this.packer.pack(message);
+    this.onmessage?.({ data: structuredClone(packed, { transfer: buffers }) } as MessageEvent<Transfer>);
   });
-  postMessage(messages: ToWorkshop[]): void {
+  postMessage(messages: ToWorker[]): void {
     this.posted++;
     for (const message of messages) {
       const crossing = message.type === 'canvas' ? message : structuredClone(message);
       this.crossed.push(crossing);
-      this.workshop.hear(crossing);
+      this.renderWorker.receive(crossing);
     }
   }
   terminate(): void {}
 }
 const apart = () => {
   const worker = new CloneWorker();
-  return { worker, link: new Link(() => worker as unknown as Worker) };
+  return { worker, client: new WorkerClient(() => worker as unknown as Worker) };
 };
-const here = () => new Link(() => null);
+const here = () => new WorkerClient(() => null);
 
 const question = (more: Partial<FlameQuestion> = {}): FlameQuestion & { kind: 'flame' } => ({
   kind: 'flame',
@@ -156,8 +156,8 @@ test('a tree is the same on the other side, with labels of its own or without', 
   const unpacker = new Unpacker();
   for (const merge of ['function', 'line', 'function'] as const) {
     const tree = { ...buildTree(graph, 'name', merge), id: 7 };
-    const { parcel, transfer } = packer.pack({ type: 'made', id: 1, made: { head: null, trees: [tree] } });
-    const arrived = unpacker.unpack(structuredClone(parcel, { transfer }));
+    const { packed, buffers } = packer.pack({ type: 'made', id: 1, made: { head: null, trees: [tree] } });
+    const arrived = unpacker.unpack(structuredClone(packed, { transfer: buffers }));
     assert.ok(arrived.type === 'made' && arrived.made);
     const [copy] = arrived.made.trees;
     assert.equal(copy!.id, 7);
@@ -168,18 +168,18 @@ test('a tree is the same on the other side, with labels of its own or without', 
 
 test('trees, boxes and drawings are the same in a worker and here', async () => {
   const results = [];
-  for (const link of [apart().link, here()]) {
+  for (const client of [apart().client, here()]) {
     const drawn: string[] = [];
     const heard: Array<Seen | null> = [];
     answers = [graphOf(stacks)];
-    const made = await link.ask(question());
+    const made = await client.ask(question());
     const tree = made!.trees[0]!;
-    const easel = link.easel(canvasOf(drawn), canvasOf(drawn), (seen) => heard.push(seen));
-    easel.draw(sceneOf(tree), null);
+    const handle = client.attachCanvas(canvasOf(drawn), canvasOf(drawn), (seen) => heard.push(seen));
+    handle.draw(sceneOf(tree), null);
     await Promise.resolve(); // what is said in one go crosses then
     const matches = new Uint8Array(tree.size);
     matches[1] = 1;
-    easel.draw(sceneOf(tree), matches);
+    handle.draw(sceneOf(tree), matches);
     await Promise.resolve();
     const boxes = heard.map((seen) =>
       Array.from({ length: seen!.boxes.count }, (_, i) => [
@@ -211,13 +211,13 @@ test('trees, boxes and drawings are the same in a worker and here', async () => 
 });
 
 test('matches cross only when they changed', async () => {
-  const { worker, link } = apart();
+  const { worker, client } = apart();
   answers = [graphOf(stacks)];
-  const tree = (await link.ask(question()))!.trees[0]!;
-  const easel = link.easel(canvasOf([]), canvasOf([]), () => {});
+  const tree = (await client.ask(question()))!.trees[0]!;
+  const handle = client.attachCanvas(canvasOf([]), canvasOf([]), () => {});
   const matches = new Uint8Array(tree.size);
   const before = worker.posted;
-  for (const found of [null, matches, matches, null]) easel.draw(sceneOf(tree), found);
+  for (const found of [null, matches, matches, null]) handle.draw(sceneOf(tree), found);
   await Promise.resolve();
   assert.equal(worker.posted, before + 1); // what is said in one go
   const scenes = worker.crossed.filter((message) => message.type === 'scene');
@@ -229,9 +229,9 @@ test('matches cross only when they changed', async () => {
 
 test('a worker that cannot be loaded is no loss: what was asked is answered here', async () => {
   const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {}, onerror: () => {} });
-  const link = new Link(() => worker as unknown as Worker);
+  const client = new WorkerClient(() => worker as unknown as Worker);
   answers = [graphOf(stacks)];
-  const made = link.ask(question());
+  const made = client.ask(question());
   worker.onerror();
   assert.equal((await made)!.trees[0]!.total[0], 100);
 });
@@ -240,21 +240,21 @@ test('so is one whose canvases cannot be drawn on', async () => {
   const worker = Object.assign(new EventTarget(), {
     postMessage() {},
     terminate() {},
-    onmessage: (_: { data: Parcel }) => {},
+    onmessage: (_: { data: Transfer }) => {},
   });
-  const link = new Link(() => worker as unknown as Worker);
+  const client = new WorkerClient(() => worker as unknown as Worker);
   answers = [graphOf(stacks)];
-  const made = link.ask(question());
+  const made = client.ask(question());
   worker.onmessage({ data: { type: 'ready', draws: false } });
   assert.equal((await made)!.trees[0]!.total[0], 100);
 });
 
 test('what nobody waits for any more is given back', async () => {
-  const { worker, link } = apart();
+  const { worker, client } = apart();
   let arrive: (graph: FlameGraph) => void = () => {};
   answers = [new Promise((resolve) => (arrive = resolve))];
   const abort = new AbortController();
-  const made = link.ask(question(), abort.signal);
+  const made = client.ask(question(), abort.signal);
   abort.abort();
   await assert.rejects(made, { name: 'AbortError' });
   arrive(graphOf(stacks));
@@ -263,28 +263,28 @@ test('what nobody waits for any more is given back', async () => {
     worker.crossed.map(({ type }) => type),
     ['ask', 'abort'],
   );
-  await assert.rejects(link.ask(question(), abort.signal), { name: 'AbortError' });
+  await assert.rejects(client.ask(question(), abort.signal), { name: 'AbortError' });
 });
 
 test('errors of the server arrive as what they are, a lack of samples as no data', async () => {
-  for (const link of [apart().link, here()]) {
+  for (const client of [apart().client, here()]) {
     answers = [{ status: 500, code: 'internal' }];
     await assert.rejects(
-      link.ask(question()),
+      client.ask(question()),
       (error: unknown) =>
         error instanceof ApiError && error.status === 500 && error.code === 'internal' && error.message === 'so it is',
     );
     answers = [{ status: 404, code: 'no_data' }];
-    assert.equal(await link.ask(question()), null);
+    assert.equal(await client.ask(question()), null);
   }
 });
 
 test('other answers come as they are, by a worker that is there', async () => {
-  const { worker, link } = apart();
-  assert.equal(link.fetch('/api/status'), null);
-  worker.onmessage!({ data: { type: 'ready', draws: true } } as MessageEvent<Parcel>);
+  const { worker, client } = apart();
+  assert.equal(client.fetch('/api/status'), null);
+  worker.onmessage!({ data: { type: 'ready', draws: true } } as MessageEvent<Transfer>);
   answers = [{ status: 404, code: 'not_found' }];
-  assert.deepEqual(await link.fetch('/api/status?x=1'), {
+  assert.deepEqual(await client.fetch('/api/status?x=1'), {
     status: 404,
     text: '{"error":{"code":"not_found","message":"so it is"}}',
   });
@@ -293,36 +293,39 @@ test('other answers come as they are, by a worker that is there', async () => {
 });
 
 test('another order needs no server, and a dropped tree has none', async () => {
-  const { link } = apart();
+  const { client } = apart();
   answers = [graphOf(stacks)];
-  const tree = (await link.ask(question()))!.trees[0]!;
-  const other = (await link.ask({ kind: 'arrange', tree: tree.id, arrangement: { order: 'weight', width: 'view' } }))!
+  const tree = (await client.ask(question()))!.trees[0]!;
+  const other = (await client.ask({ kind: 'arrange', tree: tree.id, arrangement: { order: 'weight', width: 'view' } }))!
     .trees[0]!;
   assert.equal(asked.length, 1);
   const first = (of: FlameTree) => of.names[of.name[of.firstChild[0]!]!];
   assert.deepEqual([first(tree), first(other), other.arrangement.order], ['idle', 'main', 'weight']);
   const heard: Array<Seen | null> = [];
-  const easel = link.easel(canvasOf([]), canvasOf([]), (seen) => heard.push(seen));
-  link.drop(tree.id);
-  easel.draw(sceneOf(tree), null); // still there: it is said with the next question
-  assert.equal(await link.ask({ kind: 'arrange', tree: tree.id, arrangement: { order: 'name', width: 'view' } }), null);
-  easel.draw(sceneOf(tree), null);
-  easel.draw(sceneOf(other), null);
+  const handle = client.attachCanvas(canvasOf([]), canvasOf([]), (seen) => heard.push(seen));
+  client.drop(tree.id);
+  handle.draw(sceneOf(tree), null); // still there: it is said with the next question
+  assert.equal(
+    await client.ask({ kind: 'arrange', tree: tree.id, arrangement: { order: 'name', width: 'view' } }),
+    null,
+  );
+  handle.draw(sceneOf(tree), null);
+  handle.draw(sceneOf(other), null);
   await Promise.resolve();
   assert.deepEqual(
     heard.map((seen) => seen && seen.tree),
     [tree.id, null, other.id],
   );
-  assert.equal(easel.isBusy, false);
+  assert.equal(handle.isBusy, false);
 });
 
 test('a zoom fetches only its subtree while the rest still holds', async () => {
-  const { link } = apart();
+  const { client } = apart();
   const base = graphOf({ main: 10, 'main;big': 60 }, { main: { weight: 30, count: 7 } });
   answers = [base];
-  const whole = await link.ask(question());
+  const whole = await client.ask(question());
   answers = [{ ...graphOf({ '': 10, big: 60, small: 30 }), names: ['main', 'big', 'small'] }];
-  const zoomed = await link.ask(question({ path: ['main'], keep: whole!.head.base }));
+  const zoomed = await client.ask(question({ path: ['main'], keep: whole!.head.base }));
   assert.deepEqual(
     asked.map((url) => url.searchParams.get('path')),
     [null, 'main'],
@@ -335,8 +338,8 @@ test('a zoom fetches only its subtree while the rest still holds', async () => {
   );
   // What is there in full is not asked for again; what holds no longer is.
   answers = [graphOf(stacks)];
-  await link.ask(question({ path: ['main', 'big'], keep: whole!.head.base }));
-  await link.ask(question({ path: ['main'], keep: 0 }));
+  await client.ask(question({ path: ['main', 'big'], keep: whole!.head.base }));
+  await client.ask(question({ path: ['main'], keep: 0 }));
   assert.deepEqual(
     asked.map((url) => url.searchParams.get('path')),
     [null, 'main', null],

@@ -1,6 +1,6 @@
-// Where the server is: beside the page or the worker's script, which a reverse proxy may have put below a path of its own.
+// The server's address: that of the page or of the worker's script. A reverse proxy may add a path.
 const HERE =
   typeof location === 'undefined' || location.protocol === 'file:' ? '/' : new URL('.', location.href).pathname;
 
-// The address of what the server has at `path` ("/api/status").
-export const served = (path: string): string => HERE + path.slice(1);
+// The address of `path` on the server, for example "/api/status".
+export const serverUrl = (path: string): string => HERE + path.slice(1);

@@ -1,5 +1,5 @@
 // The HTTP side of the server, one function an endpoint. Nothing else in the UI calls fetch.
-import { served } from './place';
+import { serverUrl } from './base_url';
 import type {
   Agent,
   BaselineParams,
@@ -95,7 +95,7 @@ export interface Fetched {
 export async function fetchText(path: string, init: RequestInit = {}): Promise<Fetched> {
   let response: Response;
   try {
-    response = await fetch(served(path), { cache: 'no-store', ...init });
+    response = await fetch(serverUrl(path), { cache: 'no-store', ...init });
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     throw new ApiError(0, { code: 'unreachable', message: 'The server does not answer.' });
@@ -270,19 +270,19 @@ export type SessionFormat = 'collapsed' | 'json' | 'pprof' | 'speedscope' | 'fir
 // Addresses that the browser downloads by itself.
 export const download = {
   svg: (v: ViewParams, group?: string) =>
-    served(`/api/export/flamegraph${query({ ...choice(v), group: grouped(group) })}`),
+    serverUrl(`/api/export/flamegraph${query({ ...choice(v), group: grouped(group) })}`),
   session: (id: string, format: SessionFormat, v: ViewParams = {}, group?: string) =>
-    served(
+    serverUrl(
       `/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format, group: grouped(group) })}`,
     ),
   // The whole session, whatever is filtered.
   archive: (id: string, sources = false) =>
-    served(
+    serverUrl(
       `/api/export/session/${encodeURIComponent(id)}${query({ format: 'flamewire', sources: sources ? '1' : undefined })}`,
     ),
   // `page`: the state of the page as its address has it.
   page: (id: string, v: ViewParams = {}, page = '') =>
-    served(
+    serverUrl(
       `/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format: 'html', page })}`,
     ),
 };

@@ -1,6 +1,6 @@
 // Server-sent events, one connection a browser. Tabs elect a leader over a BroadcastChannel; the leader holds the EventSource and
 // relays what arrives. A message says that something changed, so a lost one costs nothing: after any gap every view fetches anew.
-import { served } from './place';
+import { serverUrl } from './base_url';
 import { streamNames, type StreamEvents, type StreamName } from './types';
 
 export type StreamState = 'connecting' | 'open' | 'lost';
@@ -42,7 +42,7 @@ export class Stream {
     private readonly handlers: StreamHandlers,
   ) {
     this.channel =
-      typeof BroadcastChannel === 'function' ? new BroadcastChannel(`flamewire-stream${served('/')}`) : null;
+      typeof BroadcastChannel === 'function' ? new BroadcastChannel(`flamewire-stream${serverUrl('/')}`) : null;
   }
 
   start(): void {
@@ -130,7 +130,7 @@ export class Stream {
 
   private connect(): void {
     this.setState(this.current === 'lost' ? 'lost' : 'connecting');
-    const source = new EventSource(served(this.url));
+    const source = new EventSource(serverUrl(this.url));
     this.source = source;
     source.onopen = () => {
       this.retryMs = RETRY_MIN_MS;

@@ -1,5 +1,5 @@
-// What the page and the workshop (workshop.ts) say to each other: questions whose answers are trees, and scenes that are to be
-// drawn. Plain values, so that either side can be a worker.
+// The messages between the page and the RenderWorker (render_worker.ts): questions that are answered with trees, and scenes to draw.
+// Plain values, so that either side can be in a worker.
 import type { Fetched } from '../api/client';
 import type { BaselineParams, Callers, ErrorBody, ShapeParams, ViewParams } from '../api/types';
 import type { AnyCanvas } from './canvas';
@@ -11,8 +11,8 @@ export interface FlameQuestion {
   view: ViewParams;
   baseline: BaselineParams | null;
   shape: ShapeParams;
-  path: readonly string[]; // of the zoomed frame, which is wanted in full
-  keep: number; // the `base` of an earlier answer that still holds: only what it lacks is fetched; 0: none
+  path: readonly string[]; // of the zoomed frame; its subtree is requested in full
+  keep: number; // the `base` of an earlier answer that is still valid: only the rest is fetched; 0: none
   arrangement: Arrangement;
 }
 
@@ -25,14 +25,14 @@ export interface CallersQuestion {
   arrangement: Arrangement;
 }
 
-// A tree that is there, in another order.
+// An existing tree in another order.
 export interface ArrangeQuestion {
   kind: 'arrange';
   tree: number;
   arrangement: Arrangement;
 }
 
-// What the page asks the server besides, of which it wants the text as it is.
+// Any other request to the server. The answer is its text.
 export interface FetchQuestion {
   kind: 'fetch';
   path: string;
@@ -40,7 +40,7 @@ export interface FetchQuestion {
 
 export type Question = FlameQuestion | CallersQuestion | ArrangeQuestion | FetchQuestion;
 
-// What answers have besides their trees.
+// The part of answers beside their trees.
 export interface FlameHead {
   base: number; // see `keep`
   data_version: number;
@@ -60,14 +60,14 @@ export interface Made<K extends Question['kind'] = Question['kind']> {
   trees: readonly FlameTree[];
 }
 
-export type ToWorkshop =
-  | { type: 'ask'; id: number; question: Question; drop?: readonly number[] } // trees that nobody shows any more
+export type ToWorker =
+  | { type: 'ask'; id: number; question: Question; drop?: readonly number[] } // trees that are no longer shown
   | { type: 'abort'; id: number }
   | { type: 'canvas'; pane: number; canvas: AnyCanvas; overview: AnyCanvas }
-  | { type: 'scene'; pane: number; scene: Scene; matches?: Uint8Array | null } // without: as they were
+  | { type: 'scene'; pane: number; scene: Scene; matches?: Uint8Array | null } // undefined: unchanged
   | { type: 'close'; pane: number };
 
-export type FromWorkshop =
+export type FromWorker =
   | { type: 'ready'; draws: boolean } // first of all, from a worker
   | { type: 'made'; id: number; made: Made | null } // null: there is no data
   | { type: 'failed'; id: number; message: string; status?: number; body?: ErrorBody }

@@ -1,17 +1,17 @@
-// The flame graph on the screen: a canvas that stays in view inside a scroller as tall as the stacks are deep. Holds what is
-// momentary (window, hover, cursor) and makes scenes of it, which the workshop draws; what lasts is set from outside and reported back
-// through callbacks.
+// The flame graph on the screen: a canvas that stays in view inside a scroller as tall as the stacks are deep. Holds the momentary
+// state (window, hover, cursor) and makes scenes of it, which the RenderWorker draws. Lasting state is set from outside, and changes
+// of it are reported through callbacks.
 import type { Contrast } from '../model/baseline';
 import type { Theme } from '../model/theme';
 import type { Colouring } from '../model/view_state';
 import { framesOf, hitAt, nodeIn, type Drawn, type DrawnFrame, type Hit } from './drawn';
 import { actionOf, stepFrom } from './keyboard';
 import { BoxType } from './layout';
-import { workshop, type Easel } from './link';
+import { workerClient, type CanvasHandle } from './worker_client';
 import { Minimap } from './minimap';
 import { ROW, rowTop, type Rows, type Scene, type Seen } from './scene';
 import { panned, wholeSpan, widened, type Span } from '../model/span';
-import { Paper, pngOf } from './still';
+import { PrintCanvas, pngOf } from './snapshot';
 import { pathOf, type FlameTree } from './tree';
 import { Viewport } from './viewport';
 
@@ -33,7 +33,7 @@ const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 
 export class FlamePane {
   private readonly view = new Viewport();
-  private readonly easel: Easel;
+  private readonly canvasHandle: CanvasHandle;
   private readonly minimap: Minimap;
   private readonly sizer: ResizeObserver;
   private onCanvas: Drawn | null = null;
@@ -56,7 +56,7 @@ export class FlamePane {
   private content = 0; // CSS pixels that the content is high
   private atBottom = true; // upright: the root is in view
   private gesture = 0;
-  private paper: Paper | null = null;
+  private printCanvas: PrintCanvas | null = null;
 
   constructor(
     private readonly scroller: HTMLElement,
@@ -66,7 +66,7 @@ export class FlamePane {
   ) {
     this.drawing = this.view.tree;
     this.minimap = new Minimap(scroller);
-    this.easel = workshop().easel(canvas, this.minimap.canvas, (seen) => this.drew(seen));
+    this.canvasHandle = workerClient().attachCanvas(canvas, this.minimap.canvas, (seen) => this.drew(seen));
     this.sizer = new ResizeObserver(() => this.measure());
     this.sizer.observe(scroller);
     scroller.addEventListener('scroll', () => {
@@ -103,7 +103,7 @@ export class FlamePane {
   dispose(): void {
     this.sizer.disconnect();
     this.minimap.dispose();
-    this.easel.close();
+    this.canvasHandle.close();
     clearTimeout(this.gesture);
     cancelAnimationFrame(this.scheduled);
   }
@@ -148,14 +148,14 @@ export class FlamePane {
     this.redraw();
   }
 
-  // Of the paper's width and as tall as its stacks, sharper than on a screen; or back in its window.
-  setPaper(onPaper: boolean): void {
-    if (onPaper === (this.paper !== null)) return;
-    this.paper?.remove();
-    this.paper = onPaper ? new Paper(this.canvas) : null;
+  // Printing: as wide as the paper, as tall as the stacks, and sharper than on a screen. Otherwise: back in its window.
+  setPrinting(printing: boolean): void {
+    if (printing === (this.printCanvas !== null)) return;
+    this.printCanvas?.remove();
+    this.printCanvas = printing ? new PrintCanvas(this.canvas) : null;
     this.view.jump();
     this.scrollBy(-this.content);
-    this.scroller.style.height = onPaper ? `${Math.min(PAPER_ROWS, this.view.rows()) * ROW + 8}px` : '';
+    this.scroller.style.height = printing ? `${Math.min(PAPER_ROWS, this.view.rows()) * ROW + 8}px` : '';
     this.measure();
   }
 
@@ -188,7 +188,7 @@ export class FlamePane {
     return (
       !this.view.isMoving &&
       this.scheduled === 0 &&
-      !this.easel.isBusy &&
+      !this.canvasHandle.isBusy &&
       !this.late &&
       this.width > 0 &&
       this.onCanvas?.tree === this.view.tree
@@ -231,7 +231,7 @@ export class FlamePane {
     const height = this.scroller.clientHeight;
     this.width = width;
     this.height = height;
-    const shown = this.paper?.canvas ?? this.canvas;
+    const shown = this.printCanvas?.canvas ?? this.canvas;
     shown.style.width = `${width}px`;
     shown.style.height = `${height}px`;
     this.resizeContent();
@@ -249,7 +249,7 @@ export class FlamePane {
 
   private scene(): Scene {
     const { tree, from, to, zoomed } = this.view;
-    const ratio = this.paper ? Math.max(2, devicePixelRatio) : devicePixelRatio || 1;
+    const ratio = this.printCanvas ? Math.max(2, devicePixelRatio) : devicePixelRatio || 1;
     const worth = this.minimap.place(this.height, this.content, this.scrolled);
     const overview = worth ? { ...this.view.whole(), rows: this.view.rows() } : null;
     return {
@@ -271,19 +271,19 @@ export class FlamePane {
   private draw(now: number): void {
     cancelAnimationFrame(this.scheduled);
     this.scheduled = 0;
-    if (this.paper) {
-      this.onCanvas = this.paper.draw(this.view.tree, this.scene(), this.matches);
+    if (this.printCanvas) {
+      this.onCanvas = this.printCanvas.draw(this.view.tree, this.scene(), this.matches);
       return;
     }
-    this.late = this.easel.isBusy;
+    this.late = this.canvasHandle.isBusy;
     if (this.late) return;
     if (this.view.step(now)) this.redraw();
     this.drawing = this.view.tree;
-    this.easel.draw(this.scene(), this.matches);
+    this.canvasHandle.draw(this.scene(), this.matches);
   }
 
   private drew(seen: Seen | null): void {
-    if (seen && !this.paper) this.onCanvas = { tree: this.drawing, boxes: seen.boxes };
+    if (seen && !this.printCanvas) this.onCanvas = { tree: this.drawing, boxes: seen.boxes };
     if (this.late) {
       this.late = false;
       this.redraw();

@@ -1,23 +1,23 @@
-// Where flame graphs are made and drawn: fetches answers, makes trees of them, and draws scenes on the canvases that it was given.
-// It runs in a worker, so that none of this keeps the page waiting (worker.ts), or in the page itself where there are no workers
-// (link.ts). It remembers nothing of how things are shown: each scene says all of it.
+// Fetches answers, builds flame graph trees from them, and draws scenes on the canvases of the page. It runs in a worker, so that the
+// page stays responsive (worker.ts), or in the page if there are no workers (worker_client.ts). It keeps no view state: each scene
+// contains all of it.
 import { ApiError, fetchText } from '../api/client';
 import type { FlameGraph } from '../api/types';
 import { Answers } from './answers';
-import type { FromWorkshop, Made, Question, ToWorkshop } from './messages';
+import type { FromWorker, Made, Question, ToWorker } from './messages';
 import { OverviewPicture } from './overview';
 import { Picture } from './picture';
 import type { Scene, Seen } from './scene';
 import type { Merge } from '../model/view_state';
 import { buildTree, type Arrangement, type FlameTree } from './tree';
 
-// The page drops what it shows no longer. This bounds what it could forget.
+// The page drops trees that it no longer shows. This is the limit if it forgets some.
 const MOST_TREES = 24;
 
 interface Source {
   graph: FlameGraph;
   merge: Merge;
-  root: string; // what stands on the root
+  root: string; // label of the root
 }
 
 interface Pane {
@@ -26,16 +26,16 @@ interface Pane {
   matches: Uint8Array | null;
 }
 
-export class Workshop {
+export class RenderWorker {
   private readonly answers = new Answers();
   private readonly trees = new Map<number, { tree: FlameTree; source: Source }>();
   private readonly flights = new Map<number, AbortController>();
   private readonly panes = new Map<number, Pane>();
   private lastTree = 0;
 
-  constructor(private readonly say: (message: FromWorkshop) => void) {}
+  constructor(private readonly send: (message: FromWorker) => void) {}
 
-  hear(message: ToWorkshop): void {
+  receive(message: ToWorker): void {
     switch (message.type) {
       case 'ask':
         for (const tree of message.drop ?? []) this.trees.delete(tree);
@@ -58,7 +58,7 @@ export class Workshop {
         try {
           if (pane) seen = this.draw(pane, message.scene);
         } finally {
-          this.say({ type: 'drawn', pane: message.pane, seen }); // the page waits for it
+          this.send({ type: 'drawn', pane: message.pane, seen }); // the page waits for this message
         }
         return;
       }
@@ -80,10 +80,10 @@ export class Workshop {
     this.flights.set(id, flight);
     try {
       const made = await this.make(question, flight.signal);
-      this.say({ type: 'made', id, made });
+      this.send({ type: 'made', id, made });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      this.say(
+      this.send(
         error instanceof ApiError
           ? { type: 'failed', id, message, status: error.status, body: error.body }
           : { type: 'failed', id, message },

@@ -1,11 +1,11 @@
-// Flame graphs on canvases of the page's own: as a file, and on paper. A browser that prints waits for nobody, so these are drawn
-// at once, here, of the tree that the page has.
+// Flame graphs on canvases of the page: for PNG files and for printing. A browser does not wait for a worker when it prints, so these
+// are drawn immediately, in the page.
 import { Picture } from './picture';
 import type { Scene } from './scene';
 import type { Drawn } from './drawn';
 import type { FlameTree } from './tree';
 
-// What is in sight, on the page's background; null when the browser cannot make it.
+// The visible part on the page's background. Null: the browser cannot create the picture.
 export function pngOf(tree: FlameTree, scene: Scene, matches: Uint8Array | null): Promise<Blob | null> {
   const graph = document.createElement('canvas');
   new Picture(graph).draw(tree, scene, matches);
@@ -20,8 +20,8 @@ export function pngOf(tree: FlameTree, scene: Scene, matches: Uint8Array | null)
   return new Promise((resolve) => out.toBlob(resolve, 'image/png'));
 }
 
-// Takes the place of the canvas on the screen.
-export class Paper {
+// Replaces the canvas on the screen while printing.
+export class PrintCanvas {
   readonly canvas = document.createElement('canvas');
   private readonly picture = new Picture(this.canvas);
 

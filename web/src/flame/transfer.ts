@@ -1,5 +1,5 @@
-// How the workshop's messages travel from a worker to the page: columns as buffers that change hands, texts said once. Pure.
-import type { FromWorkshop, Made } from './messages';
+// Encodes messages from the worker to the page: columns become buffers that change their owner, and each text is sent once. Pure.
+import type { FromWorker, Made } from './messages';
 import type { Boxes } from './layout';
 import { TextsIn, TextsOut, type TextNews } from './texts';
 import type { FlameTree } from './tree';
@@ -14,23 +14,23 @@ const columnOf = { names: 'name', modules: 'module', files: 'file', labels: 'lab
 
 // `labels` is missing when they are the names.
 export type PackedTree = Omit<FlameTree, Table> & { news: Partial<Record<Table, TextNews>> };
-type MadeMessage = Extract<FromWorkshop, { type: 'made' }>;
-export type Parcel =
-  | Exclude<FromWorkshop, MadeMessage>
+type MadeMessage = Extract<FromWorker, { type: 'made' }>;
+export type Transfer =
+  | Exclude<FromWorker, MadeMessage>
   | (Omit<MadeMessage, 'made'> & { made: (Omit<Made, 'trees'> & { trees: readonly PackedTree[] }) | null });
 
-// The worker keeps its own: the columns of `from`, as far as they are typed arrays, are copied.
-function copyOf<T extends object>(from: T, transfer: ArrayBuffer[]): T {
+// The worker keeps `from`: columns that are typed arrays are copied.
+function copyOf<T extends object>(from: T, buffers: ArrayBuffer[]): T {
   const column = (value: unknown): unknown => {
     if (!ArrayBuffer.isView(value)) return value;
     const copy = value.buffer.slice(value.byteOffset, value.byteOffset + value.byteLength) as ArrayBuffer;
-    transfer.push(copy);
+    buffers.push(copy);
     return new (value.constructor as new (buffer: ArrayBuffer) => ArrayBufferView)(copy);
   };
   return Object.fromEntries(Object.entries(from).map(([name, value]) => [name, column(value)])) as T;
 }
 
-function copyOfBoxes(boxes: Boxes, transfer: ArrayBuffer[]): Boxes {
+function copyOfBoxes(boxes: Boxes, buffers: ArrayBuffer[]): Boxes {
   const { count } = boxes;
   const part = {
     count,
@@ -40,7 +40,7 @@ function copyOfBoxes(boxes: Boxes, transfer: ArrayBuffer[]): Boxes {
     width: boxes.width.subarray(0, count),
     type: boxes.type.subarray(0, count),
   };
-  return copyOf(part, transfer);
+  return copyOf(part, buffers);
 }
 
 export class Packer {
@@ -51,25 +51,25 @@ export class Packer {
     labels: new TextsOut(),
   };
 
-  pack(message: FromWorkshop): { parcel: Parcel; transfer: ArrayBuffer[] } {
-    const transfer: ArrayBuffer[] = [];
+  pack(message: FromWorker): { packed: Transfer; buffers: ArrayBuffer[] } {
+    const buffers: ArrayBuffer[] = [];
     if (message.type === 'drawn' && message.seen) {
       return {
-        parcel: { ...message, seen: { ...message.seen, boxes: copyOfBoxes(message.seen.boxes, transfer) } },
-        transfer,
+        packed: { ...message, seen: { ...message.seen, boxes: copyOfBoxes(message.seen.boxes, buffers) } },
+        buffers,
       };
     }
-    if (message.type !== 'made' || !message.made) return { parcel: message as Parcel, transfer };
+    if (message.type !== 'made' || !message.made) return { packed: message as Transfer, buffers };
     const { head, trees } = message.made;
     return {
-      parcel: { ...message, made: { head, trees: trees.map((tree) => this.packTree(tree, transfer)) } },
-      transfer,
+      packed: { ...message, made: { head, trees: trees.map((tree) => this.packTree(tree, buffers)) } },
+      buffers,
     };
   }
 
-  private packTree(tree: FlameTree, transfer: ArrayBuffer[]): PackedTree {
+  private packTree(tree: FlameTree, buffers: ArrayBuffer[]): PackedTree {
     const { names, modules, files, labels, diff, ...rest } = tree;
-    const packed = { ...copyOf(rest, transfer), diff: diff && copyOf(diff, transfer), news: {} as PackedTree['news'] };
+    const packed = { ...copyOf(rest, buffers), diff: diff && copyOf(diff, buffers), news: {} as PackedTree['news'] };
     for (const table of tables) {
       if (table === 'labels' && labels === names) continue;
       const { places, news } = this.texts[table].put(tree[table]);
@@ -89,10 +89,10 @@ export class Unpacker {
     labels: new TextsIn(),
   };
 
-  unpack(parcel: Parcel): FromWorkshop {
-    if (parcel.type !== 'made' || !parcel.made) return parcel as FromWorkshop;
-    const { head, trees } = parcel.made;
-    return { ...parcel, made: { head, trees: trees.map((tree) => this.unpackTree(tree)) } };
+  unpack(packed: Transfer): FromWorker {
+    if (packed.type !== 'made' || !packed.made) return packed as FromWorker;
+    const { head, trees } = packed.made;
+    return { ...packed, made: { head, trees: trees.map((tree) => this.unpackTree(tree)) } };
   }
 
   private unpackTree({ news, ...columns }: PackedTree): FlameTree {

@@ -16,7 +16,7 @@ export interface Arrangement {
 }
 
 export interface FlameTree {
-  readonly id: number; // by which the workshop knows it (workshop.ts)
+  readonly id: number; // its key in the RenderWorker
   readonly arrangement: Arrangement;
   readonly size: number;
   readonly unit: string;

@@ -1,18 +1,18 @@
-// The worker of the page: a workshop at the other end of the messages.
-import type { ToWorkshop } from './messages';
-import { Packer } from './parcel';
-import { Workshop } from './workshop';
+// The entry of the page's worker: passes messages to and from a RenderWorker.
+import type { ToWorker } from './messages';
+import { Packer } from './transfer';
+import { RenderWorker } from './render_worker';
 
 interface WorkerScope {
-  onmessage: ((event: MessageEvent<ToWorkshop[]>) => void) | null;
+  onmessage: ((event: MessageEvent<ToWorker[]>) => void) | null;
   postMessage(message: unknown, transfer: Transferable[]): void;
 }
 const scope = globalThis as unknown as WorkerScope;
 
 const packer = new Packer();
-const workshop = new Workshop((message) => {
-  const { parcel, transfer } = packer.pack(message);
-  scope.postMessage(parcel, transfer);
+const renderWorker = new RenderWorker((message) => {
+  const { packed, buffers } = packer.pack(message);
+  scope.postMessage(packed, buffers);
 });
 
 // Some browsers have workers and canvases in them, but not this kind.
@@ -25,6 +25,6 @@ function canDraw(): boolean {
 }
 
 scope.onmessage = (event) => {
-  for (const message of event.data) workshop.hear(message);
+  for (const message of event.data) renderWorker.receive(message);
 };
 scope.postMessage({ type: 'ready', draws: canDraw() }, []);

@@ -1,14 +1,14 @@
-// The page's end of the workshop: asks it for trees, and hands canvases over to it. The workshop is in a worker where the browser
-// has what that needs; else, and in a page that is one file, the same workshop works here and answers at once.
+// The page's side of the RenderWorker: requests trees, and transfers canvases to it. It runs in a worker if the browser supports
+// that. Otherwise, and in a page that is one file, the same class runs in the page and answers immediately.
 import { ApiError, type Fetched } from '../api/client';
-import { served } from '../api/place';
+import { serverUrl } from '../api/base_url';
 import { isSaved } from '../api/saved';
-import type { FromWorkshop, Made, Question, ToWorkshop } from './messages';
-import { Unpacker, type Parcel } from './parcel';
+import type { FromWorker, Made, Question, ToWorker } from './messages';
+import { Unpacker, type Transfer } from './transfer';
 import type { Scene, Seen } from './scene';
-import { Workshop } from './workshop';
+import { RenderWorker } from './render_worker';
 
-const SCRIPT = served('/flame.js');
+const SCRIPT = serverUrl('/flame.js');
 
 function startWorker(): Worker | null {
   const able =
@@ -29,30 +29,30 @@ interface Asked {
   reject: (reason: unknown) => void;
 }
 
-export class Link {
+export class WorkerClient {
   private worker: Worker | null;
-  private workshop: Workshop | null = null; // when it is here
+  private renderWorker: RenderWorker | null = null; // if it runs in the page
   private readonly asked = new Map<number, Asked>();
-  private readonly easels = new Map<number, Easel>();
+  private readonly handles = new Map<number, CanvasHandle>();
   private dropped: number[] = [];
   private last = 0;
-  private ready = false; // the worker is there
-  private unsaid: ToWorkshop[] = [];
-  private handed: Transferable[] = []; // with what is unsaid
+  private ready = false; // the worker runs
+  private queued: ToWorker[] = [];
+  private queuedBuffers: Transferable[] = []; // belong to `queued`
 
   constructor(make: () => Worker | null = startWorker) {
     this.worker = make();
     if (!this.worker) {
-      this.stayHere();
+      this.runInPage();
       return;
     }
     const unpacker = new Unpacker();
-    this.worker.onmessage = (event: MessageEvent<Parcel>) => this.hear(unpacker.unpack(event.data));
-    // Before it is ready: it could not be loaded. Later errors concern one message, and it goes on.
-    this.worker.onerror = () => !this.ready && this.stayHere();
+    this.worker.onmessage = (event: MessageEvent<Transfer>) => this.receive(unpacker.unpack(event.data));
+    // An error before it is ready means that it could not be loaded. A later one concerns a single message.
+    this.worker.onerror = () => !this.ready && this.runInPage();
   }
 
-  // Null when there is no data. Trees belong to who asked, who drops them.
+  // Null: there is no data. The caller owns the trees, and drops them.
   ask<K extends Question['kind']>(question: Question & { kind: K }, signal?: AbortSignal): Promise<Made<K> | null> {
     const id = ++this.last;
     return new Promise<Made | null>((resolve, reject) => {
@@ -65,83 +65,87 @@ export class Link {
         'abort',
         () => {
           if (!this.asked.delete(id)) return;
-          this.say({ type: 'abort', id });
+          this.send({ type: 'abort', id });
           reject(signal.reason);
         },
         { once: true },
       );
       const drop = this.dropped;
       this.dropped = [];
-      this.say({ type: 'ask', id, question, drop });
+      this.send({ type: 'ask', id, question, drop });
     }) as Promise<Made<K> | null>;
   }
 
-  // By the worker; null: there is none, or not yet.
+  // Fetches in the worker. Null: there is no worker, or not yet.
   fetch(path: string, signal?: AbortSignal): Promise<Fetched> | null {
     return this.ready ? this.ask({ kind: 'fetch', path }, signal).then((made) => made!.head) : null;
   }
 
-  // Said with the next question: a message wakes the worker.
+  // Sent with the next question, because each message wakes the worker.
   drop(tree: number): void {
     this.dropped.push(tree);
   }
 
-  // Both canvases are the workshop's from now on. `drawn` hears of every scene what is on the canvas then; null: nothing new.
-  easel(canvas: HTMLCanvasElement, overview: HTMLCanvasElement, drawn: (seen: Seen | null) => void): Easel {
+  // From now on, both canvases belong to the RenderWorker. It calls `drawn` for every scene with what the canvas shows; null: no change.
+  attachCanvas(
+    canvas: HTMLCanvasElement,
+    overview: HTMLCanvasElement,
+    drawn: (seen: Seen | null) => void,
+  ): CanvasHandle {
     const pane = ++this.last;
-    const easel = new Easel(
-      (message) => this.say(message),
+    const handle = new CanvasHandle(
+      (message) => this.send(message),
       pane,
       drawn,
-      () => this.easels.delete(pane),
+      () => this.handles.delete(pane),
     );
-    this.easels.set(pane, easel);
+    this.handles.set(pane, handle);
     if (this.worker) {
       const [graph, small] = [canvas.transferControlToOffscreen(), overview.transferControlToOffscreen()];
-      this.say({ type: 'canvas', pane, canvas: graph, overview: small }, [graph, small]);
-    } else this.say({ type: 'canvas', pane, canvas, overview });
-    return easel;
+      this.send({ type: 'canvas', pane, canvas: graph, overview: small }, [graph, small]);
+    } else this.send({ type: 'canvas', pane, canvas, overview });
+    return handle;
   }
 
-  // To a worker all that is said in one go is one message: each wakes it, and that costs this thread.
-  private say(message: ToWorkshop, transfer: Transferable[] = []): void {
+  // Messages of one task are sent to the worker as one: each message wakes it, and costs time of this thread.
+  private send(message: ToWorker, transfer: Transferable[] = []): void {
     if (!this.worker) {
-      this.workshop?.hear(message);
+      this.renderWorker?.receive(message);
       return;
     }
-    if (this.unsaid.length === 0) queueMicrotask(() => this.flush());
-    this.unsaid.push(message);
-    this.handed.push(...transfer);
+    if (this.queued.length === 0) queueMicrotask(() => this.flush());
+    this.queued.push(message);
+    this.queuedBuffers.push(...transfer);
   }
 
   private flush(): void {
-    const [messages, transfer] = [this.unsaid, this.handed];
-    this.unsaid = [];
-    this.handed = [];
+    const [messages, transfer] = [this.queued, this.queuedBuffers];
+    this.queued = [];
+    this.queuedBuffers = [];
     if (messages.length > 0) this.worker?.postMessage(messages, transfer);
   }
 
-  // What was asked meanwhile is asked here. No canvas was handed over: that needs a tree, and so an answer.
-  private stayHere(): void {
+  // Repeats pending questions. No canvas was transferred yet, because that needs a tree, and so an answer.
+  private runInPage(): void {
     this.worker?.terminate();
     this.worker = null;
-    this.unsaid = [];
-    this.workshop = new Workshop((message) => this.hear(message));
-    for (const [id, { question }] of this.asked) this.say({ type: 'ask', id, question });
+    this.queued = [];
+    this.renderWorker = new RenderWorker((message) => this.receive(message));
+    for (const [id, { question }] of this.asked) this.send({ type: 'ask', id, question });
   }
 
-  private hear(message: FromWorkshop): void {
+  private receive(message: FromWorker): void {
     switch (message.type) {
       case 'ready':
         if (message.draws) this.ready = true;
-        else this.stayHere();
+        else this.runInPage();
         return;
       case 'drawn':
-        this.easels.get(message.pane)?.drew(message.seen);
+        this.handles.get(message.pane)?.onDrawn(message.seen);
         return;
       case 'made': {
         const asked = this.asked.get(message.id);
-        // Nobody waits for it any more.
+        // The request was aborted.
         if (!asked) for (const tree of message.made?.trees ?? []) this.drop(tree.id);
         this.asked.delete(message.id);
         asked?.resolve(message.made);
@@ -157,13 +161,13 @@ export class Link {
   }
 }
 
-// A canvas that scenes are drawn on, one at a time: while one is under way, the next waits for it.
-export class Easel {
+// A canvas. Scenes are drawn one at a time: while it is busy, the caller keeps the next one.
+export class CanvasHandle {
   private busy = false;
   private matches: Uint8Array | null = null;
 
   constructor(
-    private readonly say: (message: ToWorkshop) => void,
+    private readonly send: (message: ToWorker) => void,
     private readonly pane: number,
     private readonly drawn: (seen: Seen | null) => void,
     private readonly closed: () => void,
@@ -177,20 +181,20 @@ export class Easel {
     this.busy = true;
     const news = matches === this.matches ? {} : { matches };
     this.matches = matches;
-    this.say({ type: 'scene', pane: this.pane, scene, ...news });
+    this.send({ type: 'scene', pane: this.pane, scene, ...news });
   }
 
-  drew(seen: Seen | null): void {
+  onDrawn(seen: Seen | null): void {
     this.busy = false;
     this.drawn(seen);
   }
 
   close(): void {
-    this.say({ type: 'close', pane: this.pane });
+    this.send({ type: 'close', pane: this.pane });
     this.closed();
   }
 }
 
-let link: Link | null = null;
-// One for the whole page.
-export const workshop = (): Link => (link ??= new Link());
+let client: WorkerClient | null = null;
+// The page has one.
+export const workerClient = (): WorkerClient => (client ??= new WorkerClient());

@@ -6,7 +6,7 @@ import type { FlameTree } from '../flame/tree';
 import { arrangement, callers } from './data';
 import type { Frames } from './frames';
 import { currentId } from './session';
-import { arranged } from './trees';
+import { sortedTree } from './sorted_tree';
 import { setView, view } from './view';
 
 // The answer for what is chosen now; null while that of another function is shown no longer.
@@ -38,7 +38,7 @@ function half(
     span.value = null;
   });
   // Held as long as the answer, whose turn may come again.
-  const tree = arranged(computed(made), () => ({ order: arrangement.value.order, width: 'view' }));
+  const tree = sortedTree(computed(made), () => ({ order: arrangement.value.order, width: 'view' }));
   return {
     tree: computed(() => (sandwich.value ? tree.value : null)),
     zoom,

@@ -2,7 +2,7 @@
 import { computed, signal } from '@preact/signals';
 import { api, orEmpty } from '../api/client';
 import type { BaselineParams, ShapeParams } from '../api/types';
-import { workshop } from '../flame/link';
+import { workerClient } from '../flame/worker_client';
 import type { CallersHead, FlameHead } from '../flame/messages';
 import type { Arrangement, FlameTree } from '../flame/tree';
 import { healthVersions, resyncs, versions } from './live';
@@ -83,7 +83,7 @@ export const flame = createQuery<FlameData | null>({
     const wanted = shape.peek();
     const resync = resyncs.peek();
     const holds = previous?.key === key && previous.resync === resync && (frozen.peek() || isCurrent(previous.head));
-    const made = await workshop().ask(
+    const made = await workerClient().ask(
       {
         kind: 'flame',
         view: filter.peek(),
@@ -117,7 +117,7 @@ export const warnings = createQuery({
   scope,
   fetch: (abort) => orEmpty(api.warnings(filter.peek(), abort)),
   intervalMs: 5000,
-  calm: true,
+  deferrable: true,
 });
 
 export const functionDiffs = createQuery({
@@ -151,7 +151,7 @@ export const callers = createQuery<CallersData>({
   scope,
   fetch: async (abort) => {
     const { callersOf: name, callersModule: module } = view.peek();
-    const made = await workshop().ask(
+    const made = await workerClient().ask(
       {
         kind: 'callers',
         view: filter.peek(),

@@ -1,4 +1,4 @@
-// Changes that nobody waits for: they are made together, with the next that somebody does, or after a moment. A frame costs the page
+// Changes that are not urgent: they are applied together with the next urgent one, or after a short delay. A frame costs the page
 // about the same whatever changed in it.
 import { batch } from '@preact/signals';
 
@@ -6,8 +6,8 @@ const MOMENT_MS = 150;
 let waiting: (() => void)[] = [];
 let timer: ReturnType<typeof setTimeout> | null = null;
 
-// Makes what waits, and then `change`, as one.
-export function together(change: () => void): void {
+// Applies the deferred changes and then `change`, in one batch.
+export function withDeferred(change: () => void): void {
   if (timer) clearTimeout(timer);
   timer = null;
   const due = waiting;
@@ -18,7 +18,7 @@ export function together(change: () => void): void {
   });
 }
 
-export function calmly(change: () => void): void {
+export function defer(change: () => void): void {
   waiting.push(change);
-  timer ??= setTimeout(() => together(() => {}), MOMENT_MS);
+  timer ??= setTimeout(() => withDeferred(() => {}), MOMENT_MS);
 }

@@ -6,10 +6,10 @@ import { findMatches } from '../flame/search';
 import { nodeAt } from '../flame/tree';
 import { arrangement, flame } from './data';
 import type { Frames } from './frames';
-import { arranged } from './trees';
+import { sortedTree } from './sorted_tree';
 import { search, setView, view, zoom } from './view';
 
-export const tree = arranged(
+export const tree = sortedTree(
   computed(() => flame.data.value?.tree ?? null),
   () => arrangement.value,
 );

@@ -5,7 +5,7 @@ import { isSaved } from '../api/saved';
 import { Stream, type StreamState } from '../api/stream';
 import type { Agent, Loss, Session, Status, StreamEvents } from '../api/types';
 import { Rate } from '../text/rate';
-import { calmly } from './calm';
+import { defer } from './deferred';
 
 export const streamState = signal<StreamState>('connecting');
 export const status = signal<Status | null>(null);
@@ -39,7 +39,7 @@ const isSame = (map: ReadonlyMap<string, number>, other: ReadonlyMap<string, num
 function showNumbers(now: number): void {
   numbersShown = now;
   const newRates = new Map([...meters].map(([session, meter]) => [session, meter.perSecond(now)]));
-  calmly(() => {
+  defer(() => {
     if (!isSame(newRates, rates.value)) rates.value = newRates;
     if (!isSame(totals, liveSamples.value)) liveSamples.value = new Map(totals);
   });

@@ -2,7 +2,7 @@
 // while nobody looks. Old data stays until new data is there, so a live view never blinks.
 import { effect, signal, type ReadonlySignal, type Signal } from '@preact/signals';
 import { ApiError } from '../api/client';
-import { calmly, together } from './calm';
+import { defer, withDeferred } from './deferred';
 import { rowsReleased } from './pressed';
 
 export interface Query<T> {
@@ -22,8 +22,8 @@ interface Options<T> {
   // Called untracked. `previous` is the answer to the same scope, for partial refreshes.
   fetch: (signal: AbortSignal, previous: T | null) => Promise<T>;
   intervalMs?: number;
-  // Nobody waits for newer data of the same key: they may come with other changes (calm.ts).
-  calm?: boolean;
+  // Newer data for the same key are not urgent: they may come with other changes (deferred.ts).
+  deferrable?: boolean;
   // It is shown as rows to click: newer data of the same key wait while one is pressed (pressed.ts).
   rows?: boolean;
 }
@@ -54,9 +54,9 @@ export function createQuery<T>(options: Options<T>): Query<T> {
 
   const show = (answer: T, isRefresh: boolean) => {
     newest = answer;
-    if (!isRefresh || !options.calm) together(() => (data.value = answer));
+    if (!isRefresh || !options.deferrable) withDeferred(() => (data.value = answer));
     else
-      calmly(() => {
+      defer(() => {
         if (newest === answer) data.value = answer;
       });
   };

@@ -75,7 +75,7 @@ const detail = createQuery<Session>({
   scope: () => currentId.value,
   fetch: (abort) => api.session(currentId.peek(), abort),
   intervalMs: 1000,
-  calm: true,
+  deferrable: true,
 });
 
 // The full description of what is shown; the list's shorter one until it has come.

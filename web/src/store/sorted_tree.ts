@@ -1,10 +1,10 @@
-// Trees of the workshop that a view holds: in the order that is wanted now, and given back when they are shown no longer.
+// The tree of a view, in the order that the view has now. Trees that are no longer shown are dropped.
 import { computed, effect, signal, type ReadonlySignal } from '@preact/signals';
-import { workshop } from '../flame/link';
+import { workerClient } from '../flame/worker_client';
 import type { Arrangement, FlameTree } from '../flame/tree';
 
-// `made`: the tree as it came with an answer. Another order is made of the same answer, so it needs no server.
-export function arranged(
+// `made`: the tree of an answer. Another order is built from the same answer, without the server.
+export function sortedTree(
   made: ReadonlySignal<FlameTree | null>,
   wanted: () => Arrangement,
 ): ReadonlySignal<FlameTree | null> {
@@ -15,7 +15,7 @@ export function arranged(
   effect(() => {
     const of = made.value;
     const now = [of, shown.value].filter((tree) => tree !== null);
-    for (const tree of held) if (!now.includes(tree)) workshop().drop(tree.id);
+    for (const tree of held) if (!now.includes(tree)) workerClient().drop(tree.id);
     held = now;
   });
   effect(() => {
@@ -27,7 +27,7 @@ export function arranged(
     if (!of || !arrangement || (arrangement.order === order && arrangement.width === width)) return;
     const asked = new AbortController();
     flight = asked;
-    workshop()
+    workerClient()
       .ask({ kind: 'arrange', tree: of.id, arrangement: { order, width } }, asked.signal)
       .then((answer) => {
         const tree = answer?.trees[0];

@@ -68,7 +68,7 @@ export const timeline = createQuery<Timeline | null>({
   },
   // A second is a few pixels of it.
   intervalMs: 1000,
-  calm: true,
+  deferrable: true,
 });
 
 effect(() => {

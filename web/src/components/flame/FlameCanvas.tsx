@@ -65,7 +65,7 @@ export function FlameCanvas({ shown, frames, label = 'Flame graph' }: Props) {
         made.setZoom(frames.zoom.value);
         made.setSpan(frames.span.value ?? wholeSpan);
       }),
-      effect(() => made.setPaper(printing.value)),
+      effect(() => made.setPrinting(printing.value)),
     ];
     return () => {
       for (const stop of stops) stop();
