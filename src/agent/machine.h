@@ -35,8 +35,9 @@ private:
     std::uint64_t page_size_;
 };
 
-// Sets nice to 5 (unless it is already higher), raises the soft limit of open files to the hard limit, and ignores
-// SIGPIPE. Launched commands must be forked before this call, so that they keep what they inherited.
+// Sets nice to 5 (unless it is already higher), raises the soft limit of open files to the hard limit, reserves space for
+// many descriptors, and ignores SIGPIPE. Call it before threads start. Launched commands must be forked before this call,
+// so that they keep what they inherited.
 void be_polite();
 
 // True: the calling thread gets the nice value that the process had before be_polite(). False: it is polite again.

@@ -12,7 +12,6 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +22,7 @@
 #include <memory>
 #include <string>
 
+#include "base/descriptor_table.h"
 #include "base/file.h"
 #include "base/utf8.h"
 #include "server/http/access.h"
@@ -39,19 +39,12 @@ namespace flamewire::server {
 namespace {
 
 constexpr unsigned ingest_workers = 2;
+// Agents, browsers and open files. More descriptors are possible, but slower.
+constexpr std::size_t expected_descriptors = 4'096;
 constexpr std::chrono::seconds between_prunings{10};
 
 // More people can read a journal than the terminal that started the server.
 bool into_journal() { return std::getenv("JOURNAL_STREAM") != nullptr && ::isatty(STDOUT_FILENO) == 0; }
-
-// Every agent and browser needs a descriptor: raise the soft limit to the hard limit.
-void raise_descriptor_limit() {
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)::setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
 
 std::string url_host(const std::string& bind) {
     if (bind == "0.0.0.0") return "127.0.0.1";
@@ -396,7 +389,7 @@ int run(const Options& options) {
     lines->add_flag<PrintableMessage>('*').set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %*");
     spdlog::set_formatter(std::move(lines));
     spdlog::set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
-    raise_descriptor_limit();
+    prepare_descriptors(expected_descriptors);
     // Profiles reveal programs, command lines and sources, so only the owner may read the files.
     ::umask(077);
     auto catalog = Catalog::open(options.data_dir, {{options.max_samples, options.table_memory}, options.session_size},

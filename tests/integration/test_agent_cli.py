@@ -3,6 +3,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -299,6 +300,15 @@ def test_the_sampling_thread_is_polite_after_the_start(start, tmp_path):
         (main, first), (sampler, second), (again, third) = wait_until(lambda: len(calls()) >= 3 and calls(), 60, "the end of the start")[:3]
     assert (first, second, third) == ("5", str(initial), "5")
     assert main != sampler == again
+
+
+def test_descriptors_are_reserved_before_threads_start(start, tmp_path):
+    """Each later growth of the table waits for the kernel's RCU, while nobody reads the rings."""
+    workload = start.workload("shares", 600)
+    agent = start.agent("--output", tmp_path / "x.flw", "--pid", workload.pid, "--duration", 600)
+    wait_until(lambda: "profiling pid" in agent.err, 60, "the recording")
+    slots, limit = int(re.search(r"^FDSize:\s+(\d+)$", pathlib.Path(f"/proc/{agent.pid}/status").read_text(), re.M)[1]), resource.prlimit(agent.pid, resource.RLIMIT_NOFILE)[0]
+    assert slots >= min(limit, 16_384), (slots, limit)
 
 
 def test_delay(start, tmp_path):
