@@ -6,6 +6,7 @@
 //   exec PROGRAM ARGS...  forks; the child burns 300 ms in before_exec(), then execs PROGRAM
 //   dlopen COUNT LIBRARY  COUNT times: dlopen LIBRARY on CPU 0, call its plugin_work() on the last CPU, dlclose
 //   spin SECONDS          burns in spinning()
+//   nap COUNT US          COUNT threads that sleep for US microseconds in napping(), again and again, until it is ended
 #include <dlfcn.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -31,6 +32,8 @@ std::atomic<std::uint64_t> result{1};
 [[gnu::noinline]] void looped() { result += workload::burn_cpu(20'000'000, result); }
 [[gnu::noinline]] void before_exec() { result += workload::burn_cpu(300'000'000, result); }
 [[gnu::noinline]] void spinning() { result += workload::burn_cpu(10'000'000, result); }
+
+[[gnu::noinline]] void napping(int us) { ::usleep(static_cast<useconds_t>(us)); }
 
 double now_seconds() {
     timespec now{};
@@ -135,6 +138,14 @@ int main(int argc, char** argv) {
         const double end = now_seconds() + std::atof(argv[2]);
         while (now_seconds() < end) spinning();
         return 0;
+    }
+    if (mode == "nap" && argc > 3) {
+        std::vector<std::thread> threads;
+        for (int i = std::atoi(argv[2]); i > 0; --i)
+            threads.emplace_back([us = std::atoi(argv[3])] {
+                for (;;) napping(us);
+            });
+        ::pause();
     }
     std::fprintf(stderr, "usage: see the top of threads.cc\n");
     return 2;
