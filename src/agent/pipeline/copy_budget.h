@@ -78,15 +78,15 @@ private:
     Options options_;
     CopyConfig config_;
     Counts previous_, window_;
-    std::uint64_t window_start_ns_ = 0, window_ns_ = 0;                    // start 0: the next update() starts a window
-    std::uint64_t samples_ = 0, full_ = 0, bytes_ = 0;                     // in this window
-    std::uint64_t switches_ = 0, switch_bytes_ = 0, lost_ = 0;             // in this window
-    std::uint64_t bytes_per_second_ = 0;                                   // in the last window
-    std::uint64_t stacks_ = 0, truncated_ = 0;                             // copies since apply()
-    std::uint32_t lossy_windows_ = 0, windows_with_room_ = 0;              // in a row
-    std::uint32_t windows_for_switches_ = 0;                               // in a row, with room for their copies
-    std::uint32_t switch_copies_stopped_ = 0;                              // how often
-    bool shrank_ = false;                                                  // in the last apply()
+    std::uint64_t window_start_ns_ = 0, window_ns_ = 0;         // start 0: the next update() starts a window
+    std::uint64_t samples_ = 0, full_ = 0, bytes_ = 0;          // in this window
+    std::uint64_t switches_ = 0, switch_bytes_ = 0, lost_ = 0;  // in this window
+    std::uint64_t bytes_per_second_ = 0;                        // in the last window
+    std::uint64_t stacks_ = 0, truncated_ = 0;                  // copies since apply()
+    std::uint32_t lossy_windows_ = 0, windows_with_room_ = 0;   // in a row
+    std::uint32_t windows_for_switches_ = 0;                    // in a row, with room for their copies
+    std::uint32_t switch_copies_stopped_ = 0;                   // how often
+    bool shrank_ = false;                                       // in the last apply()
     bool maximum_was_lossy_ = false;
 };
 
