@@ -100,13 +100,13 @@ TEST_CASE("the vDSO and its symbols") {
 TEST_CASE("a child in its own directory shows up in the list and by name") {
     const pid_t child = ::fork();
     if (child == 0) {
-        ::execl("/bin/sleep", "sleep", "30", nullptr);
+        ::execl("/bin/sleep", "sleep", "600", nullptr);
         ::_exit(127);
     }
     REQUIRE(child > 0);
     const auto pid = static_cast<std::uint32_t>(child);
     std::vector<std::uint32_t> found;
-    for (int attempt = 0; attempt < 200 && found.empty(); ++attempt) {
+    for (int attempt = 0; attempt < 6000 && found.empty(); ++attempt) {
         ::usleep(10'000);
         for (const std::uint32_t one : NamedProcesses(std::vector<std::string>{"sleep"}).scan())
             if (one == pid) found.push_back(one);
@@ -117,13 +117,13 @@ TEST_CASE("a child in its own directory shows up in the list and by name") {
         if (entry.pid == pid) {
             listed = true;
             CHECK(entry.comm == "sleep");
-            CHECK(entry.command_line == "sleep 30");
+            CHECK(entry.command_line == "sleep 600");
             CHECK(!entry.user.empty());
         }
     CHECK(listed);
     const auto identity = identify_process(pid);
     REQUIRE(identity);
-    CHECK(identity->command_line == "sleep 30");
+    CHECK(identity->command_line == "sleep 600");
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     CHECK_FALSE(identify_process(pid));
