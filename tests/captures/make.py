@@ -284,7 +284,7 @@ def record(name, scene, folder):
             truth.setdefault("by_perf", {})[event] = int(counted.split(";")[0])
         if scene.by_perf:
             own = {json.loads(line)["tid"] for line in truth["output"] if line.startswith("{")}
-            for key in ("run_ns", "span_ns", "last_ns", "queued_ns", "turns", "preempted", "early"):
+            for key in ("run_ns", "span_ns", "last_ns", "queued_ns", "turns", "preempted", "early", "ending"):
                 truth[key] = {tid: number for tid, number in getattr(by_perf, key).items() if tid in own}
             # An interrupt comes upon anybody.
             wakings = collections.Counter()

@@ -20,7 +20,7 @@ class Thread:
 
     def __init__(self, life, times, rows, perf):
         self.life, self.name, self.tid, self.rows = life, life["thread"], life["tid"], rows
-        for key in ("run_ns", "span_ns", "last_ns", "queued_ns", "turns", "preempted", "early"):
+        for key in ("run_ns", "span_ns", "last_ns", "queued_ns", "turns", "preempted", "early", "ending"):
             setattr(self, f"perf_{key}", perf.get(key, {}).get(self.tid, 0))
         self.wakings_by_perf = {waker: count for (waker, woken), count in perf.get("wakings", {}).items() if woken == self.tid}
         self.run, self.runnable, self.blocked, self.io_wait, self.preempted, slept, io_waits = times
@@ -47,9 +47,10 @@ class Thread:
 
 
 def check_switches(one):
-    """A thread leaves a CPU once a turn; its last turn ends with it."""
-    assert one.slept + one.preempted == one.perf_turns - 1, one
-    assert one.preempted == one.perf_preempted, one
+    """A thread leaves a CPU once a turn; its last turn ends with it. A preemption after its own events ended is perf's alone."""
+    unseen = one.perf_turns - 1 - one.slept - one.preempted
+    assert 0 <= unseen <= one.perf_ending, one
+    assert one.preempted == one.perf_preempted - unseen, one
 
 
 def check_states(one):

@@ -33,6 +33,19 @@ def test_turns_and_wake_ups_of_threads():
     assert found.wakings == {(0, 7): 1, (9, 7): 1, (8, 9): 1} and found.early == {9: 1}
 
 
+def test_a_last_turn_that_may_begin_after_the_threads_own_events():
+    """Only after a preemption, and only a short one."""
+    def ending(way, ns):
+        found = switches.Scheduling()
+        switches.read_records(found, "".join(f" a     7 [001]   {at // 10**9}.{at % 10**9:09}: PERF_RECORD_{record}\n" for at, record in (
+            (10**9, "SWITCH_CPU_WIDE IN           prev pid/tid:     0/0"), (10**9 + 500, f"SWITCH_CPU_WIDE {way}  next pid/tid:     0/0"),
+            (10**9 + 900, "SWITCH_CPU_WIDE IN           prev pid/tid:     0/0"), (10**9 + 900 + ns, "EXIT(7:7):(1:1)"))))
+        assert found.turns == {7: 2}
+        return found.ending[7]
+
+    assert [ending("OUT preempt", 99_999), ending("OUT preempt", 100_000), ending("OUT", 1)] == [1, 0, 0]
+
+
 def test_a_life_begins_between_its_creation_and_its_first_moment_on_a_cpu():
     life = {"slept": 40, "preempted": 50, "late_ns": 30_000_000, "span_by_perf_ns": 3_000_000_000}
     for total in (2_999_000_000, 3_000_000_000, 3_031_000_000):
