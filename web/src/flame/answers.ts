@@ -1,16 +1,16 @@
-// Asks the server for flame graphs. A zoom fetches only the subtree, and only when the graph at hand lacks parts of it.
+// Requests flame graphs from the server. A zoom fetches only the subtree, and only if the current graph does not contain it all.
 import { ApiError, graphApi, orEmpty, PATH_SEPARATOR } from '../api/client';
 import type { FlameGraph } from '../api/types';
 import { isDiff } from './difference';
 import { graft, hasPrunedBelow } from '../model/graft';
 import type { CallersHead, CallersQuestion, FlameHead, FlameQuestion } from './messages';
 
-// The server takes addresses of up to 1 MiB; some thousand frames with long names are more.
+// The server accepts URLs of up to 1 MiB. A path of several thousand frames with long names exceeds that.
 const MOST_PATH = 1_000_000;
 const isTooLong = (path: readonly string[]) =>
   path.length > 100 && encodeURIComponent(path.join(PATH_SEPARATOR)).length > MOST_PATH;
 
-// What is not there is no error.
+// Missing data (404) is not an error.
 const orNull = <T>(answer: Promise<T>): Promise<T | null> =>
   answer.catch((error: unknown) => {
     if (error instanceof ApiError && error.status === 404) return null;
@@ -18,7 +18,7 @@ const orNull = <T>(answer: Promise<T>): Promise<T | null> =>
   });
 
 export class Answers {
-  private base: FlameGraph | null = null; // of the last answer: the whole, without the zoomed subtree
+  private base: FlameGraph | null = null; // the last answer for the whole tree, without a grafted subtree
   private id = 0;
 
   async flame(question: FlameQuestion, signal: AbortSignal): Promise<{ head: FlameHead; graph: FlameGraph } | null> {

@@ -1,4 +1,4 @@
-// Canvases of a page and of a worker alike.
+// Canvases, in the page or in a worker.
 export type AnyCanvas = HTMLCanvasElement | OffscreenCanvas;
 export type AnyContext = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 

@@ -1,9 +1,9 @@
-// Colors of frames. The kinds differ in hue and in lightness, so that they can be told apart with any color vision (after Okabe
-// and Ito); a name's shade varies a little so that neighbors stand apart.
+// Colors of frames. Kinds differ in hue and in lightness, so that they are distinct with any color vision (after Okabe and Ito).
+// The shade varies slightly with the name, so that neighbors are distinct.
 import type { Kind } from '../api/types';
 import type { Theme } from '../model/theme';
 
-// As answers number them. A group's is not a code: the root frame of a process or the like.
+// In the order of their numbers in answers. A group is not code: it is the root frame of a process, thread, container or CPU.
 export type FrameKind = Kind | 'group';
 export const kinds: readonly FrameKind[] = ['user', 'kernel', 'jit', 'inlined', 'unknown', 'group'];
 export const kindLabels: Record<FrameKind, string> = {
@@ -18,9 +18,9 @@ export const kindLabels: Record<FrameKind, string> = {
 interface Hue {
   hue: number;
   saturation: number;
-  light: number; // lightness in the light theme
-  dark: number; // and in the dark one
-  spread: number; // of the hue
+  light: number; // lightness in the light theme, in percent
+  dark: number; // lightness in the dark theme
+  spread: number; // range of the hue between shades, in degrees
 }
 
 const hues: Record<FrameKind, Hue> = {
@@ -47,7 +47,7 @@ export function frameColour(kind: FrameKind, shade: number, theme: Theme): strin
   return `hsl(${(hue + step * spread).toFixed(1)} ${theme === 'dark' ? saturation * 0.86 : saturation}% ${lightness.toFixed(1)}%)`;
 }
 
-// Modules have no order: hues far apart for names that differ in anything.
+// Modules have no order, so similar names get hues that are far apart.
 export function moduleColour(module: string, theme: Theme): string {
   let hash = 2166136261;
   for (let i = 0; i < module.length; i++) hash = Math.imul(hash ^ module.charCodeAt(i), 16777619);
@@ -58,18 +58,18 @@ export function moduleColour(module: string, theme: Theme): string {
 }
 
 export const HEAT_STEPS = 12;
-// From pale to glowing: lightness falls all the way, so that it reads without hue.
+// From pale to saturated. Lightness decreases with each step, so that the scale is readable without hue.
 export function heatColour(step: number, theme: Theme): string {
   const at = Math.min(1, Math.max(0, step / (HEAT_STEPS - 1)));
   const lightness = theme === 'dark' ? 82 - 24 * at : 93 - 33 * at;
   return `hsl(${(52 - 38 * at).toFixed(1)} ${(18 + 70 * at).toFixed(1)}% ${lightness.toFixed(1)}%)`;
 }
 
-// The root of the share, so that what is a tenth of the hottest differs visibly from nothing.
+// The square root makes a tenth of the hottest frame's weight differ visibly from zero.
 export const heatStep = (self: number, hottest: number): number =>
   hottest > 0 ? Math.round(Math.sqrt(Math.min(1, self / hottest)) * (HEAT_STEPS - 1)) : 0;
 
-// One color a kind and shade, so that drawing makes no strings.
+// One color per kind and shade, so that drawing does not create strings.
 export function palette(theme: Theme): string[][] {
   return kinds.map((kind) => Array.from({ length: SHADES }, (_, shade) => frameColour(kind, shade, theme)));
 }

@@ -1,7 +1,6 @@
-// A flame graph of two sides: what changed in each frame, and its color. Pure.
-//
-// The change of a frame is its weight / per of the view, less the same of the baseline. As a share of everything it decides the
-// color: the root of it, so that a tenth of the largest change differs visibly from none.
+// The difference of two flame graphs: the change of each frame, and its color. Pure.
+// The change is weight / per in the view minus weight / per in the baseline. The color follows the square root of
+// change / scale, so that a tenth of the largest change differs visibly from none.
 import type { Diff, FlameGraph } from '../api/types';
 import type { Contrast, Normalise, Width } from '../model/baseline';
 import type { Theme } from '../model/theme';
@@ -9,7 +8,7 @@ import type { Theme } from '../model/theme';
 export interface TreeDiff {
   readonly normalise: Normalise;
   readonly width: Width;
-  // By node, of both sides whichever gives the widths.
+  // By node, for both sides, independent of `width`.
   readonly self: Float64Array;
   readonly total: Float64Array;
   readonly samples: Float64Array;
@@ -18,14 +17,14 @@ export interface TreeDiff {
   readonly baseTotal: Float64Array;
   readonly baseSamples: Float64Array;
   readonly baseSelfSamples: Float64Array;
-  readonly change: Float64Array; // of the total
+  readonly change: Float64Array; // of the total weight
   readonly selfChange: Float64Array;
-  readonly step: Int8Array; // of the color, -DIFF_STEPS … DIFF_STEPS
-  readonly scale: number; // the change that has the strongest color
+  readonly step: Int8Array; // color step, -DIFF_STEPS … DIFF_STEPS
+  readonly scale: number; // the change with the strongest color
 }
 
 export const DIFF_STEPS = 8;
-// A change below this share of everything never has the strongest color: two recordings of the same thing differ that much.
+// Two recordings of the same workload differ by about this share of the whole. A smaller change never gets the strongest color.
 const LEAST_SCALE = 0.01;
 
 export const isDiff = (graph: FlameGraph): graph is Diff => 'base' in graph;
@@ -35,7 +34,7 @@ const rate = (weight: number, per: number): number => (per > 0 ? weight / per : 
 export const changeOf = (weight: number, per: number, baseWeight: number, basePer: number): number =>
   rate(weight, per) - rate(baseWeight, basePer);
 
-// 1, 2 or 5 times a power of ten, not below `value`: a legend that is read easily and stays while data come in.
+// The smallest of 1, 2 or 5 times a power of ten that is at least `value`. Such a legend is readable, and stable with new data.
 export function roundScale(value: number): number {
   if (!(value > 0)) return 0;
   const power = 10 ** Math.floor(Math.log10(value));
@@ -48,7 +47,7 @@ export function diffStep(change: number, scale: number): number {
   return change < 0 ? -step : step;
 }
 
-// The columns of the side that gives the widths take the place of the view's.
+// The graph with the weights of the side that determines the widths.
 export function sideOf(graph: Diff, width: Width): FlameGraph {
   if (width === 'view') return graph;
   const { nodes } = graph;
@@ -70,10 +69,10 @@ export function differences(graph: Diff, width: Width): TreeDiff {
   const changes = (view: readonly number[], before: readonly number[]) =>
     Float64Array.from(view, (weight, node) => changeOf(weight, per, before[node]!, base.per));
   const change = changes(nodes.total, nodes.base_total);
-  // What everything weighs: 1 as a share, a rate when it is by time.
+  // The weight of the whole: 1 if normalized by total, a rate if normalized by time.
   const everything = Math.max(rate(graph.whole.weight, per), rate(base.whole.weight, base.per));
   let most = LEAST_SCALE * everything;
-  // The root stands for all: by time it changes as the load does, and would pale everything else.
+  // Skip the root. If normalized by time, it changes with the load, and all other colors would be pale.
   for (let node = 1; node < change.length; node++) most = Math.max(most, Math.abs(change[node]!));
   const scale = roundScale(most);
   return {
@@ -97,14 +96,14 @@ export function differences(graph: Diff, width: Width): TreeDiff {
 export const presence = (diff: TreeDiff, node: number): 'both' | 'new' | 'gone' =>
   diff.baseSamples[node] === 0 ? 'new' : diff.samples[node] === 0 ? 'gone' : 'both';
 
-// Hue, and lightness of the strongest: letters on it have a contrast of five at least.
+// Hue, and lightness of the strongest color. Text on it has a contrast ratio of at least 5.
 const hues: Record<Contrast, Record<'grew' | 'shrank', [hue: number, lightness: number]>> = {
   'red-blue': { grew: [4, 64], shrank: [213, 64] },
-  // Red-green and blue-yellow blindness leave these apart.
+  // These two remain distinct with red-green and with blue-yellow color blindness.
   'orange-purple': { grew: [32, 56], shrank: [268, 72] },
 };
 
-// From the middle outwards more saturated and darker; black letters stay readable on the darkest.
+// Larger changes are more saturated and darker. Black text stays readable on the darkest color.
 export function diffColour(step: number, theme: Theme, contrast: Contrast): string {
   const at = Math.min(1, Math.abs(step) / DIFF_STEPS);
   const middle = theme === 'dark' ? 78 : 92;

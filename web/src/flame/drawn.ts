@@ -1,4 +1,4 @@
-// What is on a canvas: a tree, and the boxes that were drawn of it. Pure.
+// The content of a canvas: a tree, and the boxes that were drawn for it. Pure.
 import { kinds } from './colour';
 import { boxAt, BoxType, type Boxes } from './layout';
 import { depthAt, ROW, rowTop, type Rows } from './scene';
@@ -9,7 +9,7 @@ export interface Drawn {
   boxes: Boxes;
 }
 
-// What is under the pointer or the keyboard's cursor. x, y: CSS pixels in the window of the pane.
+// The box under the pointer or the keyboard cursor. x, y: CSS pixels in the window of the pane.
 export interface Hit {
   node: number;
   type: number;
@@ -19,7 +19,7 @@ export interface Hit {
 
 export interface DrawnFrame {
   name: string;
-  label: string; // what is written on it, as far as there is room
+  label: string; // the full text; the drawn text may be shorter
   module: string;
   kind: string;
   depth: number;
@@ -29,10 +29,10 @@ export interface DrawnFrame {
   height: number;
   self: number;
   total: number;
-  step: number | null; // of the color of a change
+  step: number | null; // color step of the change, in a diff
 }
 
-// The same frame in another tree, -1 when that has none.
+// The same frame of tree `of` in `tree`; -1: none.
 export function nodeIn(tree: FlameTree, of: FlameTree, node: number): number {
   if (tree === of || node <= 0) return node;
   const path = pathOf(of, node);
@@ -40,20 +40,20 @@ export function nodeIn(tree: FlameTree, of: FlameTree, node: number): number {
   return at.found === path.length ? at.node : -1;
 }
 
-// What was pointed at in one tree, in another.
+// The same hit of tree `of` in `tree`; null: `tree` lacks the frame.
 export function hitIn(tree: FlameTree, of: FlameTree, hit: Hit): Hit | null {
   const node = nodeIn(tree, of, hit.node);
   return node < 0 ? null : { ...hit, node };
 }
 
-// The frame of `tree` at a point. Its picture may still be that of the tree before.
+// The frame of `tree` at a point. The canvas may still show the previous tree.
 export function hitAt({ tree: of, boxes }: Drawn, rows: Rows, tree: FlameTree, x: number, y: number): Hit | null {
   const box = boxAt(boxes, depthAt(rows, y), x);
   const node = box < 0 ? -1 : nodeIn(tree, of, boxes.node[box]!);
   return node < 0 ? null : { node, type: boxes.type[box]!, x, y };
 }
 
-// In CSS pixels of the canvas.
+// The drawn frames, in CSS pixels of the canvas.
 export function framesOf({ tree, boxes }: Drawn, rows: Rows): DrawnFrame[] {
   const out: DrawnFrame[] = [];
   for (let i = 0; i < boxes.count; i++) {

@@ -1,4 +1,4 @@
-// What keys do in a flame graph. Pure.
+// Keyboard actions of a flame graph. Pure.
 import { largestChild, type FlameTree } from './tree';
 
 export type Step = 'inward' | 'outward' | 'next' | 'previous';
@@ -21,7 +21,7 @@ const actions: Record<string, KeyAction> = {
 
 type Key = Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'altKey' | 'shiftKey'>;
 
-// Upright the callees of a frame are above it. Null: not ours.
+// In an upright graph, the callees of a frame are above it. Null: the key has no action.
 export function actionOf(event: Key, upright: boolean): KeyAction | null {
   if (event.ctrlKey || event.metaKey || event.altKey) return null;
   if (event.key === 'F10') return event.shiftKey ? 'menu' : null;
@@ -38,7 +38,7 @@ function previousSibling(tree: FlameTree, node: number): number {
   return previous;
 }
 
-// The frame one step from `node`, -1 when there is none.
+// The frame one step from `node`; -1: none.
 export function stepFrom(tree: FlameTree, node: number, step: Step): number {
   switch (step) {
     case 'inward':

@@ -1,13 +1,13 @@
-// Which boxes a window on a flame tree shows, and where. Only what is at least a fraction of a pixel wide is looked at, so the
-// cost follows the picture and not the tree.
+// Computes the boxes of a flame tree that a window shows. It visits only frames that are at least a fraction of a pixel wide, so
+// the cost depends on the picture and not on the size of the tree.
 import type { FlameTree } from './tree';
 
 export const BoxType = { frame: 0, small: 1, pruned: 2 } as const;
 
-// Boxes in columns. x and width in CSS pixels of the window; a frame that sticks out is cut at its edges.
+// Boxes in columns. x and width are CSS pixels of the window; frames are clipped at its edges.
 export interface Boxes {
   count: number;
-  node: Int32Array; // `small` and `pruned`: the parent
+  node: Int32Array; // the parent, for `small` and `pruned`
   depth: Uint16Array;
   x: Float32Array;
   width: Float32Array;
@@ -46,12 +46,12 @@ export interface Window_ {
   from: number; // weight at the left edge
   to: number; // weight at the right edge
   width: number; // CSS pixels
-  firstRow: number; // rows outside are not reported
+  firstRow: number; // rows outside of firstRow … lastRow get no boxes
   lastRow: number;
 }
 
 const SMALLEST_PX = 0.5;
-// Frames that are too narrow to draw stand together as one faint box when they make up this much.
+// Adjacent siblings that are too narrow to draw become one faint box if together they are at least this wide.
 const SMALL_RUN_PX = 1;
 
 // Fills `boxes` and returns it. Rows are depths.
@@ -83,7 +83,7 @@ export function layOut(tree: FlameTree, view: Window_, boxes: Boxes): Boxes {
     for (let child = tree.firstChild[node]!; child >= 0; child = tree.nextSibling[child]!) {
       const start = tree.start[child]!;
       const end = start + tree.total[child]!;
-      if (start >= view.to) break; // siblings stand in the order of their places
+      if (start >= view.to) break; // siblings are in the order of their starts
       if (end <= view.from) continue;
       if ((end - start) * scale < SMALLEST_PX) {
         if (runTo < 0) runFrom = start;
@@ -103,7 +103,7 @@ export function layOut(tree: FlameTree, view: Window_, boxes: Boxes): Boxes {
   return boxes;
 }
 
-// The box at a point, -1 when there is none. Later boxes do not overlap earlier ones of their row.
+// The box at a point; -1: none. Boxes of a row do not overlap.
 export function boxAt(boxes: Boxes, depth: number, x: number): number {
   for (let i = 0; i < boxes.count; i++) {
     if (boxes.depth[i] === depth && x >= boxes.x[i]! && x < boxes.x[i]! + boxes.width[i]!) return i;

@@ -1,5 +1,5 @@
-// The messages between the page and the RenderWorker (render_worker.ts): questions that are answered with trees, and scenes to draw.
-// Plain values, so that either side can be in a worker.
+// The messages between the page and the RenderWorker (render_worker.ts): requests for trees, and scenes to draw. All are plain
+// values, so that the RenderWorker can run in a worker.
 import type { Fetched } from '../api/client';
 import type { BaselineParams, Callers, ErrorBody, ShapeParams, ViewParams } from '../api/types';
 import type { AnyCanvas } from './canvas';
@@ -11,8 +11,8 @@ export interface FlameQuestion {
   view: ViewParams;
   baseline: BaselineParams | null;
   shape: ShapeParams;
-  path: readonly string[]; // of the zoomed frame; its subtree is requested in full
-  keep: number; // the `base` of an earlier answer that is still valid: only the rest is fetched; 0: none
+  path: readonly string[]; // to the zoomed frame, whose complete subtree is requested
+  keep: number; // `base` of an earlier answer that is still valid, so that only the subtree is fetched; 0: none
   arrangement: Arrangement;
 }
 
@@ -25,14 +25,14 @@ export interface CallersQuestion {
   arrangement: Arrangement;
 }
 
-// An existing tree in another order.
+// An existing tree with another arrangement.
 export interface ArrangeQuestion {
   kind: 'arrange';
   tree: number;
   arrangement: Arrangement;
 }
 
-// Any other request to the server. The answer is its text.
+// Any other request to the server. The answer is the text of the response.
 export interface FetchQuestion {
   kind: 'fetch';
   path: string;
@@ -40,7 +40,7 @@ export interface FetchQuestion {
 
 export type Question = FlameQuestion | CallersQuestion | ArrangeQuestion | FetchQuestion;
 
-// The part of answers beside their trees.
+// The part of an answer without its trees.
 export interface FlameHead {
   base: number; // see `keep`
   data_version: number;
@@ -51,7 +51,7 @@ export type CallersHead = Omit<Callers, 'callers' | 'callees'>;
 
 interface Heads {
   flame: FlameHead;
-  callers: CallersHead; // the trees: of callers, of callees
+  callers: CallersHead; // with two trees: callers, then callees
   arrange: null;
   fetch: Fetched;
 }
@@ -61,14 +61,14 @@ export interface Made<K extends Question['kind'] = Question['kind']> {
 }
 
 export type ToWorker =
-  | { type: 'ask'; id: number; question: Question; drop?: readonly number[] } // trees that are no longer shown
+  | { type: 'ask'; id: number; question: Question; drop?: readonly number[] } // drop: ids of trees that are no longer shown
   | { type: 'abort'; id: number }
   | { type: 'canvas'; pane: number; canvas: AnyCanvas; overview: AnyCanvas }
-  | { type: 'scene'; pane: number; scene: Scene; matches?: Uint8Array | null } // undefined: unchanged
+  | { type: 'scene'; pane: number; scene: Scene; matches?: Uint8Array | null } // matches undefined: unchanged
   | { type: 'close'; pane: number };
 
 export type FromWorker =
-  | { type: 'ready'; draws: boolean } // first of all, from a worker
+  | { type: 'ready'; draws: boolean } // the first message of a worker
   | { type: 'made'; id: number; made: Made | null } // null: there is no data
   | { type: 'failed'; id: number; message: string; status?: number; body?: ErrorBody }
-  | { type: 'drawn'; pane: number; seen: Seen | null }; // null: its tree is not there any more
+  | { type: 'drawn'; pane: number; seen: Seen | null }; // null: the tree was dropped

@@ -1,7 +1,7 @@
-// The whole of a deep flame graph beside it, with the part that is in sight; a press goes there. Its picture is drawn where the
-// graph is (overview.ts).
+// The minimap beside a deep flame graph. It shows the whole zoomed frame and marks the visible rows; a press scrolls there.
+// The RenderWorker draws its picture (overview.ts).
 
-// Less is quicker scrolled than looked at.
+// Show the minimap only if the content is more than this many times as high as the window. Otherwise scrolling is faster.
 const WORTH = 1.5;
 
 export class Minimap {
@@ -13,7 +13,7 @@ export class Minimap {
   constructor(private readonly scroller: HTMLElement) {
     this.root.className = 'minimap';
     this.root.hidden = true;
-    this.root.setAttribute('aria-hidden', 'true'); // the scroller itself can be scrolled by keys
+    this.root.setAttribute('aria-hidden', 'true'); // the keyboard scrolls the scroller itself
     this.frame.className = 'minimap-frame';
     this.root.append(this.canvas, this.frame);
     scroller.parentElement?.append(this.root);
@@ -30,7 +30,7 @@ export class Minimap {
     this.root.remove();
   }
 
-  // Of a window of `height` on so much content, in CSS pixels. False when it is not worth its room.
+  // Places the minimap beside a window of `height` CSS pixels. False: the content is too low for a minimap.
   place(height: number, content: number, scrolled: number): boolean {
     const shown = height > 0 && content > height * WORTH;
     if (this.root.hidden === shown) {

@@ -1,9 +1,9 @@
-// What an agent draws in place of frames that it could not see. They are not functions of the program.
+// Placeholders for frames that are missing from stacks. They are not functions of the program.
 import type { FlameTree } from './tree';
 
-// truncated: the stack goes on beyond what was recorded of it. incomplete: no table states how to go on. Both are roots.
-// skipped: one frame between two others, which a chain of frame pointers steps over.
-// unsampled: weight without any stack.
+// truncated: the stack is deeper than its recorded part. incomplete: unwinding could not continue. Both are outermost frames.
+// skipped: one frame between two others, which a frame-pointer chain skips.
+// unsampled: weight without a stack.
 export type Missing = 'truncated' | 'incomplete' | 'skipped' | 'unsampled';
 const names: Record<string, Missing> = Object.assign(Object.create(null), {
   '[truncated]': 'truncated',
@@ -20,7 +20,7 @@ export function missingCallers(tree: FlameTree, node: number): Missing | null {
   return missing && (tree.modules[tree.module[node]!] ?? '') === '' ? missing : null;
 }
 
-// Whether stacks end too early: only outermost frames say so.
+// Whether some stacks lack their outermost callers. Their placeholders are children of the root, so only these are checked.
 export function hasMissingCallers(tree: FlameTree): boolean {
   for (let child = tree.firstChild[0] ?? -1; child >= 0; child = tree.nextSibling[child]!) {
     const missing = missingCallers(tree, child);

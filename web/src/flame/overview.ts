@@ -1,4 +1,4 @@
-// The picture of the minimap: the whole of the zoomed frame in a narrow strip. Made anew only when something of it changed.
+// The picture of the minimap: the whole zoomed frame in a narrow strip. It is redrawn only if its input changed.
 import { contextOf, type AnyCanvas, type AnyContext } from './canvas';
 import { kinds, legendColour } from './colour';
 import { diffPalette, DIFF_STEPS } from './difference';

@@ -1,4 +1,4 @@
-// Draws boxes on a canvas. Knows colors and text, nothing of input or data.
+// Draws boxes on a canvas. It handles colors and text, but neither input events nor data.
 import type { Theme } from '../model/theme';
 import type { Contrast } from '../model/baseline';
 import type { Colouring } from '../model/view_state';
@@ -14,16 +14,16 @@ import { TextFit } from './text_fit';
 
 const GAP = 1;
 const PAD = 5;
-const TEXT_FROM = 22; // narrower boxes carry no name
+const TEXT_FROM = 22; // narrower boxes get no name
 const FONT = '12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 const DIMMED = 0.22;
-const MARK = 13; // room for the arrow of a change
+const MARK = 13; // width of the arrow that marks a change
 const INLINED = kinds.indexOf('inlined');
-const MARK_FROM = 46; // narrower boxes carry none
+const MARK_FROM = 46; // narrower boxes get no arrow
 
 interface Ink {
   text: string;
-  ancestor: number; // opacity of the frames above the zoomed one
+  ancestor: number; // opacity of the ancestors of the zoomed frame
   ancestorText: string;
   outline: string;
   hover: string;
@@ -57,23 +57,23 @@ const inks: Record<Theme, Ink> = {
 
 export class Painter {
   private readonly context: AnyContext;
-  private colours: number[][] = []; // pixels, as the next three
+  private colours: number[][] = []; // as pixel values, like moduleColours, heat and changes
   private theme: Theme = 'dark';
   private ratio = 1;
   private names: readonly string[] = [];
-  private shades = new Uint8Array(0); // of names, plus one; 0: not asked for yet
+  private shades = new Uint8Array(0); // by name: shade + 1; 0: not computed yet
   private modules: readonly string[] = [];
   private moduleColours: number[] = [];
   private heat: number[] = [];
   private changes: number[] = [];
   private contrast: Contrast = 'red-blue';
-  private hottest = -1; // own weight; below 0: not asked for yet
-  private mayMiss = new Uint8Array(0); // by name: a frame of it may stand for callers that are missing
+  private hottest = -1; // largest self weight; below 0: not computed yet
+  private mayMiss = new Uint8Array(0); // by name: 1 if its frames may be placeholders (missing.ts)
   private known: FlameTree | null = null;
   private readonly fitting: TextFit;
   private pattern: CanvasPattern | null = null;
   private image: ImageData | null = null;
-  private lines: Scanlines | null = null; // on the image's bytes
+  private lines: Scanlines | null = null; // a view of the image's bytes
 
   constructor(private readonly canvas: AnyCanvas) {
     const context = contextOf(canvas);
@@ -84,7 +84,7 @@ export class Painter {
     });
   }
 
-  // Sharp on any screen: the backing store has the screen's pixels.
+  // The backing store has the resolution of the screen, so that the picture is sharp.
   resize(width: number, height: number, ratio: number): void {
     this.ratio = ratio;
     const w = Math.max(1, Math.round(width * ratio));
@@ -96,7 +96,7 @@ export class Painter {
     }
   }
 
-  // What follows from a tree alone.
+  // Updates the state that depends only on the tree.
   setTree(tree: FlameTree): void {
     if (tree === this.known) return;
     this.known = tree;
@@ -129,7 +129,7 @@ export class Painter {
     return this.colours[tree.kind[node]!]![this.shade(tree, tree.name[node]!)]!;
   }
 
-  // Most names of a large tree are never drawn.
+  // Computes shades on first use, because most names of a large tree are never drawn.
   private shade(tree: FlameTree, name: number): number {
     const known = this.shades[name]!;
     if (known > 0) return known - 1;
@@ -172,7 +172,7 @@ export class Painter {
     return this.lines;
   }
 
-  // Edges on whole screen pixels, so that neighbors never blur into each other: [left, width, top, height].
+  // [left, width, top, height] in whole screen pixels, so that the edges of neighbors are not blurred.
   private place(boxes: Boxes, i: number, look: Rows): [number, number, number, number] {
     const ratio = this.ratio;
     const left = Math.round(boxes.x[i]! * ratio);
@@ -192,7 +192,7 @@ export class Painter {
     return boxes.depth[i]! < (tree.depth[look.zoomed] ?? 0) ? ink.ancestor : 1;
   }
 
-  // Returns the boxes that need more than one color.
+  // Returns the boxes that drawSpecial() must complete, because they need more than one color.
   private drawBoxes(
     lines: Scanlines,
     tree: FlameTree,
@@ -231,7 +231,7 @@ export class Painter {
     return special;
   }
 
-  // What is hatched or has an outline, on top of its box.
+  // Draws hatching and outlines on top of a box.
   private drawSpecial(
     tree: FlameTree,
     boxes: Boxes,
@@ -272,7 +272,7 @@ export class Painter {
       const node = boxes.node[i]!;
       const dim = matches !== null && matches[node] === 0;
       const step = tree.diff && node > 0 ? tree.diff.step[node]! : 0;
-      // Which way it went, also without colors.
+      // The arrow shows the direction of the change without relying on color.
       const mark = step !== 0 && boxes.width[i]! >= MARK_FROM ? (step > 0 ? '▲' : '▼') : '';
       const indent = mark ? MARK : 0;
       const text = this.fitting.fit(this.names[tree.label[node]!] ?? '', boxes.width[i]! - 2 * PAD - indent);
@@ -292,7 +292,7 @@ export class Painter {
     }
   }
 
-  // No function stands here: hatched, with a broken edge.
+  // A placeholder is not a function, so it is hatched and has a dashed edge.
   private drawMissing(left: number, top: number, width: number, height: number, ink: Ink): void {
     const c = this.context;
     c.fillStyle = this.hatch(ink);

@@ -1,6 +1,6 @@
-// The flame graph on the screen: a canvas that stays in view inside a scroller as tall as the stacks are deep. Holds the momentary
-// state (window, hover, cursor) and makes scenes of it, which the RenderWorker draws. Lasting state is set from outside, and changes
-// of it are reported through callbacks.
+// The flame graph on the screen: a canvas that stays in view while its scroller scrolls through all rows. It holds the temporary
+// state (window, hover, cursor) and builds scenes from it, which the RenderWorker draws. Callers set the view state; the pane
+// reports changes to it through callbacks.
 import type { Contrast } from '../model/baseline';
 import type { Theme } from '../model/theme';
 import type { Colouring } from '../model/view_state';
@@ -17,18 +17,18 @@ import { Viewport } from './viewport';
 
 export interface PaneEvents {
   zoom(path: string[]): void;
-  open(node: number): void; // its source
+  open(node: number): void; // opens the source of a frame
   callers(node: number): void;
   menu(hit: Hit): void;
-  span(span: Span): void; // the person moved the window within the zoomed frame
+  span(span: Span): void; // the user moved the window within the zoomed frame
   hover(hit: Hit | null): void;
 }
 
-// A gesture of the wheel is over when nothing came for so long.
+// A zoom or pan gesture ends after this time without an event.
 const GESTURE_MS = 250;
-// A canvas is of bounded size: of deeper stacks paper has the outer frames.
+// Browsers limit the size of a canvas, so a printout of deeper stacks contains only the outer frames.
 const PAPER_ROWS = 400;
-const WHEEL_ZOOM = 0.0018; // share a pixel of the wheel, as an exponent
+const WHEEL_ZOOM = 0.0018; // exponent of the zoom factor per pixel of the wheel
 const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 
 export class FlamePane {
@@ -37,9 +37,9 @@ export class FlamePane {
   private readonly minimap: Minimap;
   private readonly sizer: ResizeObserver;
   private onCanvas: Drawn | null = null;
-  private drawing: FlameTree; // of the last scene
+  private drawing: FlameTree; // the tree of the last scene
   private scheduled = 0;
-  private late = false; // the last scene was still being drawn when this one was due
+  private late = false; // a scene is due, but the previous one is still being drawn
   private look: { theme: Theme; upright: boolean; colouring: Colouring; contrast: Contrast } = {
     theme: 'dark',
     upright: false,
@@ -53,8 +53,8 @@ export class FlamePane {
   private width = 0;
   private height = 0;
   private scrolled = 0;
-  private content = 0; // CSS pixels that the content is high
-  private atBottom = true; // upright: the root is in view
+  private content = 0; // height of the content in CSS pixels
+  private atBottom = true; // if upright: the root is in view
   private gesture = 0;
   private printCanvas: PrintCanvas | null = null;
 
@@ -108,8 +108,8 @@ export class FlamePane {
     cancelAnimationFrame(this.scheduled);
   }
 
-  // New data, and what a search finds in it (by node; null: there is no search). The window follows the zoomed path without a jump;
-  // the cursor stays on its frame.
+  // Sets a new tree and its search matches (by node; null: no search). The window follows the zoomed path without an animation.
+  // The cursor stays on its frame.
   setTree(tree: FlameTree, matches: Uint8Array | null): void {
     const before = this.view.tree;
     if (tree === before && matches === this.matches) return;
@@ -120,7 +120,7 @@ export class FlamePane {
       this.hovered = nodeIn(tree, before, this.hovered);
       this.resizeContent();
     }
-    // Not with the next frame: the worker can begin.
+    // Without an animation, draw now instead of in the next animation frame, so that the worker can start earlier.
     if (this.view.isMoving) this.redraw();
     else this.draw(performance.now());
   }
@@ -131,7 +131,7 @@ export class FlamePane {
     this.redraw();
   }
 
-  // Which part of the zoomed frame is shown.
+  // Sets the part of the zoomed frame that is shown.
   setSpan(span: Span): void {
     if (span.from === this.view.span.from && span.to === this.view.span.to) return;
     this.view.setSpan(span, this.wayBegins());
@@ -148,7 +148,7 @@ export class FlamePane {
     this.redraw();
   }
 
-  // Printing: as wide as the paper, as tall as the stacks, and sharper than on a screen. Otherwise: back in its window.
+  // While printing, the graph is as wide as the paper and as tall as the stacks, at a higher resolution than on the screen.
   setPrinting(printing: boolean): void {
     if (printing === (this.printCanvas !== null)) return;
     this.printCanvas?.remove();
@@ -159,7 +159,8 @@ export class FlamePane {
     this.measure();
   }
 
-  // Walks to a frame: it becomes the cursor and is brought into view, zooming out when it is too small to see.
+  // Moves the cursor to a frame and scrolls to it. Zooms out if the frame is outside of the window, and zooms in to one of its
+  // ancestors if the frame is too narrow to see.
   reveal(node: number): void {
     const { tree, from, to, zoomed } = this.view;
     const pixels = (at: number) => (tree.total[at]! * this.width) / (to - from);
@@ -175,7 +176,7 @@ export class FlamePane {
     this.redraw();
   }
 
-  // What is in sight.
+  // The visible part as a PNG file.
   picture(): Promise<Blob | null> {
     return pngOf(this.view.tree, this.scene(), this.matches);
   }
@@ -183,7 +184,7 @@ export class FlamePane {
   currentTree(): FlameTree {
     return this.view.tree;
   }
-  // What frames() gives is the tree that was set last, at rest.
+  // Whether frames() describes the latest tree and no animation is running.
   drawn(): boolean {
     return (
       !this.view.isMoving &&
@@ -195,14 +196,14 @@ export class FlamePane {
     );
   }
 
-  // What is on the canvas now.
+  // The frames on the canvas now.
   frames(): DrawnFrame[] {
     return this.onCanvas ? framesOf(this.onCanvas, this.lie()) : [];
   }
 
   // --- window ---
 
-  // When an animation that starts now begins; null: nobody sees or wants one.
+  // The start time of a new animation; null: the page is hidden or the user prefers reduced motion.
   private wayBegins(): number | null {
     return reducedMotion.matches || document.visibilityState === 'hidden' ? null : performance.now();
   }
@@ -216,7 +217,7 @@ export class FlamePane {
     if (content === this.content) return;
     this.content = content;
     this.spacer.style.height = `${content}px`;
-    // A scroller goes back by itself when there is less; asked for only now, because it has to be laid out for that.
+    // The browser reduces scrollTop if the content shrinks. Read it only after a change, because reading it forces a layout.
     if (this.look.upright && this.atBottom) this.scroller.scrollTop = content;
     this.scrolled = this.scroller.scrollTop;
   }
@@ -331,12 +332,12 @@ export class FlamePane {
     event.preventDefault();
   }
 
-  // Around a place of the window (0 left … 1 right).
+  // Zooms around a position in the window (0 left … 1 right).
   zoomWindow(factor: number, around: number): void {
     this.showSpan(widened(this.view.span, factor, Math.min(1, Math.max(0, around))));
   }
 
-  // By a share of the window.
+  // Moves the window by a share of its width.
   moveWindow(share: number): void {
     this.showSpan(panned(this.view.span, share));
   }
@@ -348,7 +349,7 @@ export class FlamePane {
     this.gesture = window.setTimeout(() => this.events.span(this.view.span), GESTURE_MS);
   }
 
-  // Where the cursor is in the window; the middle when it is not in sight.
+  // The position of the cursor in the window (0 … 1), or the middle if the cursor is not visible.
   private cursorPlace(): number {
     if (this.cursor < 0) return 0.5;
     const { tree, from, to } = this.view;
@@ -402,7 +403,7 @@ export class FlamePane {
     this.events.menu({ node, type: BoxType.frame, ...this.cornerOf(node) });
   }
 
-  // Where the frame's text begins, kept inside of the window.
+  // The bottom left corner of a frame, kept inside of the window.
   private cornerOf(node: number): { x: number; y: number } {
     const { tree, from, to } = this.view;
     const x = ((tree.start[node]! - from) * this.width) / (to - from) + 8;

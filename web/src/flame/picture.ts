@@ -1,4 +1,4 @@
-// A canvas with a flame graph on it: lays a scene out and draws it, on whatever thread it is.
+// A canvas with a flame graph: lays out and draws a scene, in the page or in a worker.
 import type { AnyCanvas } from './canvas';
 import { layOut, newBoxes, type Boxes } from './layout';
 import { Painter } from './painter';
@@ -13,7 +13,7 @@ export class Picture {
     this.painter = new Painter(canvas);
   }
 
-  // What is on the canvas then; it is overwritten when another scene is drawn. `matches`: by node; null: no search.
+  // Returns the drawn boxes, which the next call overwrites. `matches`: by node; null: no search.
   draw(tree: FlameTree, scene: Scene, matches: Uint8Array | null): Boxes {
     const { first, last } = visibleRows(scene, scene.height);
     layOut(tree, { from: scene.from, to: scene.to, width: scene.width, firstRow: first, lastRow: last }, this.boxes);

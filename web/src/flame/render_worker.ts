@@ -1,6 +1,6 @@
-// Fetches answers, builds flame graph trees from them, and draws scenes on the canvases of the page. It runs in a worker, so that the
-// page stays responsive (worker.ts), or in the page if there are no workers (worker_client.ts). It keeps no view state: each scene
-// contains all of it.
+// Fetches answers, builds flame graph trees from them, and draws scenes on the canvases of the page. It runs in a worker, so that
+// the page stays responsive (worker.ts), or in the page if there are no workers (worker_client.ts). It does not keep view state:
+// each scene contains the whole view state.
 import { ApiError, fetchText } from '../api/client';
 import type { FlameGraph } from '../api/types';
 import { Answers } from './answers';
@@ -11,7 +11,7 @@ import type { Scene, Seen } from './scene';
 import type { Merge } from '../model/view_state';
 import { buildTree, type Arrangement, type FlameTree } from './tree';
 
-// The page drops trees that it no longer shows. This is the limit if it forgets some.
+// The page drops trees that it no longer shows. This limit applies if it does not drop all of them.
 const MOST_TREES = 24;
 
 interface Source {

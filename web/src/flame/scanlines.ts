@@ -1,12 +1,12 @@
-// The boxes of a flame graph as pixels. All boxes of a row look alike from line to line, so one line of each row is filled and copied
-// to the others: thousands of boxes cost less than as many calls of a canvas.
+// Draws the boxes of a flame graph as pixels. All pixel lines of a row are equal, so one line is filled and copied to the others.
+// For thousands of boxes, that is faster than one canvas call per box.
 
 const hex = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/;
 const rgb = /^rgba?\(([\d.]+), ?([\d.]+), ?([\d.]+)(?:, ?([\d.]+))?\)$/;
 const hsl = /^hsl\(([\d.-]+) ([\d.]+)% ([\d.]+)%\)$/;
 
-// A color of CSS as a pixel of ImageData: 0xAABBGGRR, as bytes lie in memory on every machine that has browsers. Knows the forms that
-// this page uses. Pure.
+// Converts a CSS color to a pixel of ImageData: 0xAABBGGRR, because all platforms with browsers are little-endian. Supports only
+// the notations that this page uses. Pure.
 export function pixelOf(colour: string): number {
   const pixel = (r: number, g: number, b: number, a = 1) =>
     ((Math.round(a * 255) << 24) | (Math.round(b) << 16) | (Math.round(g) << 8) | Math.round(r)) >>> 0;
@@ -26,11 +26,11 @@ export function pixelOf(colour: string): number {
   return pixel(channel(0), channel(8), channel(4));
 }
 
-// With so much of its own opacity. Pure.
+// Multiplies the opacity of a pixel. Pure.
 export const faded = (pixel: number, opacity: number): number =>
   ((pixel & 0xffffff) | (Math.round((pixel >>> 24) * opacity) << 24)) >>> 0;
 
-// One pixel on top of another. Pure.
+// Blends one pixel over another. Pure.
 export function over(top: number, bottom: number): number {
   const a = (top >>> 24) / 255;
   const rest = ((bottom >>> 24) / 255) * (1 - a);
@@ -43,7 +43,7 @@ export function over(top: number, bottom: number): number {
 
 export class Scanlines {
   readonly pixels: Uint32Array;
-  private readonly filled = new Map<number, number>(); // first line of a row -> the one behind its last
+  private readonly filled = new Map<number, number>(); // first line of a row -> the line after its last
 
   constructor(
     readonly width: number,
@@ -58,7 +58,7 @@ export class Scanlines {
     this.filled.clear();
   }
 
-  // Pixels [left, right) of the row of `rows` lines from `top` on. Boxes of a row have the same top and height.
+  // Fills pixels [left, right) in `rows` lines that start at `top`. Boxes of a row must have the same top and height.
   fill(left: number, right: number, top: number, rows: number, pixel: number): void {
     const first = Math.max(0, top);
     const end = Math.min(this.height, top + rows);
@@ -71,7 +71,7 @@ export class Scanlines {
     else for (let at = line + from; at < line + to; at++) this.pixels[at] = pixel;
   }
 
-  // Each row's first line becomes all of its lines.
+  // Copies the first line of each row to its other lines.
   finish(): void {
     const { pixels, width } = this;
     for (const [first, end] of this.filled) {

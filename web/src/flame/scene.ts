@@ -1,31 +1,31 @@
-// What a flame graph's canvas shall show: all that its drawing needs besides the tree and the matches of a search. Plain values, so
-// that a scene can be drawn on another thread than the one it was made on. Pure.
+// The content of a flame graph's canvas: everything that drawing needs besides the tree and the search matches. A scene has only
+// plain values, so that another thread can draw it. Pure.
 import type { Contrast } from '../model/baseline';
 import type { Theme } from '../model/theme';
 import type { Colouring } from '../model/view_state';
 import type { Boxes } from './layout';
 
-export const ROW = 20; // CSS pixels a level
+export const ROW = 20; // CSS pixels per level
 
 export interface Look {
   theme: Theme;
   colouring: Colouring;
   contrast: Contrast;
-  current: number; // the match or frame that is walked to, -1: none
+  current: number; // the frame at the cursor; -1: none
   hovered: number;
-  zoomed: number; // frames above it are its ancestors and stand back
+  zoomed: number; // its ancestors are drawn faded
 }
 
-// How rows lie in the window: the content is higher than it when stacks are deep.
+// The position of the rows in the window. The content of deep stacks is higher than the window.
 export interface Rows {
-  upright: boolean; // the root at the bottom
+  upright: boolean; // the root is at the bottom
   content: number; // CSS pixels
   scrolled: number;
 }
 
-// The whole of the zoomed frame, in small beside the graph.
+// The part of the tree that the minimap shows: the whole zoomed frame.
 export interface Overview {
-  from: number; // weight at its edges
+  from: number; // weight at the left edge
   to: number;
   rows: number;
 }
@@ -33,20 +33,20 @@ export interface Overview {
 export interface Scene extends Look, Rows {
   tree: number; // its id
   from: number; // weight at the left edge
-  to: number; // and at the right one
+  to: number; // weight at the right edge
   width: number; // CSS pixels
   height: number;
-  ratio: number; // screen pixels a CSS pixel
-  overview: Overview | null; // when it is worth its room
+  ratio: number; // screen pixels per CSS pixel
+  overview: Overview | null; // null: the minimap is hidden
 }
 
-// What is on the canvas.
+// The content of the canvas after a scene was drawn.
 export interface Seen {
   tree: number;
   boxes: Boxes;
 }
 
-// y of a row in the window.
+// The y coordinate of a row in the window.
 export const rowTop = ({ upright, content, scrolled }: Rows, depth: number): number =>
   (upright ? content - (depth + 1) * ROW : depth * ROW) - scrolled;
 

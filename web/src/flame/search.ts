@@ -3,9 +3,9 @@ import type { Pattern } from '../model/pattern';
 import type { FlameTree } from './tree';
 
 export interface Matches {
-  nodes: Int32Array; // in the order of the picture
+  nodes: Int32Array; // depth first, siblings from left to right
   isMatch: Uint8Array; // by node
-  weight: number; // of stacks with a match below `root`, each counted once: the sum of the outermost matches
+  weight: number; // of stacks through `root` that contain a match, each counted once: the sum of the outermost matches
 }
 
 export function findMatches(tree: FlameTree, pattern: Pattern, root = 0): Matches {
@@ -14,11 +14,10 @@ export function findMatches(tree: FlameTree, pattern: Pattern, root = 0): Matche
   const isMatch = new Uint8Array(tree.size);
   const nodes: number[] = [];
   let weight = 0;
-  // Node and, as its complement, "a frame above matched already".
   const stack: number[] = [root];
   let above = false;
   for (let up = root; up > 0; up = tree.parent[up]!) if (up !== root && nameMatches[tree.name[up]!]) above = true;
-  const covered = new Uint8Array(tree.size);
+  const covered = new Uint8Array(tree.size); // by node: 1 if a frame above it matches
   if (above) covered[root] = 1;
   const children: number[] = [];
   while (stack.length > 0) {

@@ -1,5 +1,5 @@
-// Flame graphs on canvases of the page: for PNG files and for printing. A browser does not wait for a worker when it prints, so these
-// are drawn immediately, in the page.
+// Draws flame graphs for PNG files and for printing. A browser does not wait for a worker when it prints, so these are drawn
+// immediately, in the page.
 import { Picture } from './picture';
 import type { Scene } from './scene';
 import type { Drawn } from './drawn';

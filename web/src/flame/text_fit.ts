@@ -1,5 +1,5 @@
-// How much of a text fits into a box. Adds up the widths of letters, each measured once: to ask a canvas for the width of every name
-// of every answer costs more than to draw all boxes. Pairs of letters that stand closer than alone make it err to the narrow side.
+// Cuts a text to the width of a box. It adds the widths of letters, each measured once, because measuring every name of every
+// answer costs more than drawing all boxes. It ignores kerning, so it may cut a text that would just fit.
 export class TextFit {
   private readonly ascii = new Float32Array(128).fill(-1);
   private readonly others = new Map<number, number>(); // by code point
@@ -18,11 +18,11 @@ export class TextFit {
     return width;
   }
 
-  // All of the text, or its beginning with an ellipsis (long C++ names lose their end, where arguments stand); empty when there is
-  // room for less than two letters. Looks at no more of the text than fits.
+  // Returns the text, or its beginning with an ellipsis. Long C++ names lose their end, which contains the arguments. The result
+  // is empty if fewer than two letters fit. The cost depends on the room and not on the length of the text.
   fit(text: string, room: number): string {
     let width = 0;
-    let cut = 0; // so much fits with an ellipsis
+    let cut = 0; // end of the longest prefix that fits with an ellipsis
     for (let at = 0; at < text.length; ) {
       const point = text.codePointAt(at)!;
       at += point > 0xffff ? 2 : 1;

@@ -1,17 +1,17 @@
-// Texts that are said once: one side has a table that grows, and tells the other what is new in it. A live session brings nearly the
-// same names with every answer. Pure.
+// String tables that send each text once: the sender keeps a growing table and sends only new entries to the receiver. The
+// answers of a live session contain nearly the same names each time. Pure.
 export interface TextNews {
-  from: number; // where what is added begins; 0: the table begins anew
+  from: number; // index of the first added text; 0: the table starts over
   added: readonly string[];
 }
 
-// So many may be there that no answer has any more, besides as many as the last had.
+// The table starts over if it has more than twice the texts of the current answer, plus this many.
 const SPARE = 4096;
 
 export class TextsOut {
   private readonly places = new Map<string, number>();
 
-  // Where the other side finds each of `texts`.
+  // Returns the index of each of `texts` in the receiver's table.
   put(texts: readonly string[]): { places: Int32Array; news: TextNews } {
     if (this.places.size > 2 * texts.length + SPARE) this.places.clear();
     const from = this.places.size;
@@ -31,7 +31,7 @@ export class TextsOut {
 export class TextsIn {
   private texts: string[] = [];
 
-  // All that is known now. Places of what was taken before stay good in what was returned for it.
+  // Returns the whole table. The indices of earlier messages stay valid for the arrays that were returned for them.
   take({ from, added }: TextNews): readonly string[] {
     if (from === 0) this.texts = [];
     for (const text of added) this.texts.push(text);

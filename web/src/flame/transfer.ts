@@ -1,4 +1,4 @@
-// Encodes messages from the worker to the page: columns become buffers that change their owner, and each text is sent once. Pure.
+// Encodes messages from the worker to the page. Columns become buffers that are transferred, and each text is sent once. Pure.
 import type { FromWorker, Made } from './messages';
 import type { Boxes } from './layout';
 import { TextsIn, TextsOut, type TextNews } from './texts';
@@ -6,20 +6,20 @@ import type { FlameTree } from './tree';
 
 const tables = ['names', 'modules', 'files', 'labels'] as const;
 type Table = (typeof tables)[number];
-// The column of places in each table.
+// The column with the indices into each table.
 const columnOf = { names: 'name', modules: 'module', files: 'file', labels: 'label' } as const satisfies Record<
   Table,
   keyof FlameTree
 >;
 
-// `labels` is missing when they are the names.
+// `labels` is missing if the labels are the names.
 export type PackedTree = Omit<FlameTree, Table> & { news: Partial<Record<Table, TextNews>> };
 type MadeMessage = Extract<FromWorker, { type: 'made' }>;
 export type Transfer =
   | Exclude<FromWorker, MadeMessage>
   | (Omit<MadeMessage, 'made'> & { made: (Omit<Made, 'trees'> & { trees: readonly PackedTree[] }) | null });
 
-// The worker keeps `from`: columns that are typed arrays are copied.
+// Copies the columns that are typed arrays, because the worker keeps `from`.
 function copyOf<T extends object>(from: T, buffers: ArrayBuffer[]): T {
   const column = (value: unknown): unknown => {
     if (!ArrayBuffer.isView(value)) return value;

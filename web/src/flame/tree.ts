@@ -1,5 +1,5 @@
-// A flame graph's answer as typed arrays, ready to be laid out: every frame has a start on the axis of weight, children follow
-// each other from their parent's start, and what is left of the parent behind them is its own weight.
+// A flame graph's answer as typed arrays, ready for layout. Each frame has a start on the weight axis. Its children follow one
+// another from that start; hidden weight and self weight fill the rest of the frame.
 import type { FlameGraph } from '../api/types';
 import type { Width } from '../model/baseline';
 import { chooseSibling, placesOf, qualified } from '../model/path';
@@ -9,7 +9,7 @@ import { differences, isDiff, sideOf, type TreeDiff } from './difference';
 
 export type SiblingOrder = 'name' | 'weight';
 
-// How siblings stand, and of a diff, the side whose weights are shown.
+// The order of siblings, and for a diff the side whose weights are shown.
 export interface Arrangement {
   readonly order: SiblingOrder;
   readonly width: Width;
@@ -33,9 +33,9 @@ export interface FlameTree {
   readonly total: Float64Array;
   readonly samples: Float64Array;
   readonly selfSamples: Float64Array;
-  readonly pruned: Int32Array; // children that the answer leaves out
+  readonly pruned: Int32Array; // number of children that the answer omits
   readonly hidden: Float64Array; // their weight
-  // What is written on frames: the name, and the place by which the tree tells frames of one function apart (else 0).
+  // The text on a frame is its name and its place: the line or address if the tree is merged by it, otherwise 0.
   readonly labels: readonly string[];
   readonly label: Int32Array;
   readonly place: Float64Array;
@@ -44,13 +44,13 @@ export interface FlameTree {
   readonly start: Float64Array;
   readonly firstChild: Int32Array; // -1: none
   readonly nextSibling: Int32Array;
-  readonly diff: TreeDiff | null; // of two sides; self, total and samples above are of the one that gives the widths
+  readonly diff: TreeDiff | null; // if set, self, total and samples are those of the side that determines the widths
 }
 
 const MAX_DEPTH = 65535;
 
-// Places of texts in sorted order. A live session brings nearly the same names with every answer: they are sorted again only when
-// there is one that was not there before.
+// The ranks of texts in sorted order. The answers of a live session contain nearly the same names each time, so they are sorted
+// again only if a name is new.
 let placed: ReadonlyMap<string, number> = new Map();
 
 export const emptyTree: FlameTree = buildTree(
@@ -83,7 +83,7 @@ export const emptyTree: FlameTree = buildTree(
 
 function ranks(names: readonly string[]): { rank: Int32Array; count: number } {
   if (names.some((name) => !placed.has(name))) {
-    // What many answers ago was the last to have is forgotten.
+    // Drop the names of old answers if the table has become much larger than the current answer.
     const kept = placed.size > 4 * names.length ? [] : [...placed.keys()];
     const sorted = [...new Set([...kept, ...names])].sort();
     placed = new Map(sorted.map((name, place) => [name, place]));
@@ -91,7 +91,7 @@ function ranks(names: readonly string[]): { rank: Int32Array; count: number } {
   return { rank: Int32Array.from(names, (name) => placed.get(name)!), count: placed.size };
 }
 
-// All nodes in the order in which siblings shall stand. By name the picture keeps its shape while weights change.
+// All nodes, sorted by label. In this order siblings keep their positions while weights change.
 function siblingOrder(label: Int32Array, labels: readonly string[]): Int32Array {
   const { rank, count: labelCount } = ranks(labels);
   const place = new Int32Array(labelCount + 1);
@@ -105,7 +105,7 @@ function siblingOrder(label: Int32Array, labels: readonly string[]): Int32Array 
 export const placeText = (merge: Merge, isAddress: boolean, place: number): string =>
   place === 0 || merge === 'function' ? '' : isAddress ? ` 0x${place.toString(16)}` : `:${place}`;
 
-// Names with their places, each text once.
+// The labels, each text once.
 function labelled(
   graph: FlameGraph,
   merge: Merge,
@@ -130,7 +130,7 @@ function labelled(
 
 const heaviestFirst = (total: Float64Array): Int32Array => Int32Array.from(orderByNumber(total)).reverse();
 
-// `width`: of a diff, the side whose weights are shown.
+// `width`: for a diff, the side whose weights are shown.
 export function buildTree(
   answer: FlameGraph,
   order: SiblingOrder,
@@ -144,7 +144,7 @@ export function buildTree(
   const size = nodes.parent.length;
   const parent = Int32Array.from(nodes.parent);
   const name = Int32Array.from(nodes.name);
-  // The root has no function, or is the one that the tree is about; it needs a label of its own.
+  // The root needs its own label: it is not a function, or it is the function that the tree is about.
   const names = [...graph.names, rootName];
   name[0] = names.length - 1;
   const place = placesOf(graph, merge);
@@ -164,8 +164,8 @@ export function buildTree(
     height[up] = Math.max(height[up]!, Math.min(MAX_DEPTH, height[node]! + 1));
   }
 
-  // Threaded from the last sibling to the first, so that each list ends up in order.
-  // Answers have siblings by weight; those of two sides by that of either.
+  // Linked from the last sibling to the first, so that each list is in order. Answers sort siblings by weight; a diff sorts them
+  // by the weight on the side where it is larger.
   const inOrder = order === 'name' ? siblingOrder(label, labels) : diff ? heaviestFirst(total) : null;
   for (let i = size - 1; i >= 0; i--) {
     const node = inOrder ? inOrder[i]! : i;
@@ -226,7 +226,7 @@ const candidate = (tree: FlameTree) => (node: number) => ({
   kind: tree.kind[node]!,
   module: tree.modules[tree.module[node]!] ?? '',
   place: tree.place[node]!,
-  // As the server weighs siblings of one name: of both sides together.
+  // The server also compares siblings with the same name by the weight of both sides together.
   total: tree.diff ? tree.diff.total[node]! + tree.diff.baseTotal[node]! : tree.total[node]!,
 });
 
@@ -242,7 +242,7 @@ export function pathOf(tree: FlameTree, node: number): string[] {
   return path.reverse();
 }
 
-// The node at the end of `path`, or the last one on the way that the tree has.
+// The node at the end of `path`, or the last node on the path that the tree has.
 export function nodeAt(tree: FlameTree, path: readonly string[]): { node: number; found: number } {
   let node = 0;
   let found = 0;

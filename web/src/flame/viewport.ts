@@ -1,4 +1,4 @@
-// Which part of a tree is in the window: the zoomed frame, how much of it, and the way there.
+// The part of a tree that the window shows: the zoomed frame, the span within that frame, and the animation between two spans.
 import { wholeSpan, type Span } from '../model/span';
 import { emptyTree, nodeAt, type FlameTree } from './tree';
 
@@ -6,7 +6,7 @@ const ANIMATION_MS = 150;
 
 export interface Stretch {
   from: number; // weight at the left edge
-  to: number; // and at the right one
+  to: number; // weight at the right edge
 }
 
 export class Viewport implements Stretch {
@@ -22,7 +22,7 @@ export class Viewport implements Stretch {
     return this.animation !== null;
   }
 
-  // All of the zoomed frame.
+  // The whole zoomed frame.
   whole(): Stretch {
     const from = this.tree.start[this.zoomed]!;
     return { from, to: from + this.tree.total[this.zoomed]! };
@@ -32,14 +32,14 @@ export class Viewport implements Stretch {
     return this.tree.depth[this.zoomed]! + this.tree.height[this.zoomed]! + 1;
   }
 
-  // The window follows the zoomed path without a jump.
+  // The window follows the zoomed path without a new animation.
   setTree(tree: FlameTree): void {
     this.tree = tree;
     this.zoomed = nodeAt(tree, this.path).node;
     if (!this.animation) this.jump();
   }
 
-  // True when another frame is zoomed now.
+  // True: another frame is zoomed now.
   setZoom(path: readonly string[], now: number | null): boolean {
     if (path.length === this.path.length && path.every((name, i) => name === this.path[i])) return false;
     const before = this.zoomed;
@@ -51,7 +51,7 @@ export class Viewport implements Stretch {
     return true;
   }
 
-  // `now`: when the way there begins (ms); null: without one.
+  // `now`: start time of the animation in ms; null: no animation.
   setSpan(span: Span, now: number | null): void {
     this.span = span;
     this.go(now);
@@ -62,7 +62,7 @@ export class Viewport implements Stretch {
     ({ from: this.from, to: this.to } = this.target());
   }
 
-  // Along the way; true when more of it follows.
+  // Advances the animation. True: the animation has not ended.
   step(now: number): boolean {
     if (!this.animation) return false;
     const progress = Math.min(1, Math.max(0, (now - this.animation.started) / ANIMATION_MS));

@@ -15,7 +15,7 @@ const renderWorker = new RenderWorker((message) => {
   scope.postMessage(packed, buffers);
 });
 
-// Some browsers have workers and canvases in them, but not this kind.
+// Some browsers support workers and OffscreenCanvas, but not a 2D context in a worker.
 function canDraw(): boolean {
   try {
     return new OffscreenCanvas(1, 1).getContext('2d') !== null;

@@ -19,7 +19,7 @@ function startWorker(): Worker | null {
   try {
     return able ? new Worker(SCRIPT, { name: 'flame' }) : null;
   } catch {
-    return null; // a policy of the browser
+    return null; // a browser policy forbids workers
   }
 }
 
@@ -48,11 +48,11 @@ export class WorkerClient {
     }
     const unpacker = new Unpacker();
     this.worker.onmessage = (event: MessageEvent<Transfer>) => this.receive(unpacker.unpack(event.data));
-    // An error before it is ready means that it could not be loaded. A later one concerns a single message.
+    // An error before the worker is ready means that its script could not be loaded. A later error concerns a single message.
     this.worker.onerror = () => !this.ready && this.runInPage();
   }
 
-  // Null: there is no data. The caller owns the trees, and drops them.
+  // Null: there is no data. The caller owns the trees and must drop them.
   ask<K extends Question['kind']>(question: Question & { kind: K }, signal?: AbortSignal): Promise<Made<K> | null> {
     const id = ++this.last;
     return new Promise<Made | null>((resolve, reject) => {
@@ -81,12 +81,12 @@ export class WorkerClient {
     return this.ready ? this.ask({ kind: 'fetch', path }, signal).then((made) => made!.head) : null;
   }
 
-  // Sent with the next question, because each message wakes the worker.
+  // Sends the id with the next question, because each message wakes the worker.
   drop(tree: number): void {
     this.dropped.push(tree);
   }
 
-  // From now on, both canvases belong to the RenderWorker. It calls `drawn` for every scene with what the canvas shows; null: no change.
+  // Transfers both canvases to the RenderWorker. It calls `drawn` after each scene with the canvas content; null: no change.
   attachCanvas(
     canvas: HTMLCanvasElement,
     overview: HTMLCanvasElement,
@@ -107,7 +107,7 @@ export class WorkerClient {
     return handle;
   }
 
-  // Messages of one task are sent to the worker as one: each message wakes it, and costs time of this thread.
+  // Sends all messages of a task to the worker as one, because each message wakes the worker and costs time in this thread.
   private send(message: ToWorker, transfer: Transferable[] = []): void {
     if (!this.worker) {
       this.renderWorker?.receive(message);
@@ -161,7 +161,7 @@ export class WorkerClient {
   }
 }
 
-// A canvas. Scenes are drawn one at a time: while it is busy, the caller keeps the next one.
+// The page's handle of a transferred canvas. Scenes are drawn one at a time: while it is busy, the caller keeps the next scene.
 export class CanvasHandle {
   private busy = false;
   private matches: Uint8Array | null = null;
@@ -196,5 +196,5 @@ export class CanvasHandle {
 }
 
 let client: WorkerClient | null = null;
-// The page has one.
+// The only client of the page.
 export const workerClient = (): WorkerClient => (client ??= new WorkerClient());

@@ -1,16 +1,16 @@
-// Which stretch of a session the time axis shows, as a choice, and how the address has it. Times are ms since the session's start.
+// The choice of the time range that the time axis shows, and its form in the address. Times are ms since the session's start.
 
 export interface Span {
   from: number;
   to: number;
 }
 
-// What the person chose: everything, the newest so many ms (which follows a live session), or a fixed stretch.
+// null: the whole session. `last`: the newest `last` ms, which move with a live session. Span: a fixed range.
 export type Axis = null | { last: number } | Span;
 
 export const SHORTEST_MS = 10;
 
-// In the address: "", "last-30000", "1000-5000".
+// The form in the address: "", "last-30000" or "1000-5000".
 export function axisText(axis: Axis): string {
   if (axis === null) return '';
   return 'last' in axis ? `last-${axis.last}` : `${axis.from}-${axis.to}`;

@@ -1,21 +1,21 @@
-// The other side of a comparison, and its form in the address: a view of a session, as it was when it was chosen. Pure.
+// The baseline of a comparison, and its form in the address. It is a view of a session that does not follow later changes. Pure.
 import { numbers, time } from './codec';
 
 export interface Baseline {
-  session: string; // never empty: what is followed changes, what it is compared with does not
+  session: string; // never empty: unlike the view, a baseline does not follow the live session
   pids: readonly number[];
   tids: readonly number[];
   start: number | null; // ms since that session's start
   end: number | null;
 }
 
-// What weights are divided by: all weight of their side, or the seconds that it covers.
+// The divisor of weights: the total weight of their side, or the seconds that the side covers.
 export const normalisations = ['total', 'time'] as const;
 export type Normalise = (typeof normalisations)[number];
-// Which side's weights the widths of the flame graph are.
+// The side whose weights determine the widths of the flame graph.
 export const widths = ['view', 'baseline'] as const;
 export type Width = (typeof widths)[number];
-// Red grew and blue shrank, or hues that stand apart with any color vision.
+// The colors of frames that grew and shrank. Orange and purple are distinct with any color vision.
 export const contrasts = ['red-blue', 'orange-purple'] as const;
 export type Contrast = (typeof contrasts)[number];
 export const changes = ['all', 'new', 'gone', 'grew', 'shrank'] as const;

@@ -1,7 +1,7 @@
-// How values of the view state are written in the address. Pure.
+// Encodings of view state values in the address. Pure.
 
 export interface Codec<T> {
-  read(text: string): T | undefined; // undefined: the text is not such a value
+  read(text: string): T | undefined; // undefined: the text is not a valid value
   write(value: T): string | null; // null: nothing to write
 }
 
@@ -12,7 +12,7 @@ const finite = (text: string): number | undefined => {
 
 export const text: Codec<string> = { read: (written) => written, write: (value) => value || null };
 
-// Whole numbers with commas. Others are skipped.
+// Integers, separated by commas. Other items are skipped.
 export const numbers: Codec<readonly number[]> = {
   read: (written) =>
     written
@@ -38,13 +38,13 @@ export const hexadecimal: Codec<number | null> = {
   write: (value) => (value === null ? null : `0x${value.toString(16)}`),
 };
 
-// One of some words, which may be written otherwise than they are called.
+// One of `values`. `written` contains the words in the address that differ from their values.
 export function choice<T extends string>(values: readonly T[], written: Partial<Record<T, string>> = {}): Codec<T> {
   const word = (value: T): string => written[value] ?? value;
   return { read: (found) => values.find((value) => word(value) === found), write: word };
 }
 
-// `word` stands for the value that is not the default.
+// `word` stands for the value that is not `initial`.
 export const flag = (word: string, initial = false): Codec<boolean> => ({
   read: (written) => (written === word ? !initial : initial),
   write: (value) => (value === initial ? null : word),

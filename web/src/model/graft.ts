@@ -1,5 +1,5 @@
-// A flame graph's answer leaves out subtrees that are too small to see. When the person zooms into one, the server sends that
-// subtree in full, and it is grafted onto the tree at hand. Pure functions on the answer's columns.
+// A flame graph's answer omits subtrees that are too small to see. If the user zooms into one, the server sends the complete
+// subtree, and graft() inserts it into the current tree. Pure functions on the answer's columns.
 import type { FlameGraph } from '../api/types';
 import { chooseSibling, entryName, placesOf } from './path';
 import type { Merge } from './view_state';
@@ -18,11 +18,11 @@ const columns = [
   'self_samples',
   'pruned',
 ] as const satisfies readonly (keyof Nodes)[];
-// What nodes have besides in an answer of two sides.
+// Additional columns of a diff.
 const baseColumns = ['base_self', 'base_total', 'base_samples', 'base_self_samples'] as const;
 type AllNodes = Nodes & Partial<Record<(typeof baseColumns)[number], number[]>>;
 
-// The nodes along `path` (see path.ts), as far as the tree has them.
+// The nodes along `path` (path.ts), up to the first one that the tree lacks.
 export function nodesAlong(graph: FlameGraph, path: readonly string[], merge: Merge = 'function'): number[] {
   const { parent, name, kind, module, total, base_total } = graph.nodes as AllNodes;
   const place = placesOf(graph, merge);
@@ -34,7 +34,7 @@ export function nodesAlong(graph: FlameGraph, path: readonly string[], merge: Me
     total: total[node]! + (base_total?.[node] ?? 0),
   });
   const found: number[] = [];
-  // Lists of children, all at once: a path may be thousands of frames long.
+  // Build all lists of children once, because a path may contain thousands of frames.
   const firstChild = new Int32Array(parent.length).fill(-1);
   const nextSibling = new Int32Array(parent.length).fill(-1);
   for (let node = parent.length - 1; node > 0; node--) {
@@ -52,7 +52,7 @@ export function nodesAlong(graph: FlameGraph, path: readonly string[], merge: Me
   return found;
 }
 
-// One byte a node: 1 when it is `root` or below it.
+// By node: 1 for `root` and its descendants, otherwise 0.
 function mark(parent: readonly number[], root: number): Uint8Array {
   const below = new Uint8Array(parent.length);
   below[root] = 1;
@@ -67,7 +67,7 @@ export function hasPrunedBelow(graph: FlameGraph, path: readonly string[], merge
   return graph.nodes.pruned.some((count, node) => count > 0 && below[node] === 1);
 }
 
-// Strings of a second table in terms of the first, which grows by what it lacks.
+// Adds the strings of `other` that `table` lacks. Returns the index in `table` of each string of `other`.
 function addTo(table: string[], other: readonly string[]): Int32Array {
   const index = new Map(table.map((text, i) => [text, i]));
   return Int32Array.from(other, (text) => {
@@ -80,8 +80,8 @@ function addTo(table: string[], other: readonly string[]): Int32Array {
   });
 }
 
-// `base` with the subtree at `path` replaced by `detail`, whose node 0 is the last frame of the path. Frames of the path that
-// `base` lacks are added. Ancestors take over the difference of weight, so that a newer subtree still fits into its parents.
+// Replaces the subtree at `path` in `base` with `detail`, whose node 0 is the last frame of the path. Adds the frames of the path
+// that `base` lacks. Adds the difference of weight to the ancestors, so that a newer subtree still fits into its parents.
 export function graft(
   base: FlameGraph,
   path: readonly string[],
@@ -107,7 +107,7 @@ export function graft(
   const noModule = addTo(modules, [''])[0]!;
   const noFile = addTo(files, [''])[0]!;
 
-  // What the base keeps: all but the frames below the zoomed one.
+  // Keep all nodes of `base` except those below the zoomed frame.
   const size = base.nodes.parent.length;
   const kept: number[] = [];
   const moved = new Int32Array(size);
@@ -124,7 +124,7 @@ export function graft(
   if (address) nodes.address = kept.map((node) => address[node]!);
   nodes.parent = nodes.parent.map((parent) => moved[parent]!);
 
-  // The way to the zoomed frame, with what the base lacks of it.
+  // The path to the zoomed frame, including the frames that `base` lacks.
   const lineage = [0, ...found].map((node) => moved[node]!);
   for (let level = found.length; level < path.length; level++) {
     const known = level === path.length - 1 && detail.names[added.name[0]!] === entryName(path.at(-1)!);
@@ -140,7 +140,7 @@ export function graft(
       nodes[column]!.push(0);
   }
 
-  // Weights along the way. What the base knew of the zoomed frame is in its ancestors already.
+  // Weights along the path. The ancestors already include the weight of the zoomed frame in `base`.
   const zoomed = lineage.at(-1)!;
   const isSum = (column: string) => column === 'base_total' || column === 'base_samples';
   const sums = weights.filter(isSum);
@@ -155,7 +155,7 @@ export function graft(
   const own = weights.filter((column) => !isSum(column));
   for (const column of ['self', 'self_samples', 'pruned', ...own] as const) nodes[column]![zoomed] = added[column]![0]!;
 
-  // The subtree itself: its node 0 is the zoomed frame, the others follow.
+  // The subtree. Its node 0 is the zoomed frame, so append only the other nodes.
   const offset = nodes.parent.length - 1;
   for (let node = 1; node < added.parent.length; node++) {
     const parent = added.parent[node]!;

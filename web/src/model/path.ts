@@ -1,6 +1,6 @@
-// Frames on the way to a zoomed one, as the address keeps them: a function's name, which survives new data. Siblings may share a
-// name (a function inlined at one place and called at another, or of two modules); the heaviest needs its name alone, the others
-// carry kind and module as well, and in a tree that is merged by it, line or address.
+// Paths to frames in the address. An entry is a function's name, which stays valid when new data arrives. Siblings can share a
+// name, for example if one is inlined. The heaviest of them needs only its name. The entries of the others also contain kind and
+// module, and the line or address if the tree is merged by it.
 import type { FlameGraph } from '../api/types';
 import type { Merge } from './view_state';
 
@@ -25,7 +25,7 @@ export interface Candidate {
   total: number;
 }
 
-// The place of the entry's frame among siblings, -1 when none has its name.
+// The sibling that matches the entry, or else the heaviest one with its name; -1: none has its name.
 export function chooseSibling(entry: string, siblings: Iterable<number>, look: (node: number) => Candidate): number {
   const name = entryName(entry);
   let best = -1;
@@ -42,7 +42,7 @@ export function chooseSibling(entry: string, siblings: Iterable<number>, look: (
   return best;
 }
 
-// Line or address of every node; zeros when the tree is merged by function.
+// Line or address of each node; 0 if the tree is merged by function.
 export function placesOf(graph: FlameGraph, merge: Merge): Float64Array {
   const { parent, line, address } = graph.nodes;
   if (merge === 'function') return new Float64Array(parent.length);

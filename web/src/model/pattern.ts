@@ -1,13 +1,13 @@
-// Regular expressions that a person writes into a search box.
+// Regular expressions that a user enters in a search box.
 
 export interface Pattern {
   test: (text: string) => boolean;
-  error: string; // empty, or why the text is not a regular expression; it is then searched as it stands
-  plain: string | null; // the text to look for, when it is not an expression; in small letters when case is ignored
+  error: string; // why the text is not a regular expression (the search then uses the literal text); empty: no error
+  plain: string | null; // literal text, lowercase if `ignoreCase`; null: a regular expression
   ignoreCase: boolean;
 }
 
-// Small letters match both cases, a capital only itself.
+// Ignores case unless the text contains a capital letter.
 export function compilePattern(text: string): Pattern | null {
   if (!text) return null;
   const ignoreCase = text === text.toLowerCase();

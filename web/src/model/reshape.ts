@@ -1,27 +1,27 @@
-// Trees of other shapes out of one: from the tree that is merged by line, outermost frames first, come the trees by function, bottom
-// up, with recursion collapsed, with subtrees hidden, the callers and callees of a function, and the table of functions. What the
-// server does with its rows, for a page that has no server (api/saved.ts). Pure functions on the answer's columns; no recursion.
+// Computes all shapes of the flame graph from the top-down tree that is merged by line, for a page without a server
+// (api/saved.ts). Also computes callers and callees, and the functions table. The server computes these from its rows.
+// Pure functions on the answer's columns, without recursion.
 import type { Callers, FlameGraph, Functions, FunctionRow, Kind, Neighbour, ShapeParams } from '../api/types';
 import { nodesAlong } from './graft';
 
 const kinds: readonly Kind[] = ['user', 'kernel', 'jit', 'inlined', 'unknown'];
 const UNKNOWN = 4;
 const INLINED = 3;
-// Stands for what the file has no frames of: the weight of callees that were too small to be kept.
+// The placeholder for callees that were too small to be saved in the file.
 export const LEFT_OUT = '[left out]';
 
 interface Frames {
-  of: Int32Array; // by node of the base: its frame
-  functionOf: number[]; // by frame: name and module, whether inlined or not
+  of: Int32Array; // by node of `base`: its frame
+  functionOf: number[]; // by frame: an id for name and module, regardless of kind
   name: number[];
   module: number[];
   kind: number[];
   file: number[];
   line: number[];
-  leftOut: number; // the frame of what is not there
+  leftOut: number; // the frame that stands for omitted callees
 }
 
-// Frames that are one when the tree is merged so.
+// The distinct frames of a tree that is merged by line, or by function.
 function framesOf(base: FlameGraph, byLine: boolean): Frames {
   const n = base.nodes;
   const frames: Frames = {
@@ -52,14 +52,14 @@ function framesOf(base: FlameGraph, byLine: boolean): Frames {
     frames.line.push(line);
     return id;
   };
-  // Parents and heavy siblings stand first, so a function shows its heaviest place.
+  // Parents and heavy siblings precede others, so a function gets the file and line of a heavy node.
   for (let i = 1; i < n.parent.length; i++)
     frames.of[i] = add(n.name[i]!, n.module[i]!, n.kind[i]!, n.file[i]!, n.line[i]!);
   frames.leftOut = add(base.names.length, base.modules.indexOf(''), UNKNOWN, 0, 0);
   return frames;
 }
 
-// What of each node is in callees that were left out: weight, and samples.
+// By node: the weight and samples in callees that the answer omits.
 function leftOutOf(base: FlameGraph): { weight: Float64Array; samples: Float64Array } {
   const n = base.nodes;
   const weight = Float64Array.from(n.total, (total, i) => total - n.self[i]!);
@@ -80,7 +80,7 @@ class Builder {
   readonly frame = [-1];
   readonly self = [0];
   readonly selfSamples = [0];
-  readonly hidden = [0]; // weight below it that no node has
+  readonly hidden = [0]; // weight of omitted callees
   readonly hiddenSamples = [0];
   readonly pruned = [0];
   private readonly children = new Map<number, number>();
@@ -119,7 +119,7 @@ class Builder {
     this.pruned[at]! += count;
   }
 
-  // The columns of an answer: siblings by weight, parents before children, children together.
+  // Builds an answer: siblings are sorted by weight and contiguous, and parents precede children.
   graph(): FlameGraph {
     const size = this.parent.length;
     const total = this.self.map((weight, i) => weight + this.hidden[i]!);
@@ -208,7 +208,7 @@ function topDown(base: FlameGraph, frames: Frames, collapse: boolean): FlameGrap
   return builder.graph();
 }
 
-// A subtree without the rest, or the rest without the subtree. Parents stand before children in both.
+// Returns only a subtree, or everything except the subtree. In both, parents precede children.
 function part(graph: FlameGraph, node: number, keep: 'inside' | 'outside'): FlameGraph {
   const n = graph.nodes;
   const out = Object.fromEntries(Object.keys(n).map((column) => [column, [] as number[]])) as Required<
@@ -225,7 +225,7 @@ function part(graph: FlameGraph, node: number, keep: 'inside' | 'outside'): Flam
     inside[i] = i === node || (i > 0 && inside[n.parent[i]!]) ? 1 : 0;
     if ((keep === 'inside') !== (inside[i] === 1)) continue;
     const lighter = less.has(i);
-    // Callers of which nothing is left go with it.
+    // Also remove callers whose whole weight is in the subtree.
     if (lighter && i > 0 && n.total[i] === n.total[node] && n.samples[i] === n.samples[node]) continue;
     if (i > 0 && i !== node && place[n.parent[i]!]! < 0) continue;
     place[i] = out.parent.length;
@@ -246,7 +246,7 @@ const nothing = (graph: FlameGraph): FlameGraph => {
   return { ...empty, total: { samples: 0, weight: 0 } };
 };
 
-// The tree of a shape, or the subtree at `path` in it. `base` is merged by line; addresses it does not know.
+// The tree of a shape, or its subtree at `path`. `base` is merged by line and does not contain addresses.
 export function reshape(base: FlameGraph, shape: ShapeParams, path: readonly string[]): FlameGraph {
   const frames = framesOf(base, shape.merge !== 'function');
   let graph = shape.inverted ? bottomUp(base, frames, shape.collapse) : topDown(base, frames, shape.collapse);
@@ -269,7 +269,7 @@ interface Sums {
 }
 const sums = (size: number): Sums => ({ weight: new Float64Array(size), samples: new Float64Array(size) });
 
-// Calls enter on the way from the root and leave on the way back.
+// Visits all nodes except the root, depth first. Calls `enter` before the descendants of a node and `leave` after them.
 function walk(base: FlameGraph, enter: (node: number) => void, leave: (node: number) => void): void {
   const { parent } = base.nodes;
   const first = new Int32Array(parent.length);
@@ -296,7 +296,7 @@ function walk(base: FlameGraph, enter: (node: number) => void, leave: (node: num
   }
 }
 
-// Counts a function once a stack, however often it is on it.
+// Counts a function once per stack, even if the stack contains it several times.
 class OnceAStack {
   readonly sums: Sums;
   private readonly active: Int32Array;
@@ -314,7 +314,7 @@ class OnceAStack {
   }
 }
 
-// By function: a frame that shows it, one that was really called before one that was inlined.
+// By function: the first of its frames that is not inlined, or else its first frame.
 function shownFrames(frames: Frames): number[] {
   const shown: number[] = [];
   frames.functionOf.forEach((id, frame) => {
@@ -370,7 +370,7 @@ export function functionsOf(base: FlameGraph): Functions {
   };
 }
 
-// Null when no stack contains the function. Each stack counts once, by its outermost frame of it.
+// Null: no stack contains the function. Each stack counts once, at its outermost frame of the function.
 export function callersOf(base: FlameGraph, shape: ShapeParams, name: string, module: string): Callers | null {
   const n = base.nodes;
   const frames = framesOf(base, shape.merge !== 'function');

@@ -1,7 +1,7 @@
-// Which part of a zoomed frame the window shows, as shares of its weight. Pure.
+// The part of a zoomed frame that the window shows, as shares of the frame's weight. Pure.
 export interface Span {
-  readonly from: number; // 0: its left edge
-  readonly to: number; // 1: its right edge
+  readonly from: number; // 0: the left edge of the frame
+  readonly to: number; // 1: the right edge of the frame
 }
 
 export const wholeSpan: Span = { from: 0, to: 1 };
@@ -9,7 +9,7 @@ const SMALLEST = 1e-6;
 
 const settled = (from: number, to: number): Span => (from <= 0 && to >= 1 ? wholeSpan : { from, to });
 
-// `factor` below 1 comes closer. `around` (0 … 1) is the place of the window that stays where it is.
+// A `factor` below 1 zooms in. `around` (0 … 1) is the position in the window that stays fixed.
 export function widened(span: Span, factor: number, around: number): Span {
   const width = span.to - span.from;
   const next = Math.min(1, Math.max(SMALLEST, width * factor));
@@ -18,7 +18,7 @@ export function widened(span: Span, factor: number, around: number): Span {
   return settled(from, from + next);
 }
 
-// By a share of the window, no farther than to the edges.
+// Moves the span by a share of its width, at most to the edges of the frame.
 export function panned(span: Span, share: number): Span {
   const width = span.to - span.from;
   const from = Math.min(1 - width, Math.max(0, span.from + width * share));

@@ -1,5 +1,5 @@
-// The view state and its form in the address: `#flame?event=cycles&tid=12`. Defaults are left out, so a plain address is the
-// default view. Pure; view.ts keeps it in step with the browser's history.
+// The view state and its form in the address: `#flame?event=cycles&tid=12`. The address omits defaults, so an address without
+// parameters is the default view. Pure; view.ts synchronizes the view state with the browser's history.
 
 import { parseSpan, spanText, type Span } from './span';
 import { axisText, parseAxis, type Axis } from './axis';
@@ -30,22 +30,22 @@ export type Colouring = (typeof colourings)[number];
 const groupings = ['none', 'module', 'file'] as const;
 export type Grouping = (typeof groupings)[number];
 
-// Whose root frames a flame graph has.
+// The meaning of the frames directly below the root, for example processes. 'none': functions.
 export const groups = ['none', 'process', 'thread', 'container', 'cpu'] as const;
 export type Group = (typeof groups)[number];
 
 const allLanes = ['total', 'thread', 'cpu'] as const;
 export type Lanes = (typeof allLanes)[number];
 
-// What makes two frames one node of the answer.
+// The property that two frames must share to be merged into one node.
 const merges = ['function', 'line', 'address'] as const;
 export type Merge = (typeof merges)[number];
 
-// Where processes run, as filters: an id, a uid, a path; each may be a list with commas.
+// Filters by where processes run: a container id, a pod uid or a cgroup path. Each can be a list, separated by commas.
 export const places = ['container', 'pod', 'cgroup'] as const;
 
-// What makes a field its default again: another session has other threads and times; another shape of the flame graph
-// has other paths, and so has another session.
+// The change that resets a field to its default. Another session has other threads and times. Another shape of the flame graph
+// has other paths, and so does another session.
 type Scope = 'session' | 'shape';
 
 type Put = (name: string, value: string) => void;
@@ -72,7 +72,7 @@ function field<T>(key: string, codec: Codec<T>, initial: T, resetBy?: Scope): Fi
   };
 }
 
-// The separators occur in no name of a function or counter.
+// Names of functions and counters do not contain the separators.
 const path = list('\u001f', text);
 const paths = list('\u001d', path);
 const id: Codec<string> = { ...text, read: (written) => written || undefined };
@@ -83,7 +83,7 @@ const spanCodec: Codec<Span | null> = {
 };
 const axisCodec: Codec<Axis> = { read: parseAxis, write: (value) => axisText(value) || null };
 
-// It takes several parameters.
+// A baseline uses several parameters.
 const baseline: Field<Baseline | null> = {
   initial: null,
   resetBy: undefined,
@@ -91,9 +91,9 @@ const baseline: Field<Baseline | null> = {
   write: (value, put) => putBaseline(put, value),
 };
 
-// The order is that of the parameters in the address.
+// The parameters in the address have the order of these fields.
 const fields = {
-  session: field('session', text, ''), // empty: follow what is live
+  session: field('session', text, ''), // empty: follow the live session
   event: field('event', text, '', 'session'), // empty: the session's first
   pids: field('pid', numbers, [], 'session'),
   tids: field('tid', numbers, [], 'session'),
@@ -102,46 +102,46 @@ const fields = {
   cgroup: field('cgroup', text, '', 'session'),
   start: field('start', time, null, 'session'),
   end: field('end', time, null, 'session'),
-  zoom: field('zoom', path, [], 'shape'), // entries of a path (model/path.ts) from the root
-  search: field('search', text, ''), // regular expression over frames
-  filter: field('filter', text, ''), // regular expression over the functions table
+  zoom: field('zoom', path, [], 'shape'), // path (model/path.ts) from the root to the zoomed frame
+  search: field('search', text, ''), // regular expression for frames
+  filter: field('filter', text, ''), // regular expression for the functions table
   sort: field('sort', choice(sortKeys), 'self'),
   ascending: {
     ...field('sorted', flag('up'), false),
-    // Addresses of before say order=asc.
+    // Older addresses contain order=asc.
     read: (params: URLSearchParams) => params.get('sorted') === 'up' || params.get('order') === 'asc',
   },
-  file: field('file', text, '', 'session'), // source: as the debug info names it
-  line: field('line', whole, 0, 'session'), // 0: the hottest
-  split: field('split', flag('off', true), true), // machine code beside the source
-  codeOf: field('code', text, '', 'session'), // whose code, and its module (empty: any); empty: that of the line
-  codeModule: field('codein', text, '', 'session'),
-  address: field('at', hexadecimal, null, 'session'), // of the marked instruction
-  upright: field('root', flag('bottom'), false), // flame graph with the root at the bottom
-  byWeight: field('siblings', flag('weight'), false), // siblings by weight instead of by name
-  inverted: field('order', flag('bottom-up'), false), // from the innermost frames to their callers
+  file: field('file', text, '', 'session'), // source file, with the path in the debug info
+  line: field('line', whole, 0, 'session'), // 0: the hottest line
+  split: field('split', flag('off', true), true), // show machine code beside the source
+  codeOf: field('code', text, '', 'session'), // function whose machine code is shown; empty: that of the line
+  codeModule: field('codein', text, '', 'session'), // the module of that function; empty: any
+  address: field('at', hexadecimal, null, 'session'), // address of the marked instruction
+  upright: field('root', flag('bottom'), false), // show the root of the flame graph at the bottom
+  byWeight: field('siblings', flag('weight'), false), // sort siblings by weight instead of by name
+  inverted: field('order', flag('bottom-up'), false), // from innermost frames to their callers
   group: field('each', choice(groups), 'none'),
   merge: field('merge', choice(merges), 'function'),
-  collapse: field('recursion', flag('collapse'), false), // a function that calls itself directly is one frame
-  hidden: field('hide', paths, [], 'shape'), // subtrees that are taken out, as paths
+  collapse: field('recursion', flag('collapse'), false), // merge direct recursion of a function into one frame
+  hidden: field('hide', paths, [], 'shape'), // paths of hidden subtrees
   colouring: field('colour', choice(colourings), 'kind'),
-  span: field('span', spanCodec, null, 'shape'), // the part of the zoomed frame that is shown; null: all of it
-  callersOf: field('function', text, '', 'session'), // the function of callers and callees, and its module (empty: any)
-  callersModule: field('in', text, '', 'session'),
-  callersZoom: field('above', path, [], 'shape'), // entries of a path from the function, upwards and downwards
-  calleesZoom: field('below', path, [], 'shape'),
-  module: field('module', text, '', 'session'), // functions of this module alone
+  span: field('span', spanCodec, null, 'shape'), // the visible part of the zoomed frame; null: the whole frame
+  callersOf: field('function', text, '', 'session'), // function whose callers and callees are shown
+  callersModule: field('in', text, '', 'session'), // the module of that function; empty: any
+  callersZoom: field('above', path, [], 'shape'), // path from the function to a caller
+  calleesZoom: field('below', path, [], 'shape'), // path from the function to a callee
+  module: field('module', text, '', 'session'), // show only functions of this module
   grouping: field('group', choice(groupings), 'none'), // of the functions table
-  modulesLike: field('modules', text, ''), // regular expression over the modules
-  about: field('about', text, '', 'session'), // the module that is shown in full: its key of store/modules.ts
-  axis: field('axis', axisCodec, null, 'session'), // what the time axis shows
-  lanes: field('lanes', choice(allLanes), 'total'), // samples on it: of all, or of each thread or CPU
-  plots: field('plot', list('\u001f', id), []), // lines on it, by their ids
-  baseline, // what is shown is compared with it
+  modulesLike: field('modules', text, ''), // regular expression for the modules
+  about: field('about', text, '', 'session'), // key (store/modules.ts) of the module whose details are shown
+  axis: field('axis', axisCodec, null, 'session'), // time range that the time axis shows
+  lanes: field('lanes', choice(allLanes), 'total'), // samples on the time axis: of all threads, or per thread or CPU
+  plots: field('plot', list('\u001f', id), []), // ids of the lines on the time axis
+  baseline, // null: no comparison
   normalise: field('per', choice(normalisations, { time: 'second' }), 'total'),
   width: field('width', choice(widths), 'view'),
   contrast: field('contrast', choice(contrasts), 'red-blue'),
-  change: field('change', choice(changes), 'all'), // functions that changed so
+  change: field('change', choice(changes), 'all'), // show only functions with this change
   changeSort: field('changes', choice(changeSorts), 'self_change'),
 };
 
@@ -153,14 +153,14 @@ export type ViewState = { tab: Tab } & { [Name in FieldName]: ValueOf<Fields[Nam
 
 const names = Object.keys(fields) as FieldName[];
 
-// The values of some fields, each by `value`.
+// Maps the given fields to values that the function `value` returns.
 function valuesOf(some: readonly FieldName[], value: (one: Field<never>) => unknown): Partial<ViewState> {
   return Object.fromEntries(some.map((name) => [name, value(fields[name] as Field<never>)])) as Partial<ViewState>;
 }
 
 export const defaultView = { tab: 'flame', ...valuesOf(names, (one) => one.initial) } as ViewState;
 
-// The defaults of all that `scope` resets.
+// The defaults of all fields that `scope` resets.
 export function reset(scope: Scope): Partial<ViewState> {
   const reaches = (by: Scope | undefined) => by === scope || (by === 'shape' && scope === 'session');
   return valuesOf(

@@ -1,5 +1,5 @@
-// Draws the time axis with uPlot: lines in its upper part, samples as a density below (one band, or one for each thread or CPU), marks
-// on a rail at the top. It only draws; gestures are the component's.
+// Draws the time axis with uPlot: marks on a rail at the top, lines below it, and the density of samples at the bottom (one band,
+// or one per thread or CPU). The component handles gestures.
 import uPlot from 'uplot';
 import type { Mark } from '../api/types';
 import { axisTime } from '../text/format';
@@ -10,19 +10,19 @@ import type { Line } from './plots';
 export interface Density {
   start: number; // ms
   slice: number; // ms
-  rows: readonly (readonly number[])[]; // samples a slice; one row, or one a lane
+  rows: readonly (readonly number[])[]; // samples per slice; one row, or one per lane
 }
 
 export interface ChartState {
   span: Span;
-  end: number; // until when the session is known
-  startedAt: number; // wall clock of ms 0
+  end: number; // the time up to which the session has data
+  startedAt: number; // wall-clock time at ms 0
   density: Density | null;
   lanes: boolean;
   lines: readonly { line: Line; colour: string }[];
   marks: readonly Mark[];
   chosen: { start: number; end: number } | null;
-  coarseUntil: number; // ms; 0: everything is in full detail
+  coarseUntil: number; // ms; earlier data is coarse; 0: all data has full detail
 }
 
 export const SIDE = 40; // px left and right of the plot, so that labels of the first and last tick fit
@@ -30,7 +30,7 @@ export const RAIL = 10;
 export const LINES = 50;
 export const BAND = 36;
 export const LANE = 14;
-// Times in which something was not as before, by kind.
+// Colors of the marks that cover a time range, by kind.
 const markColours = { loss: '--bad', reconnect: '--wait', change: '--accent' } as const;
 const AXIS = 32;
 
@@ -51,7 +51,7 @@ export class TimelineChart {
     this.state = state;
     this.colours = colours;
     const height = plotHeight(state.lanes ? (state.density?.rows.length ?? 0) : 0, state.lines.length > 0) + AXIS;
-    // Another set of lines, or other colors, is another plot; it is made in a millisecond.
+    // Other lines, colors or sizes need a new plot, which takes about a millisecond.
     const shape = JSON.stringify([state.lines.map((one) => one.colour), colours('--dim'), width, height]);
     const data = this.table(state);
     if (this.plot && shape === this.shape) {
@@ -69,13 +69,13 @@ export class TimelineChart {
     this.plot = null;
   }
 
-  // One column of times for all lines; a line has no value at the times of others, which uPlot passes over.
+  // One column of times for all lines. A line has no value at the times of other lines; uPlot skips these points.
   private table(state: ChartState): uPlot.AlignedData {
     if (state.lines.length === 0) return [[state.span.from, state.span.to]];
     const tables = state.lines.map(
       ({ line }) => (line.time.length > 0 ? held(line) : [[state.span.from], [null]]) as uPlot.AlignedData,
     );
-    // A hole stays one at the times of other lines.
+    // A gap in a line stays a gap at the times of other lines.
     const EXPAND = 2 as uPlot.JoinNullMode;
     return uPlot.join(
       tables,
@@ -99,7 +99,7 @@ export class TimelineChart {
           lines.map((_, i) => [
             `y${i}`,
             {
-              // Its zero is at the lower edge of the part for lines, its maximum just below the rail.
+              // Zero is at the lower edge of the area for lines, and the maximum is just below the rail.
               range: (_plot: uPlot, _min: number | null, max: number | null): [number, number] => {
                 const top = Math.max(1e-9, max ?? 0) * 1.04;
                 return [(-top * (plotted - RAIL - LINES)) / LINES, (top * (RAIL + LINES)) / LINES];
@@ -135,7 +135,7 @@ export class TimelineChart {
     };
   }
 
-  // Since the start, and below it the target's wall clock.
+  // The time since the start, and below it the wall-clock time.
   private labels(splits: readonly number[]): string[] {
     const step = splits.length > 1 ? splits[1]! - splits[0]! : this.state!.span.to - this.state!.span.from;
     return splits.map((ms) => `${axisTime(ms)}\n${wallClock(this.state!.startedAt + ms, step)}`);
@@ -166,7 +166,7 @@ export class TimelineChart {
       const bottom = top + height;
       const rows = density.rows;
       const lane = LANE * ratio;
-      // All lanes on one scale, so that they can be compared.
+      // All lanes have the same scale, so that they are comparable.
       const most = rows.reduce((m, row) => row.reduce((a, b) => Math.max(a, b), m), 0);
       rows.forEach((row, i) => {
         const base = lanes ? bottom - (rows.length - 1 - i) * lane : bottom;
@@ -181,7 +181,7 @@ export class TimelineChart {
     });
   }
 
-  // One bar a slice. Where slices are narrower than a pixel the highest of each pixel is seen.
+  // One bar per slice. If slices are narrower than a pixel, the highest bar of each pixel is visible.
   private bars(
     plot: uPlot,
     context: CanvasRenderingContext2D,
@@ -212,7 +212,7 @@ export class TimelineChart {
     const { left, top, width, height } = plot.bbox;
     this.clip(plot, (context, ratio) => {
       for (const mark of marks) this.mark(plot, context, mark, ratio);
-      // What is not known yet.
+      // Hatch the time range that does not have data yet.
       if (end < span.to)
         hatch(context, this.x(plot, end), top, left + width - this.x(plot, end), height, ratio, this.colours('--line'));
       if (!chosen) return;
@@ -227,7 +227,7 @@ export class TimelineChart {
     });
   }
 
-  // Shapes, not only colors, tell the kinds apart.
+  // The kinds differ in shape and not only in color.
   private mark(plot: uPlot, context: CanvasRenderingContext2D, mark: Mark, ratio: number): void {
     const top = plot.bbox.top;
     const a = this.x(plot, mark.start_ms);
@@ -260,7 +260,7 @@ export class TimelineChart {
   }
 }
 
-// uPlot draws a step when it comes to the next value, so one that ends where nothing is known needs its end said.
+// uPlot draws a step up to the next value, so a step before a gap needs an additional point at its end.
 function held(line: Line): [number[], (number | null)[]] {
   const time: number[] = [];
   const value: (number | null)[] = [];

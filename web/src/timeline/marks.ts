@@ -1,4 +1,4 @@
-// Words for the marks on the time axis. Pure.
+// Texts for the marks on the time axis. Pure.
 import type { Mark } from '../api/types';
 import { count, duration } from '../text/format';
 import { lossWords } from '../text/loss';
@@ -36,7 +36,7 @@ export function markText(mark: Mark): string {
   }
 }
 
-// Marks at a time, give or take `reach` ms, the nearest first.
+// Marks within `reach` ms of a time, the nearest first.
 export function marksAt(marks: readonly Mark[], ms: number, reach: number): Mark[] {
   const distance = (mark: Mark) => Math.max(0, mark.start_ms - ms, ms - mark.end_ms);
   return marks.filter((mark) => distance(mark) <= reach).sort((a, b) => distance(a) - distance(b));

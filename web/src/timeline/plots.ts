@@ -1,8 +1,8 @@
-// What can be drawn as a line on the time axis: counters and figures of health, each as points in time. Pure.
+// The lines that the time axis can show: counters and health values, as points in time. Pure.
 import type { Counters } from '../api/types';
 import { bytes, short } from '../text/format';
 
-// A step function: value[i] holds from time[i] to time[i + 1]; null: not known.
+// A step function: value[i] is valid from time[i] to time[i + 1]; null: unknown.
 export interface Line {
   time: number[];
   value: (number | null)[];
@@ -14,13 +14,13 @@ export interface PlotKind {
   format: (value: number) => string;
 }
 
-// A health frame as the server keeps it; what a machine does not tell is absent.
+// A health frame as the server stores it. Values that a machine does not report are absent.
 export type Frame = { readonly mono_ns?: number } & Readonly<Record<string, unknown>>;
 export type HealthType = 'system' | 'process' | 'network' | 'disk' | 'agent';
 
 interface HealthPlot extends PlotKind {
   type: HealthType;
-  // Of the frames of one round. With `rate` it is a sum that grows, and the line is how fast.
+  // The value for the frames of one round. With `rate`, it is a growing sum, and the line shows how fast the sum grows.
   of: (frames: readonly Frame[]) => number | null;
   rate?: boolean;
 }
@@ -44,7 +44,7 @@ const sum =
     const values = frames.map((frame) => at(frame, path)).filter((value) => value !== null);
     return values.length === 0 ? null : values.reduce((a, b) => a + b, 0) * factor;
   };
-// Of all members of an object of objects: interfaces, devices.
+// The sum over all members of an object of objects, for example interfaces or devices.
 const sumOf = (group: string, field: string) => (frames: readonly Frame[]) => {
   const members = frames[0]?.[group];
   if (typeof members !== 'object' || members === null) return null;
@@ -114,9 +114,9 @@ export const healthPlots: readonly HealthPlot[] = [
   { id: 'health:agent-rss', name: 'Agent’s memory', format: bytes, type: 'agent', of: first('rss_kb', 1024) },
 ];
 
-// Frames of one round (one a process) are this close.
+// The frames of one round (one per process) are within this time.
 const ROUND_NS = 5e8;
-// A value holds until the next round; after so many ms without one nobody knows.
+// A value is valid until the next round. After this many ms without a round, the value is unknown.
 const HOLDS_MS = 65_000;
 
 function rounds(frames: readonly Frame[]): Frame[][] {
@@ -140,7 +140,7 @@ export function healthLine(plot: HealthPlot, frames: readonly Frame[], startNs: 
     const ms = ((round[0]!.mono_ns ?? 0) - startNs) / 1e6;
     const value = plot.of(round);
     if (plot.rate) {
-      // What grew since the round before, drawn over that time. A sum that falls began anew.
+      // The growth since the previous round, drawn over the time between them. If a sum falls, its counter was reset.
       if (before) {
         const grown =
           value === null || before.value === null || value < before.value
@@ -159,7 +159,7 @@ export function healthLine(plot: HealthPlot, frames: readonly Frame[], startNs: 
   return tidy(line);
 }
 
-// Two points at one time are one: the later one.
+// Of two points at the same time, only the later one remains.
 function tidy(line: Line): Line {
   const out: Line = { time: [], value: [] };
   line.time.forEach((time, i) => {
@@ -172,7 +172,7 @@ function tidy(line: Line): Line {
   return out;
 }
 
-// A counter as a rate: per second, of clocks CPUs.
+// A counter as a rate: per second, or in CPUs if the counter is a clock.
 export function counterLine(name: string, counters: Counters): Line {
   const line: Line = { time: [], value: [] };
   const counter = counters.groups[0]?.counters.find((one) => one.name === name);
