@@ -1,4 +1,4 @@
-// What the page shows, for tests: the frames that are really on the canvas and the state behind them.
+// The state of the page for tests: the frames on the canvas, and the data behind them.
 import { entryName } from './model/path';
 import { calleesHalf, callersHalf, sandwich } from './store/callers';
 import { flame, functions } from './store/data';
@@ -31,7 +31,7 @@ export function exposeForTests(): void {
       const found = matches.value;
       return shown && found ? found.weight / shown.total[zoomTarget.value.node]! : null;
     },
-    // What the time axis shows: its stretch, and the lines on it.
+    // The time axis: its range and its lines.
     timeline: () => ({
       span: axisSpan.value,
       end: sessionEnd.value,

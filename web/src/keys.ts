@@ -1,4 +1,4 @@
-// Keys that work anywhere on the page, unless something is being typed or a dialog is open.
+// Keyboard shortcuts of the whole page. They are inactive during text input and in dialogs.
 import { frozen } from './store/data';
 import { walk, zoomOut } from './store/flame';
 import { connectedAgents } from './store/live';
@@ -20,7 +20,7 @@ function focusSearch(): boolean {
   return field !== null;
 }
 
-// The time axis, from any view.
+// Keys of the time axis, which work in every view.
 function timeKey(key: string): boolean {
   if (!currentId.value || tab.value === 'sessions') return false;
   if (key === '+' || key === '=') zoomAxis(0.5);

@@ -1,5 +1,5 @@
-// Starts the page.
-import './api/saved'; // first: who answers, before anything asks
+// The entry point of the page.
+import './api/saved'; // first: it must answer requests before any module sends one
 import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { App } from './components/shell/App';
@@ -27,7 +27,7 @@ import './styles/diff.css';
 import './styles/wizard.css';
 
 function start(): void {
-  const client = workerClient(); // its worker loads meanwhile
+  const client = workerClient(); // start early, so that the worker loads meanwhile
   fetchElsewhere((path, signal) => client.fetch(path, signal));
   startStream();
   if (!isSaved) keepLooking();

@@ -1,4 +1,4 @@
-// The server's address: that of the page or of the worker's script. A reverse proxy may add a path.
+// The server's address, taken from the URL of the page or of the worker's script. A reverse proxy may add a path.
 const HERE =
   typeof location === 'undefined' || location.protocol === 'file:' ? '/' : new URL('.', location.href).pathname;
 

@@ -1,4 +1,4 @@
-// The HTTP side of the server, one function an endpoint. Nothing else in the UI calls fetch.
+// The HTTP API of the server: one function per endpoint. Nothing else in the UI calls fetch.
 import { serverUrl } from './base_url';
 import type {
   Agent,
@@ -57,7 +57,7 @@ export class ApiError extends Error {
   }
 }
 
-// A session without samples yet answers no_data: that is an empty view, not an error.
+// A session without samples returns no_data, which is an empty view and not an error.
 export const orEmpty = <T>(answer: Promise<T>): Promise<T | null> =>
   answer.catch((error: unknown) => {
     if (error instanceof ApiError && error.code === 'no_data') return null;
@@ -80,7 +80,7 @@ export function query(params: Record<string, Param>): string {
   return text ? `?${text}` : '';
 }
 
-// A page that is one file answers itself (saved.ts): it, and not the worker's bundle, has what that takes.
+// A saved page answers its own requests (saved.ts). It registers that code here, so the worker's bundle does not contain it.
 type Answerer = (path: string, init: RequestInit) => Promise<unknown>;
 let itself: Answerer | null = null;
 export function answerItself(answerer: Answerer): void {
@@ -103,7 +103,8 @@ export async function fetchText(path: string, init: RequestInit = {}): Promise<F
   return { status: response.status, text: await response.text() };
 }
 
-// A thread that fetches is busy with the request and with each part that arrives, long before the answer is read. Null: not now.
+// Another thread sends the requests, because a request and each part of its answer take time on the thread that fetches.
+// Null: not available now.
 type Elsewhere = (path: string, signal?: AbortSignal) => Promise<Fetched> | null;
 let elsewhere: Elsewhere = () => null;
 export function fetchElsewhere(place: Elsewhere): void {
@@ -147,7 +148,7 @@ const choice = (v: ViewParams): Record<string, Param> => ({
   cgroup: v.cgroup,
 });
 
-// A session that is still being read is shown as far as it is there; the stream tells of more.
+// Show a session as far as it has been read. The event stream reports further data.
 const partial = '1';
 const view = (v: ViewParams): Record<string, Param> => ({ ...choice(v), partial });
 
@@ -169,7 +170,7 @@ const treeShape = (shape: ShapeParams): Record<string, Param> => ({
 
 const grouped = (by = 'none') => (by === 'none' ? '' : by);
 
-// What the flame graph's worker asks for.
+// Requests of the worker that computes flame graphs.
 export const graphApi = {
   flamegraph: (v: ViewParams, shape: ShapeParams, path: readonly string[], signal?: AbortSignal) =>
     call<FlameGraph>(
@@ -189,7 +190,7 @@ export const graphApi = {
 };
 
 export const api = {
-  // Not JSON: the answer leads to the form for the token.
+  // Not JSON: the answer redirects to the login form.
   logOut: () => fetchText('/logout', { method: 'POST', redirect: 'manual' }),
   status: (signal?: AbortSignal) => call<Status>('/api/status', { signal }),
   agents: (signal?: AbortSignal) => call<{ agents: Agent[] }>('/api/agents', { signal }),
@@ -209,7 +210,7 @@ export const api = {
   threadStates: (v: ViewParams, slices: number, signal?: AbortSignal) =>
     call<ThreadStates>(`/api/thread-states${query({ ...view(v), slices })}`, { signal }),
   scheduling: (v: ViewParams, signal?: AbortSignal) => call<Scheduling>(`/api/scheduling${query(view(v))}`, { signal }),
-  // Slices of a width (ms), or so many.
+  // Either slices of a given width in ms, or a number of slices.
   timeline: (v: ViewParams, slices: { bucket: number } | { slices: number }, by: string, signal?: AbortSignal) =>
     call<Timeline>(`/api/timeline${query({ ...view(v), ...slices, by })}`, { signal }),
   counters: (v: ViewParams, by: string, signal?: AbortSignal, slices?: number) =>
@@ -239,9 +240,9 @@ export const api = {
       signal,
     }),
   imports: (signal?: AbortSignal) => call<{ imports: Import[] }>('/api/imports', { signal }),
-  // Times in ms of the session.
   mergeSessions: (sessions: readonly string[]) =>
     send<{ session: string }>('POST', '/api/sessions/merge', { sessions }),
+  // `start` and `end` are in ms of the session.
   cutSession: (id: string, start: number, end: number) =>
     send<{ session: string }>('POST', `/api/sessions/${encodeURIComponent(id)}/cut`, { start, end }),
   beginImport: (upload: string, name: string) => send<Import>('POST', '/api/imports', { upload, name }),
@@ -267,7 +268,7 @@ export const api = {
 
 export type SessionFormat = 'collapsed' | 'json' | 'pprof' | 'speedscope' | 'firefox' | 'perfdata';
 
-// Addresses that the browser downloads by itself.
+// URLs that the browser downloads itself.
 export const download = {
   svg: (v: ViewParams, group?: string) =>
     serverUrl(`/api/export/flamegraph${query({ ...choice(v), group: grouped(group) })}`),
@@ -275,12 +276,12 @@ export const download = {
     serverUrl(
       `/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format, group: grouped(group) })}`,
     ),
-  // The whole session, whatever is filtered.
+  // Always the whole session, without filters.
   archive: (id: string, sources = false) =>
     serverUrl(
       `/api/export/session/${encodeURIComponent(id)}${query({ format: 'flamewire', sources: sources ? '1' : undefined })}`,
     ),
-  // `page`: the state of the page as its address has it.
+  // `page`: the state of the page, as in its address.
   page: (id: string, v: ViewParams = {}, page = '') =>
     serverUrl(
       `/api/export/session/${encodeURIComponent(id)}${query({ ...choice({ ...v, session: undefined }), format: 'html', page })}`,

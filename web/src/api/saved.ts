@@ -1,5 +1,5 @@
-// The answers of a page that is one file and has no server: what was embedded when it was made (src/server/http/html_answer.cc), and
-// what can be worked out of that. The rest is said to be missing.
+// The answers of a saved page, which has no server: data embedded by src/server/http/html_answer.cc,
+// and what can be computed from them. Other requests report what is missing.
 import { answerItself, ApiError } from './client';
 import { callersOf, functionsOf, reshape } from '../model/reshape';
 import type {
@@ -18,8 +18,8 @@ import type {
 export interface SavedAnswers {
   version: string;
   made: string;
-  page: string; // the state of the page that it was made from, as its address has it
-  event: string; // the view: as in the parameters of the API
+  page: string; // the state of the page that was saved, as in its address
+  event: string; // the view, as in the parameters of the API
   start: string;
   end: string;
   pid: string;
@@ -41,14 +41,14 @@ export interface SavedAnswers {
 export class NotSaved extends Error {}
 
 const element = () => globalThis.document?.getElementById?.('flamewire-answers') ?? null;
-// A server's page has no such element.
+// A page from a server does not contain this element.
 export const isSaved = element() !== null;
 
 async function unpack(): Promise<SavedAnswers> {
   const bytes = Uint8Array.from(atob(element()!.textContent!.trim()), (character) => character.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
   const saved = JSON.parse(await new Response(stream).text()) as SavedAnswers;
-  // What was live then goes on elsewhere.
+  // A session that was live when the page was saved does not continue here.
   saved.session.state = 'ended';
   return saved;
 }
@@ -69,7 +69,7 @@ export function shapeOf(params: URLSearchParams): ShapeParams {
   };
 }
 
-// The file has one view; an event that is not named is that view's.
+// The file contains one view. A request without an event refers to the event of that view.
 function checkView(saved: SavedAnswers, params: URLSearchParams, names: readonly string[]): void {
   const event = params.get('event');
   if (event && event !== saved.event && event !== saved.flamegraph.event)
@@ -89,14 +89,14 @@ function checkView(saved: SavedAnswers, params: URLSearchParams, names: readonly
 const trees = new Map<string, FlameGraph | Callers | Functions | null>();
 function once<T extends FlameGraph | Callers | Functions | null>(key: string, make: () => T): T {
   if (!trees.has(key)) {
-    // A few of the last shapes: each can be as large as what is embedded.
+    // Keep only a few shapes: each can be as large as the embedded data.
     if (trees.size > 12) trees.delete(trees.keys().next().value!);
     trees.set(key, make());
   }
   return trees.get(key) as T;
 }
 
-// The answer to a GET, or an error that says what is missing. Pure, but for what it keeps.
+// Returns the answer to a GET, or throws an error that names the missing part. Pure, except for its cache.
 export function answerOf(saved: SavedAnswers, path: string, params: URLSearchParams): unknown {
   const process = ['start', 'end', 'pid', 'container', 'pod', 'cgroup'];
   const whole = [...process, 'tid'];
@@ -133,7 +133,7 @@ export function answerOf(saved: SavedAnswers, path: string, params: URLSearchPar
       );
     }
     case '/api/thread-summary':
-      // The table is asked for without the choice of threads, which is made in it.
+      // The request has no thread filter, because threads are chosen in this table.
       checkView(saved, params, process);
       return saved.threads;
     case '/api/modules':

@@ -1,5 +1,5 @@
-// Server-sent events, one connection a browser. Tabs elect a leader over a BroadcastChannel; the leader holds the EventSource and
-// relays what arrives. A message says that something changed, so a lost one costs nothing: after any gap every view fetches anew.
+// Server-sent events over one connection per browser. Tabs elect a leader over a BroadcastChannel; the leader holds the
+// EventSource and relays messages. A lost message is harmless, because every view refetches its data after a gap.
 import { serverUrl } from './base_url';
 import { streamNames, type StreamEvents, type StreamName } from './types';
 
@@ -8,7 +8,7 @@ export type StreamState = 'connecting' | 'open' | 'lost';
 export interface StreamHandlers {
   event<K extends StreamName>(name: K, data: StreamEvents[K]): void;
   state(state: StreamState): void;
-  // The stream is (again) open: whatever was missed has to be fetched.
+  // The stream is open, possibly again: fetch everything that may have been missed.
   resync(): void;
 }
 
@@ -20,7 +20,7 @@ type Message =
   | { type: 'event'; name: StreamName; data: unknown };
 
 const BEAT_MS = 1000;
-// Browsers slow the timers of hidden tabs to one a second, so a live leader may be this late.
+// Browsers limit the timers of hidden tabs to one call per second, so a live leader may be this late.
 const LEADER_GONE_MS = 3500;
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 5000;
@@ -35,7 +35,7 @@ export class Stream {
   private retryMs = RETRY_MIN_MS;
   private retryTimer = 0;
   private current: StreamState = 'connecting';
-  private alone = true; // no other tab was ever heard: nobody to relay to
+  private alone = true; // no message from another tab has arrived, so nothing needs relaying
 
   constructor(
     private readonly url: string,
@@ -52,7 +52,7 @@ export class Stream {
     }
     this.channel.onmessage = (message) => this.receive(message.data as Message);
     this.lastBeat = performance.now();
-    // A leader answers within a beat; the first tab waits only for this short while.
+    // A leader answers `join` at once. Without an answer, the first tab claims the lead after this delay.
     setTimeout(() => !this.leading && this.current === 'connecting' && this.term === 0 && this.claim(), 120);
     this.post({ type: 'join' });
     setInterval(() => this.tick(), BEAT_MS);
@@ -117,7 +117,7 @@ export class Stream {
         if (!this.leading) this.setState(message.state);
         return;
       case 'resign':
-        // Not all at once: the first claim silences the others.
+        // Random delays keep tabs from claiming at once: the first claim stops the others.
         setTimeout(() => performance.now() - this.lastBeat > BEAT_MS / 4 && this.claim(), 50 + Math.random() * 200);
         this.lastBeat = performance.now() - BEAT_MS;
         return;

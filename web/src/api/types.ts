@@ -1,4 +1,4 @@
-// Names for what the server sends. The shapes come from docs/openapi.yaml through types.gen.ts (`npm run types`).
+// Names of the types that the server sends, which `npm run types` generates from docs/openapi.yaml into types.gen.ts.
 import type { components, paths } from './types.gen';
 
 type Schemas = components['schemas'];
@@ -65,7 +65,7 @@ export type SourceFiles = Get<'/api/source-files'>;
 export type SourceFile = SourceFiles['files'][number];
 
 export type HealthFrame = Schemas['HealthFrame'];
-// Health frames, as docs/health.md describes them: what a machine does not tell is absent.
+// Health frames, as described in docs/health.md. Values that a machine does not report are absent.
 export interface SystemHealth {
   cpu?: { overall_pct?: number | null; num_cores?: number };
   mem?: { total_kb?: number; used_kb?: number; used_pct?: number };
@@ -98,7 +98,7 @@ export type CommandName = NonNullable<
   paths['/api/agent/command']['post']['requestBody']
 >['content']['application/json']['cmd'];
 
-// What a view asks for; every field is optional.
+// The parameters of a view; every field is optional.
 export interface ViewParams {
   session?: string;
   event?: string;
@@ -111,12 +111,12 @@ export interface ViewParams {
   cgroup?: string;
 }
 
-// Whose machine code is asked for: of a function, or of what is at a line.
+// Selects machine code: of a function, or of the code at a line.
 export type CodeParams = ({ function: string; module: string } | { file: string; line: number }) & {
   at: number | null;
   from: number | null;
 };
-// What a view is compared with, and how.
+// The baseline of a comparison, and the normalization.
 export interface BaselineParams {
   session: string;
   start: number | null;
@@ -126,7 +126,7 @@ export interface BaselineParams {
   normalise: 'total' | 'time';
 }
 
-// How a call tree is made of the stacks.
+// How a call tree is built from the stacks.
 export interface ShapeParams {
   inverted: boolean;
   merge: 'function' | 'line' | 'address';
@@ -135,7 +135,7 @@ export interface ShapeParams {
   group?: string; // none: no root frames
 }
 
-// An agent's reply to a command, verbatim; what a command adds stands in the interfaces below.
+// An agent's reply to a command, unchanged. The interfaces below describe the fields that commands add.
 export interface Reply {
   id: string;
   ok: boolean;

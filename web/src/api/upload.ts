@@ -1,5 +1,5 @@
-// Sends a file in slices. A slice that gets lost is sent again from where the server says that it is; the pauses between
-// attempts grow, and after some of them without any progress the last error is the answer.
+// Sends a file in slices. After an error, it continues from the offset that the server reports, after growing pauses.
+// It gives up with the last error after several attempts without progress.
 import { api, ApiError } from './client';
 
 const SLICE = 1024 * 1024;

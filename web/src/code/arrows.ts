@@ -1,25 +1,25 @@
-// Arrows of jumps inside of a function: each in a lane beside the instructions, short ones nearest. Pure.
+// Arrows of jumps inside a function: each has a lane beside the instructions, short jumps nearest. Pure.
 
 export const MOST_LANES = 6;
 
 export interface Arrow {
   from: number; // index of the jump
-  to: number; // of the instruction that it leads to
+  to: number; // index of the target instruction
   lane: number; // 0: next to the text
   conditional: boolean;
 }
 
-// Jumps that find no free lane are left out: a person can still follow them one by one.
+// Jumps without a free lane have no arrow, but can still be followed by a click.
 export function arrowsOf(targets: readonly number[], flows: readonly number[]): Arrow[] {
   const jumps: Arrow[] = [];
   targets.forEach((to, from) => {
     if (to >= 0 && to !== from) jumps.push({ from, to, lane: 0, conditional: flows[from] === 2 });
   });
   jumps.sort((a, b) => Math.abs(a.to - a.from) - Math.abs(b.to - b.from) || a.from - b.from);
-  // By lane: a bit for each row that is taken.
+  // By lane: 1 for each occupied row.
   const taken = Array.from({ length: MOST_LANES }, () => new Uint8Array(targets.length));
   const placed: Arrow[] = [];
-  let room = 40 * targets.length + 100_000; // of a function full of jumps, the short ones
+  let room = 40 * targets.length + 100_000; // a limit of work: in a function with very many jumps, only short ones get arrows
   for (const jump of jumps) {
     const first = Math.min(jump.from, jump.to);
     const last = Math.max(jump.from, jump.to);
@@ -34,16 +34,15 @@ export function arrowsOf(targets: readonly number[], flows: readonly number[]): 
   return placed;
 }
 
-// What of an arrow is in a row.
+// The part of an arrow in one row.
 export interface Piece {
   arrow: number; // index
   lane: number;
-  up: boolean; // the line goes on to the row above
+  up: boolean; // the line continues in the row above
   down: boolean;
   end: 'none' | 'tail' | 'head';
 }
 
-// The pieces of each row.
 export function piecesOf(arrows: readonly Arrow[], rows: number): Piece[][] {
   const pieces: Piece[][] = Array.from({ length: rows }, () => []);
   arrows.forEach(({ from, to, lane }, arrow) => {

@@ -1,4 +1,4 @@
-// CodeMirror as the page uses it: a source file to read, with weights beside its lines. Loaded when the first source is shown.
+// The CodeMirror editor: a read-only source file with weights beside its lines. Loaded when the first source is shown.
 import { syntaxHighlighting } from '@codemirror/language';
 import { Compartment, EditorState } from '@codemirror/state';
 import { EditorView } from '@codemirror/view';
@@ -58,7 +58,7 @@ export function createEditor(
     }),
   });
 
-  // The text stays when only the weights are new.
+  // Keep the text if only the weights changed.
   const textOf = (next: Shown) => next.source.lines.map((line) => line.source).join('\n');
   const isSameText = (next: Shown) =>
     shown !== null &&

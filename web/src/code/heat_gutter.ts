@@ -1,4 +1,4 @@
-// Weights beside the lines of the editor: self and total in gutters, heat behind the line, and what was inlined there.
+// Weights beside the lines of the editor: self and total in gutters, heat behind the line, and inlined functions.
 import {
   RangeSet,
   RangeSetBuilder,
@@ -65,7 +65,7 @@ export const shownField = StateField.define<Shown>({
 
 const changed = (update: ViewUpdate) => update.startState.field(shownField) !== update.state.field(shownField);
 
-// The editor's lines begin at 1, the answer's at first_line.
+// Line numbers of the editor begin at 1, those of the answer at first_line.
 const numberAt = (state: EditorState, position: number) =>
   state.doc.lineAt(position).number + state.field(shownField).source.first_line - 1;
 const lineAt = (state: EditorState, position: number): SourceLine | undefined =>
@@ -134,7 +134,7 @@ function weightGutter(kind: 'self' | 'total', highest: (state: EditorState) => n
   });
 }
 
-// One list, for the gutter and for the widgets.
+// One list for both the gutter and the widgets.
 function callsAt(shown: Shown): Map<number, InlinedCall[]> {
   const calls = new Map<number, InlinedCall[]>();
   for (const call of shown.source.inlined) calls.set(call.line, [...(calls.get(call.line) ?? []), call]);
@@ -177,7 +177,7 @@ class Inlined extends WidgetType {
   }
 }
 
-// Block widgets change the height of the document, so they are state, not a part of the view.
+// Block widgets change the height of the document, so they must be in the state, not in the view.
 function widgets(follow: (call: InlinedCall) => void): Extension {
   const build = (state: EditorState): DecorationSet => {
     const { open, source } = state.field(shownField);
@@ -202,7 +202,7 @@ function widgets(follow: (call: InlinedCall) => void): Extension {
   });
 }
 
-// Classes of the lines in view.
+// CSS classes of the visible lines.
 const lineClasses = ViewPlugin.fromClass(
   class {
     decorations: DecorationSet;

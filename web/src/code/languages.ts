@@ -1,4 +1,4 @@
-// Which language a source file is coloured as; each is a file of its own that is loaded when first needed.
+// The language for coloring a source file. Each language is a separate chunk, loaded when it is first needed.
 import { StreamLanguage, type Language, type StreamParser } from '@codemirror/language';
 
 type Grammar = 'cpp' | 'rust' | 'go' | 'python' | 'javascript';
@@ -32,7 +32,7 @@ const byEnding: Record<string, Grammar> = {
   tsx: 'javascript',
 };
 
-// Headers of C++'s library have no ending at all; of other unknown files nothing is guessed.
+// Headers of the C++ library have no file name extension. Other unknown files have no language.
 export function grammarOf(file: string): Grammar | null {
   const name = file.slice(file.lastIndexOf('/') + 1);
   const dot = name.lastIndexOf('.');
@@ -40,7 +40,7 @@ export function grammarOf(file: string): Grammar | null {
   return byEnding[name.slice(dot + 1).toLowerCase()] ?? null;
 }
 
-// The files of the package have several dialects each; what only re-exports one is bundled with that one alone.
+// Each file of the package contains several dialects. A module that re-exports only one of them keeps its bundle small.
 const modes: Record<Grammar, () => Promise<{ mode: StreamParser<unknown> }>> = {
   cpp: () => import('./modes/cpp'),
   rust: () => import('./modes/rust'),
@@ -51,7 +51,7 @@ const modes: Record<Grammar, () => Promise<{ mode: StreamParser<unknown> }>> = {
 
 const known = new Map<Grammar, Language>();
 
-// Tokenizers, not grammars: they are a tenth of the size, and begin to color a long file near to what is shown.
+// Tokenizers, not grammars: they have a tenth of the size, and start coloring near the visible part of a long file.
 export async function languageOf(file: string): Promise<Language | null> {
   const grammar = grammarOf(file);
   if (!grammar) return null;

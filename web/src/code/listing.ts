@@ -16,13 +16,13 @@ export function chainOf(code: Disassembly, index: number): SourcePlace[] {
   return chain;
 }
 
-// Where a click on an instruction leads: its line in the file that is shown, else the innermost one that is known.
+// The target of a click on an instruction: its line in the shown file, or else its innermost known location.
 export function placeIn(code: Disassembly, index: number, file: string): SourcePlace | null {
   const known = chainOf(code, index).filter((place) => place.file !== '' && place.line > 0);
   return known.find((place) => place.file === file) ?? known[0] ?? null;
 }
 
-// Instructions that are of a line, inlined ones included.
+// The instructions of a line, including inlined ones.
 export function instructionsAt(code: Disassembly, file: string, line: number): Set<number> {
   const fileIndex = code.strings.indexOf(file);
   const fits = code.places.map((place) => {
@@ -34,7 +34,7 @@ export function instructionsAt(code: Disassembly, file: string, line: number): S
   return found;
 }
 
-// Of an instruction: the lines of one file that it stands for.
+// The lines of one file that an instruction belongs to.
 export const linesAt = (code: Disassembly, index: number, file: string): Set<number> =>
   new Set(
     chainOf(code, index)
@@ -63,7 +63,7 @@ export function hottestIndex(code: Disassembly): number {
   return best >= 0 && total[best]! > 0 ? best : -1;
 }
 
-// The file of the hottest instruction, else of the first that has one: where a function's source is.
+// Where the source of a function is: at the hottest instruction, or else at the first instruction with a file.
 export function sourceOf(code: Disassembly): SourcePlace | null {
   const outer = (index: number) =>
     chainOf(code, index).findLast((place) => place.file !== '' && place.line > 0) ?? null;
@@ -77,7 +77,7 @@ export function sourceOf(code: Disassembly): SourcePlace | null {
   return null;
 }
 
-// Mnemonic and operands.
+// Splits an instruction into mnemonic and operands.
 export function splitText(text: string): [string, string] {
   const prefixed = /^(?:(?:lock|rep|repz|repnz|notrack|bnd|data16|cs)\s+)+/.exec(text)?.[0] ?? '';
   const space = text.indexOf(' ', prefixed.length);

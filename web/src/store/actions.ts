@@ -1,4 +1,4 @@
-// What a person can make the server do. Errors become a message; the caller only needs to know whether it worked.
+// Commands to the server. An error becomes a toast or a returned message; the caller only gets whether it worked.
 import { api, ApiError } from '../api/client';
 import type {
   Browse,
@@ -31,7 +31,7 @@ async function attempt<T>(what: string, work: () => Promise<T>): Promise<T | nul
   }
 }
 
-// The page comes again as the form that asks for the token.
+// After the reload, the page is the login form.
 export async function logOut(): Promise<void> {
   if (await attempt('Cannot log out', () => api.logOut())) location.reload();
 }
@@ -54,14 +54,14 @@ export async function listProcesses(agent: string): Promise<ProcessInfo[]> {
   return processes(await command(agent, 'list_processes'));
 }
 
-// What keeps it from starting; '' when it began.
+// Returns why the recording cannot start, or '' on success.
 export async function startProfiling(agent: string, draft: RecordingDraft): Promise<string> {
   try {
     await command(agent, 'start', startArgs(draft));
   } catch (error) {
     return words(error);
   }
-  // Show what was asked for, as soon as the server knows its session.
+  // Show the new session as soon as the server lists it.
   followAgent(agent);
   openSession('');
   sessionListVersion.value += 1;
@@ -69,7 +69,7 @@ export async function startProfiling(agent: string, draft: RecordingDraft): Prom
   return '';
 }
 
-// A session of its own, of the time that is shown.
+// Saves the shown range as a new session.
 export async function keepWindow(shown: Session, start: number | null, end: number | null): Promise<void> {
   const made = await attempt('Cannot save the range', () =>
     api.cutSession(shown.id, start ?? 0, end ?? shown.duration_ms + 1),
@@ -80,7 +80,7 @@ export async function keepWindow(shown: Session, start: number | null, end: numb
   openSession(made.session);
 }
 
-// False: the sessions stay apart, and why is said.
+// Returns false on failure, after a toast with the reason.
 export async function mergeSessions(sessions: readonly string[]): Promise<boolean> {
   const made = await attempt('Cannot merge the sessions', () => api.mergeSessions(sessions));
   if (!made) return false;
@@ -90,14 +90,14 @@ export async function mergeSessions(sessions: readonly string[]): Promise<boolea
   return true;
 }
 
-// As the agent records now, or would.
+// The settings of the current recording, or of the next one.
 export const agentStatus = (agent: string): Promise<Reply> => command(agent, 'status');
 export const reprobe = (agent: string): Promise<Reply> => command(agent, 'reprobe');
 
 export interface PidCheck {
   pid: number;
   permitted: boolean;
-  problem: string | null; // null: it does not exist
+  problem: string | null; // if not permitted, null means that the process does not exist
 }
 export async function verifyPid(agent: string, pid: number): Promise<PidCheck> {
   const reply = await command(agent, 'verify_pid', { pid });
@@ -105,7 +105,7 @@ export async function verifyPid(agent: string, pid: number): Promise<PidCheck> {
   return { pid, permitted: reply['permitted'] === true, problem: typeof problem === 'string' ? problem : null };
 }
 
-// In the recording that runs; the old events go on when the new ones are refused, and it says why; '' when it is changed.
+// Changes the running recording. Returns '' on success. On failure, returns the reason, and the old events stay active.
 export async function changeRecording(agent: string, args: Record<string, unknown>): Promise<string> {
   try {
     await command(agent, 'configure', args);
@@ -117,13 +117,13 @@ export async function changeRecording(agent: string, args: Record<string, unknow
   return '';
 }
 
-// Counters of each thread or CPU beside the totals, from now on; `none` closes them.
+// Opens counters of each thread or CPU in addition to the totals; `none` closes them.
 export async function countBy(agent: string, by: 'thread' | 'cpu' | 'none'): Promise<void> {
   await attempt('Cannot count by thread or CPU', () => command(agent, 'counters', { by }));
   refreshAll();
 }
 
-// Which health the agent reads, from its next round on.
+// Changes which health data the agent reads, from its next round on.
 export async function changeMetrics(agent: string, settings: Partial<MetricsSettings>): Promise<void> {
   await attempt('Cannot change what is read', () => command(agent, 'configure_metrics', settings));
   metricsChanges.value += 1;
@@ -153,14 +153,14 @@ export async function deleteSession(session: Session): Promise<void> {
   sessionListVersion.value += 1;
 }
 
-// Its name, tags or pin; whether it worked.
+// Changes the name, tags or pin. Returns whether that worked.
 export async function changeSession(session: Session, change: SessionChange): Promise<boolean> {
   const done = await attempt(`Cannot change ${sessionTitle(session)}`, () => api.changeSession(session.id, change));
   sessionListVersion.value += 1;
   return done !== null;
 }
 
-// A folder of the server's machine, or why it is not shown.
+// Lists a folder of the server's machine, or returns why it cannot be shown.
 export async function browse(path: string, q: string, abort: AbortSignal): Promise<Browse | { problem: string }> {
   try {
     return await api.browse(path, q, abort);

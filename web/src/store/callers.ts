@@ -1,4 +1,4 @@
-// Callers and callees of the chosen function: the two halves as flame graphs.
+// Callers and callees of the chosen function, as two half flame graphs.
 import { computed, effect, signal, type ReadonlySignal } from '@preact/signals';
 import type { FlamePane } from '../flame/pane';
 import type { Span } from '../model/span';
@@ -9,7 +9,7 @@ import { currentId } from './session';
 import { sortedTree } from './sorted_tree';
 import { setView, view } from './view';
 
-// The answer for what is chosen now; null while that of another function is shown no longer.
+// The answer for the chosen function; null while the data are those of another function.
 export const sandwich = computed(() => {
   const data = callers.data.value;
   const { callersOf, callersModule } = view.value;
@@ -26,7 +26,7 @@ function half(
   const span = signal<Span | null>(null);
   const fixed = (value: boolean): ReadonlySignal<boolean> => signal(value);
   effect(() => {
-    // Another function, or another frame of its half, is shown whole.
+    // Another function, shape, session or zoomed frame resets the span.
     void [
       view.value.callersOf,
       view.value.callersModule,
@@ -37,7 +37,7 @@ function half(
     ];
     span.value = null;
   });
-  // Held as long as the answer, whose turn may come again.
+  // Keep the tree as long as its answer: the same function may be chosen again.
   const tree = sortedTree(computed(made), () => ({ order: arrangement.value.order, width: 'view' }));
   return {
     tree: computed(() => (sandwich.value ? tree.value : null)),
@@ -52,6 +52,6 @@ function half(
   };
 }
 
-// Callers stand on the function, callees hang below it.
+// Callers are drawn above the function, callees below it.
 export const callersHalf = half(() => callers.data.value?.callers ?? null, 'callersZoom', true, true);
 export const calleesHalf = half(() => callers.data.value?.callees ?? null, 'calleesZoom', false, false);

@@ -1,4 +1,4 @@
-// The machine code beside the source: whose it is, what is marked in it, and where clicks lead.
+// Machine code beside the source: the shown function, the marked parts, and what clicks do.
 import { computed, effect, signal } from '@preact/signals';
 import { api, orEmpty } from '../api/client';
 import type { CodeParams, Disassembly, InlinedCall } from '../api/types';
@@ -11,7 +11,7 @@ import { currentId, filter } from './session';
 import { placeOfCode, source, sourceFile, sourceLine } from './source';
 import { setView, tab, view } from './view';
 
-// A part of a long function; of the one that is shown.
+// Where the shown part of a long function begins; null for the default part.
 export const codeFrom = signal<number | null>(null);
 
 const wanted = computed<CodeParams | null>(() => {
@@ -22,14 +22,14 @@ const wanted = computed<CodeParams | null>(() => {
   return sourceFile.value && line > 0 ? { file: sourceFile.value, line, ...where } : null;
 });
 
-// Where the code begins and ends that came last.
+// The address range of the last answer.
 let range = { start: 0, end: 0 };
 
 export const disassembly = createQuery<Disassembly | null>({
   key: () => {
     const params = wanted.value;
     if (!currentId.value || tab.value !== 'source' || !view.value.split || !params) return null;
-    // What is marked inside of the code that is shown is not another question.
+    // A marked address inside the shown code needs no new request.
     const inside = params.at !== null && params.at >= range.start && params.at < range.end;
     return JSON.stringify([filter.value, { ...params, at: inside ? range.start : params.at }]);
   },
@@ -71,13 +71,13 @@ export const linkedLines = computed(() =>
 
 export const hot = computed(() => hotLines(source.data.value?.lines ?? []));
 
-// A line of the source: its instructions are marked; when the code that is shown has none of it, the code at the line is shown.
+// Marks the instructions of a source line. If the shown code has none, the code at that line is shown instead.
 export function chooseLine(line: number): void {
   if (line <= 0) return;
   const shown = code.peek();
   const here = shown !== null && instructionsAt(shown, sourceFile.peek(), line).size > 0;
   const copy = shown?.copies[shown.chosen];
-  // Whose code it is stays, whatever else is at that line.
+  // Keep the shown function, even if the line has code of others.
   const keep =
     here && copy && copy.name !== '' ? { codeOf: copy.name, codeModule: copy.module } : { codeOf: '', codeModule: '' };
   if (!here) codeFrom.value = null;
@@ -94,7 +94,7 @@ export function chooseInstruction(index: number): void {
   setView({ address, ...where, ...(copy.name ? { codeOf: copy.name, codeModule: copy.module } : {}) }, 'replace');
 }
 
-// A jump to where it leads, a call to the function that it calls.
+// Goes to the target of a jump, or to the function that a call calls.
 export function followInstruction(index: number): void {
   const shown = code.peek();
   if (!shown) return;

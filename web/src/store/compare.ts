@@ -1,4 +1,4 @@
-// What the view is compared with: choosing, exchanging and dropping it.
+// The baseline of the view: choosing, swapping and dropping it.
 import { computed } from '@preact/signals';
 import type { Baseline } from '../model/baseline';
 import { threads } from './data';
@@ -12,7 +12,7 @@ export const comparing = computed(() => view.value.baseline !== null);
 
 const whole = (id: string): Baseline => ({ session: id, pids: [], tids: [], start: null, end: null });
 
-// What is shown now, as something to compare with.
+// The shown view, as a baseline.
 export function shownNow(): Baseline {
   const { pids, tids, start, end } = view.value;
   return { session: currentId.value, pids, tids, start, end };
@@ -24,16 +24,16 @@ function compareWith(baseline: Baseline): void {
 
 export const compareWithSession = (id: string): void => compareWith(whole(id));
 
-// What is shown becomes the baseline; what is chosen next is compared with it.
+// Makes the shown view the baseline. The next choice is compared with it.
 export const holdShown = (): void => compareWith(shownNow());
 
-// All until now is the baseline, and what comes from now on is shown.
+// Makes all data until now the baseline, and shows only later data.
 export function snapshot(): void {
   const now = Math.round(sessionEnd.value);
   setView({ baseline: { ...shownNow(), end: now }, start: now, end: null, zoom: [], span: null, hidden: [] });
 }
 
-// The stretch before the chosen one, of the same length.
+// The range before the chosen one, of the same length.
 export const canCompareBefore = computed(() => view.value.start !== null && view.value.start > 0);
 export function compareBefore(): void {
   const { start, end } = view.value;
@@ -42,7 +42,7 @@ export function compareBefore(): void {
   compareWith({ ...shownNow(), start: Math.max(0, start - length), end: start });
 }
 
-// One thread against another of the same session.
+// Compares one thread with another of the same session.
 export function compareThreads(before: number, after: number): void {
   setView({
     tab: 'flame',
@@ -54,7 +54,7 @@ export function compareThreads(before: number, after: number): void {
   });
 }
 
-// The baseline is shown and what was shown is the baseline.
+// Swaps the view and the baseline.
 export function exchange(): void {
   const { baseline } = view.value;
   if (!baseline) return;

@@ -1,4 +1,4 @@
-// What a person has changed of where symbols and sources are looked for, until it is applied.
+// Edits of where symbols and sources are searched, until they are applied.
 import { signal } from '@preact/signals';
 import { api } from '../api/client';
 import type { Config, ConfigPatch } from '../api/types';
@@ -8,7 +8,7 @@ import { toast } from './ui';
 
 const saved = signal<Config | null>(null);
 export const configDraft = signal<ConfigDraft | null>(null);
-// Why the configuration cannot be read; empty while it is being read.
+// Why the configuration cannot be read; empty while it loads.
 export const configProblem = signal('');
 
 let reads = 0;
@@ -41,7 +41,7 @@ export function addBinary(path: string): void {
   if (!known.includes(path)) editConfig({ binaries: [...known, path].join('\n') });
 }
 
-// True when nothing is left to apply. Until the configuration is read there are no fields, so nothing was edited.
+// Returns true if nothing is left to apply. Before the configuration is read there are no fields, so nothing was edited.
 export async function applyConfig(): Promise<boolean> {
   const draft = configDraft.value;
   if (!saved.value || !draft) return true;

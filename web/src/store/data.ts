@@ -1,4 +1,4 @@
-// What each tab shows, fetched only while that tab is looked at.
+// The data of each tab, fetched only while the tab is open.
 import { computed, signal } from '@preact/signals';
 import { api, orEmpty } from '../api/client';
 import type { BaselineParams, ShapeParams } from '../api/types';
@@ -11,7 +11,7 @@ import { isSaved } from './saved';
 import { currentId, currentVersion, filter } from './session';
 import { tab, view, zoom } from './view';
 
-// A frozen view stays as it is while data stream in.
+// A frozen view keeps its data while new data arrive.
 export const frozen = signal(false);
 let heldVersion = 0;
 const version = () => {
@@ -28,14 +28,14 @@ const filterKey = computed(() => JSON.stringify(filter.value));
 const scope = () => currentId.value;
 const keyFor = (...names: string[]) => (currentId.value && names.includes(tab.value) ? filterKey.value : null);
 
-// What the view is compared with; null: with nothing.
+// What the view is compared with; null without a comparison.
 export const baseline = computed<BaselineParams | null>(() => {
   const { baseline: base, normalise } = view.value;
   return base && { session: base.session, start: base.start, end: base.end, pid: base.pids, tid: base.tids, normalise };
 });
-// Empty without one.
+// Empty without a baseline.
 export const baselineKey = computed(() => (baseline.value ? JSON.stringify(baseline.value) : ''));
-// Of both sides: a baseline may be live too.
+// Covers both sides, because a baseline may be live too.
 const comparedVersion = () => {
   const base = baseline.value;
   const own = version();
@@ -44,14 +44,14 @@ const comparedVersion = () => {
     : own;
 };
 
-// How siblings stand, and which side of a comparison gives the widths: of trees that are there already, too (trees.ts).
+// The order of siblings, and the side of a comparison that gives the widths. It also applies to existing trees (trees.ts).
 export const arrangement = computed<Arrangement>(() => ({
   order: view.value.byWeight ? 'weight' : 'name',
   width: view.value.width,
 }));
 
 export interface FlameData {
-  key: string; // of the filter that the answer is to
+  key: string; // of the filter that was requested
   resync: number;
   baseline: string; // as baselineKey
   head: FlameHead;
@@ -59,7 +59,7 @@ export interface FlameData {
   shape: ShapeParams;
 }
 
-// Nothing newer is known, of either side.
+// True if no newer data are known for either side.
 const isCurrent = ({ data_version, against }: FlameHead): boolean =>
   data_version >= currentVersion.peek() &&
   (!against || against.data_version >= (versions.peek().get(against.session) ?? 0));
@@ -101,7 +101,7 @@ export const flame = createQuery<FlameData | null>({
 });
 
 export const functions = createQuery({
-  // Callers and callees begin with the choice of a function.
+  // The tab with callers and callees starts with a list of functions.
   key: () => (baseline.value ? keyFor('callers') : keyFor('functions', 'callers')),
   version,
   scope,
@@ -110,7 +110,7 @@ export const functions = createQuery({
   rows: true,
 });
 
-// What makes the view misleading.
+// Conditions that make the view misleading.
 export const warnings = createQuery({
   key: () => (currentId.value ? filterKey.value : null),
   version,
@@ -132,7 +132,7 @@ export const functionDiffs = createQuery({
   rows: true,
 });
 
-// Of the chosen function; null when no stack of the view contains it.
+// Data of the chosen function. `answer` is null if no stack of the view contains the function.
 export interface CallersData {
   name: string;
   module: string;
@@ -174,12 +174,12 @@ export const callers = createQuery<CallersData>({
   rows: true,
 });
 
-const THREAD_SLICES = 60; // of the small picture of a thread
+const THREAD_SLICES = 60; // of a thread's sparkline
 
 export const threads = createQuery({
   key: () => {
     if (!currentId.value || tab.value !== 'threads') return null;
-    // The table chooses threads, so it shows them all, whatever is chosen.
+    // Threads are chosen in this table, so it shows all of them.
     return JSON.stringify({ ...filter.value, tid: [] });
   },
   version,
@@ -189,7 +189,7 @@ export const threads = createQuery({
   rows: true,
 });
 
-// What the table of threads is about: samples, or (of a recording that tells) what they did with their time.
+// What the threads table shows: samples or, if the recording contains them, thread states or scheduling.
 export type ThreadsShow = 'samples' | 'states' | 'scheduling';
 export const threadsShow = signal<ThreadsShow>('samples');
 const STATE_SLICES = 150;
@@ -197,7 +197,7 @@ const STATE_SLICES = 150;
 const ofAllThreads = (shown: boolean) =>
   shown && currentId.value && tab.value === 'threads' ? JSON.stringify({ ...filter.value, tid: [], event: '' }) : null;
 
-// Also asked for once to know whether there is something to show.
+// Also fetched while samples are shown: the answer determines whether the other tables are offered.
 export const threadStates = createQuery({
   key: () => ofAllThreads(!isSaved),
   version,
@@ -216,7 +216,7 @@ export const scheduling = createQuery({
   rows: true,
 });
 
-// Counters of each thread or CPU exist from when the agent was asked for them.
+// Counters of each thread or CPU exist only from the moment when they were switched on.
 export type CountersBy = 'total' | 'thread' | 'cpu';
 export const countersBy = signal<CountersBy>('total');
 

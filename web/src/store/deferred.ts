@@ -1,5 +1,5 @@
-// Changes that are not urgent: they are applied together with the next urgent one, or after a short delay. A frame costs the page
-// about the same whatever changed in it.
+// Changes that are not urgent. They are applied together with the next urgent change, or after a short delay.
+// The cost of a frame hardly depends on how much changed.
 import { batch } from '@preact/signals';
 
 const MOMENT_MS = 150;

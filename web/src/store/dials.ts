@@ -1,11 +1,11 @@
-// Addresses that the server dials until they are cancelled. Asked for while something shows them.
+// Addresses that the server dials until they are cancelled. Fetched only while they are shown.
 import { signal } from '@preact/signals';
 import { api } from '../api/client';
 import type { Dial } from '../api/types';
 import { refreshOverview } from './live';
 
 export const dials = signal<readonly Dial[]>([]);
-// Why the last address was refused, until another is tried.
+// Why the last address was refused, until another one is tried.
 export const dialProblem = signal('');
 
 function show(answer: { dials: Dial[] }): void {
@@ -26,8 +26,8 @@ async function act(work: () => Promise<{ dials: Dial[] }>): Promise<boolean> {
   }
 }
 
-// Leaves the problem as it is. That the server does not answer is said elsewhere on the page.
+// Leaves dialProblem unchanged. Another part of the page reports that the server does not answer.
 export const readDials = () => api.dials().then(show, () => undefined);
-// False: refused, and dialProblem says why.
+// Returns false if the address was refused, and sets dialProblem to the reason.
 export const dial = (host: string, port: number, pair: string) => act(() => api.dial(host, port, pair));
 export const cancelDial = (host: string, port: number) => act(() => api.cancelDial(host, port));

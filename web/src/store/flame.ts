@@ -1,4 +1,4 @@
-// The flame graph's derived state: the tree as laid out, what the search finds in it, and the pane that draws it.
+// Derived state of the flame graph: the laid-out tree, the matches of the search, and the pane that draws it.
 import { computed, signal } from '@preact/signals';
 import type { FlamePane } from '../flame/pane';
 import { compilePattern } from '../model/pattern';
@@ -46,7 +46,7 @@ export const mainFrames: Frames = {
   isMatch: computed(() => matches.value?.isMatch ?? null),
   inverted: computed(() => flame.data.value?.shape.inverted ?? false),
   pane,
-  // What was zoomed may be gone with it.
+  // The zoomed frame may be inside the hidden one.
   hide: (path) =>
     setView({
       hidden: [...view.value.hidden, path],
@@ -59,7 +59,7 @@ export function zoomOut(): void {
   if (zoom.value.length > 0) setView({ zoom: zoom.value.slice(0, -1), span: null });
 }
 
-// Steps through the matches; the place is kept by number, so that it survives new data.
+// Steps through the matches. The position is kept as a number, so it survives new data.
 const walked = signal(-1);
 export const walkedMatch = computed(() =>
   matches.value && walked.value >= 0 ? walked.value % matches.value.nodes.length : -1,

@@ -1,4 +1,4 @@
-// Where a flame graph takes what it draws from, and what its frames do: the large one, and the halves of callers and callees.
+// Data and actions of a flame graph: the large one, or one of the halves with callers and callees.
 import type { ReadonlySignal, Signal } from '@preact/signals';
 import type { FlamePane } from '../flame/pane';
 import type { Span } from '../model/span';
@@ -14,7 +14,7 @@ export interface Frames {
   setSpan: (span: Span) => void;
   upright: ReadonlySignal<boolean>;
   isMatch: ReadonlySignal<Uint8Array | null>;
-  // A node's callers are above it; else below, the tree is inverted.
+  // True if a node's callers are below it in the tree, not above.
   inverted: ReadonlySignal<boolean>;
   pane: Signal<FlamePane | null>;
   hide?: (path: readonly string[]) => void;
@@ -24,14 +24,14 @@ export const nameOf = (tree: FlameTree, node: number): string => tree.names[tree
 export const moduleOf = (tree: FlameTree, node: number): string => tree.modules[tree.module[node]!] ?? '';
 export const fileOf = (tree: FlameTree, node: number): string => tree.files[tree.file[node]!] ?? '';
 
-// Nodes below the root to `node`.
+// The nodes from below the root to `node`.
 export function lineage(tree: FlameTree, node: number): number[] {
   const nodes: number[] = [];
   for (let at = node; at > 0; at = tree.parent[at]!) nodes.push(at);
   return nodes.reverse();
 }
 
-// One frame a line, outermost first.
+// One frame per line, outermost first.
 export function stackText(tree: FlameTree, node: number, inverted: boolean): string {
   const names = lineage(tree, node).map((at) => tree.labels[tree.label[at]!]!);
   return (inverted ? names.reverse() : names).join('\n');

@@ -1,4 +1,4 @@
-// What the machine tells of itself, fetched while somebody looks at it.
+// Health data of the machine, fetched only while they are shown.
 import { signal } from '@preact/signals';
 import { api } from '../api/client';
 import type { HealthFrame } from '../api/types';
@@ -17,10 +17,10 @@ export const health = createQuery({
   intervalMs: 1000,
 });
 
-// The panels below the cards are open.
+// Whether the panels below the cards are open.
 export const openHealthGroups = signal(false);
 const looked = () => openHealthGroups.value && currentId.value !== '' && tab.value === 'counters';
-// Without a chosen range the speeds of now: over a few rounds.
+// Without a chosen range, rates are of the last few rounds.
 const RECENT_MS = 9000;
 
 export interface HealthDetail {
@@ -54,7 +54,7 @@ export interface MetricsSettings {
   threads: boolean;
 }
 export const metricsChanges = signal(0);
-// What the agent reads, as it says itself.
+// What the agent reads, as its reply reports it.
 export const metricsSettings = createQuery<MetricsSettings | null>({
   key: () => (looked() ? (agentOfSession.value?.id ?? null) : null),
   version: () => metricsChanges.value,

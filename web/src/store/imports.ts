@@ -1,4 +1,4 @@
-// Files of other tools, made sessions: one at a time, sent in slices, read by the server, then opened.
+// Imports files of other tools as sessions, one at a time: sends slices, waits for the server, opens the session.
 import { signal } from '@preact/signals';
 
 import { api } from '../api/client';
@@ -20,7 +20,7 @@ export const importing = signal<Importing | null>(null);
 
 const LOOK_EVERY_MS = 60;
 let running: AbortController | null = null;
-// Gives up on the server what has been begun there.
+// Cancels what was begun on the server.
 let giveUp: () => Promise<unknown> = () => Promise.resolve();
 
 const pause = (ms: number) => new Promise<void>((done) => setTimeout(done, ms));
@@ -35,7 +35,8 @@ async function ended(id: string, abort: AbortSignal): Promise<Import> {
   }
 }
 
-// Whether the session is a file with two columns, which are its threads 1 and 2 (src/profile/formats/collapsed_import.h).
+// Whether the session was imported from a file with two columns. They are its threads 1 and 2
+// (src/profile/formats/collapsed_import.h).
 async function hasTwoColumns(id: string, abort: AbortSignal): Promise<boolean> {
   try {
     const { notices } = await api.session(id, abort);
@@ -67,7 +68,7 @@ export async function importFile(file: File): Promise<void> {
     if (abort.aborted) return;
     const begun = await api.beginImport(id, file.name);
     if (abort.aborted) {
-      // It was given up while the server began it.
+      // The import was cancelled while the server began it.
       await api.cancelImport(begun.id);
       return;
     }
@@ -91,11 +92,11 @@ export async function importFile(file: File): Promise<void> {
   }
 }
 
-// Of an import that failed, it only closes the message.
+// For a failed import, this only closes the message.
 export function stopImport(): void {
   const unfinished = importing.value !== null && importing.value.stage !== 'failed';
   running?.abort();
   importing.value = null;
-  // One that ended meanwhile has nothing left to give up.
+  // If the import ended meanwhile, nothing is left to cancel.
   if (unfinished) giveUp().catch(() => undefined);
 }

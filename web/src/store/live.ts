@@ -1,4 +1,4 @@
-// What the server says about itself and its agents, fed by the event stream.
+// State of the server and its agents, updated by the event stream.
 import { computed, signal } from '@preact/signals';
 import { api } from '../api/client';
 import { isSaved } from '../api/saved';
@@ -10,17 +10,17 @@ import { defer } from './deferred';
 export const streamState = signal<StreamState>('connecting');
 export const status = signal<Status | null>(null);
 export const agents = signal<readonly Agent[]>([]);
-// By session: the newest data version and what came with it.
+// By session: the newest data version, and the losses that arrived with it.
 export const versions = signal<ReadonlyMap<string, number>>(new Map());
 export const losses = signal<ReadonlyMap<string, readonly Loss[]>>(new Map());
-// Numbers that are read, not looked at: renewed once a second, however often news come.
+// Displayed numbers, updated once per second even if events are more frequent.
 export const rates = signal<ReadonlyMap<string, number>>(new Map());
 export const liveSamples = signal<ReadonlyMap<string, number>>(new Map());
 // By session: grows with every health frame.
 export const healthVersions = signal<ReadonlyMap<string, number>>(new Map());
-// By session: the share of its file that is read, while it is being read.
+// By session: the share of its file that has been read, while it is being read.
 export const readings = signal<ReadonlyMap<string, number>>(new Map());
-// Grows when something may have been missed, and when the list of sessions changed.
+// `resyncs` grows when events may have been missed, `sessionListVersion` when the list of sessions changed.
 export const resyncs = signal(0);
 export const sessionListVersion = signal(0);
 
@@ -35,7 +35,7 @@ const withEntry = <V>(map: ReadonlyMap<string, V>, key: string, value: V) => new
 const isSame = (map: ReadonlyMap<string, number>, other: ReadonlyMap<string, number>) =>
   map.size === other.size && [...map].every(([key, value]) => other.get(key) === value);
 
-// Without news the rate falls to zero by itself.
+// Without new events, the rate falls to zero.
 function showNumbers(now: number): void {
   numbersShown = now;
   const newRates = new Map([...meters].map(([session, meter]) => [session, meter.perSecond(now)]));
@@ -55,7 +55,7 @@ function showReading(session: string, progress: Session['reading']): void {
 
 const sorted = (list: readonly Agent[]) => [...list].sort((a, b) => a.id.localeCompare(b.id));
 
-// Numbers of the events that the status and each agent came with.
+// Numbers of the latest events with the status and with each agent.
 let events = 0;
 let statusEvent = 0;
 const agentEvents = new Map<string, number>();
@@ -77,12 +77,12 @@ export async function refreshOverview(): Promise<void> {
   try {
     const [newStatus, list] = await Promise.all([api.status(), api.agents()]);
     if (overview !== overviews) return;
-    // What events brought after the request may be newer than the answer.
+    // Events that arrived after the request may be newer than the answer.
     if (statusEvent <= asked) status.value = newStatus;
     const newer = agents.value.filter((agent) => (agentEvents.get(agent.id) ?? 0) > asked);
     agents.value = sorted([...list.agents.filter((agent) => !newer.some((one) => one.id === agent.id)), ...newer]);
   } catch {
-    // The stream's state says that the server is away, and its return calls this again.
+    // The stream's state shows that the server is unreachable. This function is called again when the server returns.
   }
 }
 
@@ -135,7 +135,7 @@ export function startStream(): void {
     },
   });
   stream.start();
-  // After the last news, too.
+  // Needed after the last event too.
   setInterval(() => {
     const now = performance.now();
     if (now - numbersShown >= 1.5 * NUMBERS_MS) showNumbers(now);

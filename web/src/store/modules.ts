@@ -1,4 +1,4 @@
-// The modules of the view, and files that the person gives for them.
+// The modules of the view, and the files that the user provides for them.
 import { signal } from '@preact/signals';
 import { api, ApiError, orEmpty } from '../api/client';
 import { sendFile } from '../api/upload';
@@ -22,12 +22,12 @@ export const modules = createQuery({
   rows: true,
 });
 
-// One identity in the address and in the page.
+// Identifies a module both in the address bar and in the page.
 export const moduleKey = (module: Module) => (module.build_id ? `${module.name}@${module.build_id}` : module.path);
 export const isShown = (module: Module) => view.value.about === moduleKey(module);
 
 export interface Giving {
-  module: string; // key of it
+  module: string; // its moduleKey
   sent: number;
   size: number;
   error: string;
@@ -82,7 +82,7 @@ export const giveUpload = (module: Module, file: File) =>
     try {
       await give(module, { upload: id });
     } catch (error) {
-      // Of another build: nobody will use it.
+      // The server refused the file, which is of another build: delete the upload.
       if (error instanceof ApiError && error.status === 400) await api.dropUpload(id).catch(() => undefined);
       throw error;
     }

@@ -1,5 +1,5 @@
-// The line for a target, with the code of the next agent's pairing key; and the keys that agents have. Asked for while something shows
-// them, never kept anywhere else.
+// The command for a target, which contains the code of the next agent's pairing key; and the keys of paired agents.
+// Both are fetched only while they are shown, and never kept elsewhere.
 import { effect, signal } from '@preact/signals';
 import { api } from '../api/client';
 import type { PairedKey } from '../api/types';
@@ -25,7 +25,7 @@ async function readCommand(): Promise<void> {
   });
 }
 
-// While the line is shown: an agent that connects has used its code, and the next one needs another.
+// Runs while the command is shown. An agent that connects uses up its code, and the next agent needs a new one.
 export function watchCommand(): () => void {
   return effect(() => {
     void connectedAgents.value.length;
@@ -34,7 +34,7 @@ export function watchCommand(): () => void {
   });
 }
 
-// While they are shown.
+// Runs while the keys are shown.
 export function watchKeys(): () => void {
   return effect(() => {
     void connectedAgents.value.length;

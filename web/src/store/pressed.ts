@@ -1,5 +1,5 @@
-// Rows stay where they are while one is pressed. A newer order would move them before the release: the browser sends
-// the click to the row that is there by then, or to none.
+// Rows keep their place while one is pressed. If a new order moved them before the release, the browser would
+// send the click to the row that is there by then, or to none.
 const ROWS = '.rows-content, tbody, li';
 // Rows of these lists also react to a double click, whose second press must reach the same row.
 const DOUBLE = '.rows-content';
@@ -28,7 +28,7 @@ function press(event: PointerEvent): void {
   const end = () => {
     document.removeEventListener('pointerup', end, true);
     document.removeEventListener('pointercancel', end, true);
-    // Even without a wait, the click comes first.
+    // The click event precedes the timer, even if `wait` is 0.
     clearTimeout(timer);
     timer = window.setTimeout(release, wait);
   };

@@ -1,10 +1,10 @@
-// True while the page is being put on paper: everything is light, of the paper's width, and whole.
+// True while the page is printed: with the light theme, in the width of the paper, and with rows that are not in view.
 import { signal } from '@preact/signals';
 
 export const printing = signal(false);
 
 function set(now: boolean): void {
-  // The class first: what is measured for the paper follows from it.
+  // Set the class first, because measurements for the paper depend on it.
   document.documentElement.classList.toggle('is-printing', now);
   printing.value = now;
 }

@@ -1,4 +1,4 @@
-// What works on each agent's machine: from its hello, and anew when a person asks. Kept until the agent goes away.
+// Capabilities of each agent's machine: from its hello, and again on request. Kept until the agent disconnects.
 import { signal } from '@preact/signals';
 import { capabilitiesOf, type Capabilities } from '../text/capabilities';
 import { agentStatus, reprobe, verifyPid, type PidCheck } from './actions';
@@ -18,7 +18,7 @@ export function capabilitiesFor(agent: string): Capabilities {
   return capabilitiesOf(hello?.capabilities);
 }
 
-// As the agent knows it; `anew`: it tries everything again, which it does only while it records nothing.
+// Reads the capabilities. With `anew` the agent probes again, which it does only while it records nothing.
 export async function look(agent: string, anew: boolean): Promise<void> {
   probing.value = true;
   try {
@@ -38,6 +38,6 @@ export const pidChecks = signal<readonly PidCheck[]>([]);
 export async function checkPids(agent: string, pids: readonly number[]): Promise<void> {
   pidChecks.value = [];
   const refused = (pid: number) => (reason: unknown) => ({ pid, permitted: false, problem: words(reason) });
-  // One after the other: an agent takes few commands at a time.
+  // Sequential, because an agent accepts few commands at a time.
   for (const pid of pids) pidChecks.value = [...pidChecks.value, await verifyPid(agent, pid).catch(refused(pid))];
 }

@@ -1,5 +1,5 @@
-// A question that is asked again when its data changed: at most one request in flight, never more often than an interval, none
-// while nobody looks. Old data stays until new data is there, so a live view never blinks.
+// A request that is repeated when its data change: at most one in flight, not more often than an interval,
+// and none while it is hidden. Old data stay until new data arrive, so a live view does not flicker.
 import { effect, signal, type ReadonlySignal, type Signal } from '@preact/signals';
 import { ApiError } from '../api/client';
 import { defer, withDeferred } from './deferred';
@@ -8,23 +8,23 @@ import { rowsReleased } from './pressed';
 export interface Query<T> {
   data: ReadonlySignal<T | null>;
   error: ReadonlySignal<ApiError | null>;
-  loading: ReadonlySignal<boolean>; // a request for another key than the data's is under way
+  loading: ReadonlySignal<boolean>; // a request for another key than the data's is in flight
   refresh(): void;
 }
 
 interface Options<T> {
-  // What is asked, as text; null: nothing to ask now (hidden, no session), the data stays.
+  // The request, as text. With null (hidden, no session) nothing is fetched and the data stay.
   key: () => string | null;
   // Grows when the answer may have changed.
   version?: () => unknown;
-  // Data of another scope (another session) is dropped at once instead of shown until the answer comes.
+  // Data of another scope (another session) are dropped at once, not kept until the answer arrives.
   scope?: () => string;
   // Called untracked. `previous` is the answer to the same scope, for partial refreshes.
   fetch: (signal: AbortSignal, previous: T | null) => Promise<T>;
   intervalMs?: number;
-  // Newer data for the same key are not urgent: they may come with other changes (deferred.ts).
+  // Newer data for the same key are not urgent: they may be applied with other changes (deferred.ts).
   deferrable?: boolean;
-  // It is shown as rows to click: newer data of the same key wait while one is pressed (pressed.ts).
+  // The data are rows to click: newer data of the same key wait while a row is pressed (pressed.ts).
   rows?: boolean;
 }
 
@@ -41,7 +41,7 @@ export function createQuery<T>(options: Options<T>): Query<T> {
   const force = signal(0);
   let wanted: string | null = null;
   let shown: string | null = null;
-  let dataKey: string | null = null; // what the data answer
+  let dataKey: string | null = null; // the key of the data
   let shownVersion: unknown;
   let wantedVersion: unknown;
   let scope = '';
@@ -50,7 +50,7 @@ export function createQuery<T>(options: Options<T>): Query<T> {
   let timer = 0;
   let lastStart = -Infinity;
   let lastCost = 0;
-  let newest: T | null = null; // of what was answered, shown or about to be
+  let newest: T | null = null; // the newest answer, shown or pending
 
   const show = (answer: T, isRefresh: boolean) => {
     newest = answer;
@@ -90,7 +90,7 @@ export function createQuery<T>(options: Options<T>): Query<T> {
       if (controller.signal.aborted) return;
       lastCost = performance.now() - lastStart;
       const problem = failed(reason);
-      // The answer to another question would pass for the one to this.
+      // Do not show the data of another key as the answer to this one.
       if (problem.status >= 400 && key !== dataKey) data.value = newest = null;
       error.value = problem;
     } finally {
@@ -103,7 +103,7 @@ export function createQuery<T>(options: Options<T>): Query<T> {
     if (wanted !== null && (wanted !== shown || wantedVersion !== shownVersion)) plan(wait());
   }
 
-  // A slow answer (a large profile, a slow link) slows its own refreshing.
+  // A slow answer (a large profile, a slow link) is refreshed less often.
   const wait = () => Math.max(0, lastStart + Math.max(options.intervalMs ?? 200, lastCost * 1.5) - performance.now());
 
   effect(() => {

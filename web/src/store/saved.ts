@@ -1,4 +1,4 @@
-// A page that is one file: what it was made of, and the way back to it.
+// A page that is saved as one file: where it is from, and the view that was saved.
 import { signal } from '@preact/signals';
 import { isSaved, savedAnswers } from '../api/saved';
 import { follow } from './session';
@@ -13,7 +13,7 @@ export interface SavedFile {
 }
 export const savedFile = signal<SavedFile | null>(null);
 
-// The view that is in the file.
+// Shows the view that was saved in the file.
 export async function showSaved(how: 'push' | 'replace' = 'push'): Promise<void> {
   const { page, session, event, start, end, pid, tid, container, pod, cgroup } = await savedAnswers();
   const numbers = (text: string) => (text ? text.split(',').map(Number) : []);
@@ -39,6 +39,6 @@ export async function openSaved(): Promise<void> {
   const saved = await savedAnswers();
   savedFile.value = { made: saved.made, version: saved.version };
   follow(saved.session.id);
-  // A reload stays where it was.
+  // A reload keeps the view in the address.
   if (!location.hash) await showSaved('replace');
 }

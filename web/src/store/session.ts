@@ -1,4 +1,4 @@
-// Which session is shown: the one in the address, else the live one that this tab follows.
+// The session that is shown: the one in the address, else the live one that this tab follows.
 import { computed, effect, signal } from '@preact/signals';
 import { api } from '../api/client';
 import type { EventInfo, Session, ViewParams } from '../api/types';
@@ -16,7 +16,7 @@ export const sessionList = createQuery({
 export const sessions = computed<readonly Session[]>(() => sessionList.data.value?.sessions ?? []);
 export const liveSessions = computed(() => sessions.value.filter((session) => session.state !== 'ended'));
 
-// The page of the list that the person looks at; the server searches all of them.
+// The page of the session list that is shown. The server searches all sessions.
 export const SESSIONS_A_PAGE = 100;
 const searched = signal('');
 const pageFrom = signal(0);
@@ -52,7 +52,7 @@ export function follow(id: string): void {
   sessionStorage.setItem(FOLLOWED, id);
 }
 
-// The next session of this agent is the one that the person just asked for.
+// The agent whose next session must be shown, because the user has just started it.
 const awaited = signal<{ agent: string; previous: string } | null>(null);
 export function followAgent(id: string): void {
   awaited.value = { agent: id, previous: agents.peek().find((agent) => agent.id === id)?.session ?? '' };
@@ -78,13 +78,13 @@ const detail = createQuery<Session>({
   deferrable: true,
 });
 
-// The full description of what is shown; the list's shorter one until it has come.
+// The full description of the shown session, or the shorter one of the list until it arrives.
 export const session = computed<Session | null>(
   () => detail.data.value ?? sessions.value.find((entry) => entry.id === currentId.value) ?? null,
 );
 export const sessionError = detail.error;
 
-// The server does not delete what was asked for in the last ten minutes.
+// The server does not delete a session that was requested in the last ten minutes.
 const LOOKING_MS = 4 * 60_000;
 export function keepLooking(): void {
   setInterval(() => currentId.peek() && void api.session(currentId.peek()).catch(() => undefined), LOOKING_MS);
@@ -99,7 +99,7 @@ export const agentOfSession = computed(
   () => connectedAgents.value.find((agent) => agent.session !== '' && agent.session === currentId.value) ?? null,
 );
 
-// A base name in the address (`cycles`) finds the session's own spelling.
+// The event that the address names, or else the first one of the session.
 export const event = computed<EventInfo | null>(() => {
   const events = session.value?.events ?? [];
   const wanted = view.value.event;

@@ -1,9 +1,9 @@
-// The tree of a view, in the order that the view has now. Trees that are no longer shown are dropped.
+// The tree of a view in the current order. Trees that are no longer shown are dropped.
 import { computed, effect, signal, type ReadonlySignal } from '@preact/signals';
 import { workerClient } from '../flame/worker_client';
 import type { Arrangement, FlameTree } from '../flame/tree';
 
-// `made`: the tree of an answer. Another order is built from the same answer, without the server.
+// `made` is the tree of an answer. Another order is built from the same answer, without a request.
 export function sortedTree(
   made: ReadonlySignal<FlameTree | null>,
   wanted: () => Arrangement,

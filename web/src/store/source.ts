@@ -17,7 +17,7 @@ export const sourceFiles = createQuery({
   rows: true,
 });
 
-// When a function was asked for, not a file, its code tells the place (code.ts sets it).
+// If a function was requested instead of a file, its code determines the location (code.ts sets it).
 export const placeOfCode = signal({ file: '', line: 0 });
 const byCode = computed(() => view.value.file === '' && view.value.codeOf !== '');
 export const sourceFile = computed(
@@ -35,7 +35,7 @@ export const source = createQuery({
   intervalMs: 700,
 });
 
-// The chosen line, else the hottest.
+// The chosen line, or else the hottest one.
 export const sourceLine = computed(() => {
   const data = source.data.value;
   if (view.value.line > 0) return view.value.line;

@@ -1,4 +1,4 @@
-// Dark or light: the system's choice unless the person chose.
+// Dark or light theme: the system's setting, unless the user chose one.
 import { computed, effect, signal } from '@preact/signals';
 import type { Theme } from '../model/theme';
 import { printing } from './printing';
@@ -10,7 +10,7 @@ const query = matchMedia('(prefers-color-scheme: light)');
 const system = signal<Theme>(query.matches ? 'light' : 'dark');
 query.addEventListener('change', () => (system.value = query.matches ? 'light' : 'dark'));
 
-// Paper is light.
+// Printed pages are light.
 export const theme = computed<Theme>(() => (printing.value ? 'light' : (chosen.value ?? system.value)));
 
 effect(() => {

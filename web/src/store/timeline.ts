@@ -1,4 +1,4 @@
-// The time axis: what it shows, what is asked of the server for it, and what keys and gestures do with it.
+// The time axis: its range, the data that it needs, and the actions of keys and gestures.
 import { computed, effect, signal } from '@preact/signals';
 import { api, orEmpty } from '../api/client';
 import type { Counters, Timeline } from '../api/types';
@@ -18,18 +18,18 @@ import { createQuery } from './query';
 import { currentId, filter, isLive, session } from './session';
 import { setView, tab, view } from './view';
 
-// CSS pixels of the plotted area, by the component that draws it.
+// Width of the plot in CSS pixels, set by the component that draws it.
 export const timelineWidth = signal(1200);
 const SLICE_PIXELS = 3;
 const MOST_SLICES = 1990;
-// Lines have no more points than this.
+// The maximum number of points of a line.
 const LINE_SLICES = 400;
 
 const axis = computed(() => view.value.axis);
 const shown = () => currentId.value !== '' && tab.value !== 'sessions';
 const scope = () => currentId.value;
 
-// Until when the session is known. Only grows; a frozen view's stands still with its data.
+// The end of the known data. It only grows, and it stands still while the view is frozen.
 const knownEnd = signal({ session: '', ms: 0 });
 export const sessionEnd = computed(() => {
   const known = knownEnd.value.session === currentId.value ? knownEnd.value.ms : 0;
@@ -38,8 +38,8 @@ export const sessionEnd = computed(() => {
     : Math.max(known, session.value?.id === currentId.value ? (session.value?.duration_ms ?? 0) : 0);
 });
 
-// What is asked for: a little more than what is shown, since the answer is of a later moment. A span that follows is asked for by its
-// length, so that it is not another question each time.
+// The range to request. If the axis follows live data, the range has no end, because the answer is from a later moment.
+// The query key contains only the length of such a range, so it does not change with time.
 const asked = () => {
   const chosen = axis.peek();
   const span = spanOf(chosen, sessionEnd.peek());
@@ -66,7 +66,7 @@ export const timeline = createQuery<Timeline | null>({
     const slices = sessionEnd.peek() > 0 ? { bucket } : { slices: 400 };
     return orEmpty(api.timeline({ ...filter.peek(), start, end }, slices, view.peek().lanes, abort));
   },
-  // A second is a few pixels of it.
+  // One second is only a few pixels wide.
   intervalMs: 1000,
   deferrable: true,
 });
@@ -80,10 +80,10 @@ effect(() => {
 });
 
 export const axisSpan = computed<Span>(() => spanOf(axis.value, sessionEnd.value));
-// It goes on by itself with a live session.
+// The axis moves with a live session.
 export const follows = computed(() => isLive.value && (axis.value === null || 'last' in axis.value));
 
-// What is known of the counters and the health at all, for the choice of lines.
+// All available counters and health values, for the menu of lines.
 export const plotMenuOpen = signal(false);
 export const plotChoices = createQuery<PlotKind[]>({
   key: () => (plotMenuOpen.value && shown() ? currentId.value : null),
@@ -113,7 +113,7 @@ export const plots = createQuery<Plotted[]>({
   fetch: async (abort) => {
     const wanted = view.peek().plots;
     const { start, end } = asked();
-    // The interval before tells how it begins.
+    // The interval before the range provides the first value.
     const range = { session: currentId.peek(), start: start === null ? null : Math.max(0, start - 5000), end };
     const startNs = session.peek()?.start_ns ?? 0;
     const health = healthPlots.filter((plot) => wanted.includes(plot.id));
@@ -153,7 +153,7 @@ export function togglePlot(id: string): void {
 
 const show = (span: Span) => setView({ axis: axisOf(span, sessionEnd.value, isLive.value) }, 'replace');
 
-// The middle of what is chosen, when that is in sight; else of what is shown.
+// The middle of the chosen range if it is visible, else of the shown range.
 function middle(): number {
   const { from, to } = axisSpan.value;
   const { start, end } = view.value;
@@ -177,7 +177,7 @@ export function zoomToRange(): void {
   show({ from: start - edge, to: end + edge });
 }
 
-// The chosen range, moved by its own width; the axis comes along.
+// Moves the chosen range by its own width. The axis follows.
 export function stepRange(by: number): void {
   const { start, end } = view.value;
   if (start === null || end === null) return;
@@ -188,7 +188,7 @@ export function stepRange(by: number): void {
   else if (range.start < from) show({ from: range.start, to: range.start + (to - from) });
 }
 
-// Wall clock of the target at ms 0.
+// Wall-clock time of the target at 0 ms.
 export const startedAt = computed(() => {
   const shownSession = session.value;
   return shownSession ? Date.parse(shownSession.target_started ?? shownSession.started) : NaN;

@@ -1,4 +1,4 @@
-// What is open on top of the page, and short messages. Not part of the address.
+// The open dialog and short messages, which are not part of the address.
 import { signal } from '@preact/signals';
 import type { Session } from '../api/types';
 
@@ -13,7 +13,7 @@ export type Dialog =
 
 export const dialog = signal<Dialog>({ kind: 'none' });
 export const closeDialog = () => (dialog.value = { kind: 'none' });
-// For answers that come late: a dialog that was opened meanwhile stays open.
+// For late answers: a dialog that was opened meanwhile stays open.
 export const closeIfOpen = (shown: Dialog) => void (dialog.peek() === shown && closeDialog());
 
 export interface Toast {
@@ -38,7 +38,7 @@ export async function copy(text: string, what = 'Copied'): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // Pages that are not served over a secure connection have no clipboard; an old command still works there.
+    // Without a secure connection the page has no clipboard API, but execCommand still works.
     const area = document.createElement('textarea');
     area.value = text;
     area.style.position = 'fixed';

@@ -1,4 +1,4 @@
-// What the person looks at: the one writable copy of the view state, mirrored in the address bar.
+// The view state of the page: the only writable copy, mirrored in the address bar.
 import { computed, signal } from '@preact/signals';
 import { formatHash, parseHash, places, reset, type Tab, type ViewState } from '../model/view_state';
 
@@ -8,7 +8,7 @@ export const tab = computed(() => view.value.tab);
 export const zoom = computed(() => view.value.zoom);
 export const search = computed(() => view.value.search);
 
-// `push` makes a step for the Back button; typing and brushing replace the current one.
+// `push` adds a history entry for the Back button; typing and brushing replace the current entry.
 export function setView(patch: Partial<ViewState>, history_: 'push' | 'replace' = 'push'): void {
   const next = { ...view.value, ...patch };
   const hash = formatHash(next);
@@ -26,17 +26,17 @@ export function openCallers(name: string, module: string): void {
   setView({ tab: 'callers', callersOf: name, callersModule: module, callersZoom: [], calleesZoom: [] });
 }
 
-// Paths are of one shape of the tree; another begins at its root, with nothing hidden.
+// Paths are valid in one shape of the tree only. A new shape is shown from its root, with nothing hidden.
 export function setShape(patch: Partial<Pick<ViewState, 'inverted' | 'merge' | 'collapse' | 'group'>>): void {
   setView({ ...reset('shape'), ...patch });
 }
 
-// With the code of `name`, when it is given; without a file the code tells it.
+// Also shows the code of `name`, if given. Without a file, the code determines the location.
 export function openSource(file: string, line: number, name = '', module = ''): void {
   if (file || name) setView({ tab: 'source', file, line, codeOf: name, codeModule: module, address: null });
 }
 
-// Another session has other threads and times; what is not about them stays.
+// Another session has other threads and times. All other view state stays.
 export function openSession(id: string, name: Tab = 'flame'): void {
   setView({ ...reset('session'), tab: name, session: id });
 }

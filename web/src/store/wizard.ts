@@ -1,4 +1,4 @@
-// Where a person is in the guide, and what the browser remembers of it.
+// The current step of the guide, and what the browser stores about it.
 import { effect, signal } from '@preact/signals';
 import {
   after,
@@ -26,7 +26,7 @@ const remembered = parseRemembered(localStorage.getItem(STORAGE));
 export const wizard = signal<WizardState>({ ...freshWizard, draft: remembered.draft });
 const remember = () => localStorage.setItem(STORAGE, formatRemembered({ seen: true, draft: wizard.value.draft }));
 
-// What kept the last start from beginning, while its step is shown.
+// Why the last start failed, while its step is shown.
 export const startProblem = signal('');
 
 export const isConnected = () => connectedAgents.value.some((agent) => agent.id === wizard.value.agent);
@@ -39,7 +39,7 @@ export function editWizard(patch: Partial<RecordingDraft>): void {
 export function chooseAgent(agent: string): void {
   if (agent === wizard.value.agent) return;
   wizard.value = { ...wizard.value, agent, draft: { ...wizard.value.draft, ...processTarget([]) } };
-  // The agent's command line overrides what the browser remembers. Without an answer the options show what is sent.
+  // The agent's command line overrides the stored options. Without an answer, the options show what will be sent.
   agentStatus(agent).then(
     (reply) => wizard.value.agent === agent && editWizard(changedOfIdle(reply)),
     () => undefined,
@@ -51,7 +51,7 @@ export async function goTo(step: Step): Promise<void> {
   const move = ++moves;
   const { step: from } = wizard.value;
   if (from === 'files' && isLater(step, from) && !(await applyConfig())) return;
-  // While the change was applied, another step may have been chosen.
+  // Another step may have been chosen while the change was applied.
   if (move !== moves) return;
   startProblem.value = '';
   if (reachable(step, wizard.value, isConnected())) wizard.value = { ...wizard.value, step };
@@ -73,7 +73,7 @@ export async function finish(): Promise<boolean> {
   return true;
 }
 
-// The only agent needs no choice, and one that went away is none.
+// Choose an agent, preferably an idle one, if none is chosen or the chosen one has disconnected.
 effect(() => {
   const here = connectedAgents.value;
   const { agent } = wizard.peek();
@@ -82,7 +82,7 @@ effect(() => {
   chooseAgent(idle?.id ?? '');
 });
 
-// The first time that somebody looks at a server without a session, unless the address asks for something.
+// Open the guide on the first visit to a server without sessions, unless the address selects a view.
 let offered = remembered.seen;
 effect(() => {
   if (offered || streamState.value !== 'open' || !sessionList.data.value) return;
@@ -97,7 +97,7 @@ effect(() => {
   dialog.value = { kind: 'wizard' };
 });
 
-// Closed in whatever way, it does not come again by itself.
+// A closed guide does not open again on its own.
 let open = false;
 effect(() => {
   const now = dialog.value.kind === 'wizard';

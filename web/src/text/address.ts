@@ -14,5 +14,5 @@ export function parseAddress(text: string): Address | null {
   return { host: match[1]!.replace(/^\[|\]$/g, ''), port };
 }
 
-// Of an IP address that only the machine itself reaches.
+// Whether an IP address is reachable only from the machine itself.
 export const isLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.');

@@ -1,4 +1,4 @@
-// Words and paths for the picker of files on the server. Pure.
+// Labels and paths of the picker of files on the server. Pure.
 import type { Browse, BrowseEntry } from '../api/types';
 import { bytes } from './format';
 
@@ -9,7 +9,7 @@ export function join(folder: string, name: string): string {
   return folder.endsWith('/') ? `${folder}${name}` : `${folder}/${name}`;
 }
 
-// What helps to choose: of programs the architecture and whether names and lines are in them.
+// Details that help to choose a file: for programs, the architecture, and whether they contain symbols and debug info.
 export function entryNote(entry: BrowseEntry): string {
   if (entry.outside) return 'a link out of what may be shown';
   if (entry.kind !== 'file') return entry.link ? 'link' : '';
@@ -25,7 +25,7 @@ export function entryNote(entry: BrowseEntry): string {
 export const canOpen = (entry: BrowseEntry): boolean => entry.kind === 'folder' && !entry.outside;
 export const canChoose = (entry: BrowseEntry, wanted: Wanted): boolean => !entry.outside && entry.kind === wanted;
 
-// The parts of a path from the root that it is in, each with its own path.
+// The parts of a path below its root, each with its own path.
 export function crumbs(listing: Pick<Browse, 'path' | 'roots'>): { name: string; path: string }[] {
   const inside = (root: string) => listing.path === root || root === '/' || listing.path.startsWith(`${root}/`);
   const root = [...listing.roots].filter(inside).sort((a, b) => a.length - b.length)[0];

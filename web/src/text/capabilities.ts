@@ -1,4 +1,4 @@
-// What an agent found to work on its machine, from its replies, and in which order a person needs it. Pure.
+// What works on an agent's machine, according to its replies, in the order of importance. Pure.
 export interface Finding {
   code: string;
   name: string;
@@ -32,7 +32,7 @@ function findingOf(value: unknown): Finding | null {
   };
 }
 
-// Of `reprobe`, of the `capabilities` of `status`, or of a hello.
+// Parses the reply to `reprobe`, the `capabilities` of `status`, or those of a hello.
 export function capabilitiesOf(value: unknown): Capabilities {
   const v = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
   const findings = Array.isArray(v['findings'])
@@ -48,7 +48,7 @@ export function capabilitiesOf(value: unknown): Capabilities {
   };
 }
 
-// Events that fail for one reason with one remedy are one line.
+// Events that fail for the same reason, with the same remedy, share one line.
 export interface FindingLine {
   works: boolean;
   text: string;
@@ -79,7 +79,7 @@ export function findingLines(findings: readonly Finding[]): FindingLine[] {
   );
 }
 
-// What does not work comes first, and of that what has a remedy.
+// Failures are first, those with a remedy before the others.
 export function ordered(lines: readonly FindingLine[]): FindingLine[] {
   const rank = (line: FindingLine) => (line.works ? 2 : line.remedy ? 0 : 1);
   return [...lines].sort((a, b) => rank(a) - rank(b));

@@ -1,8 +1,8 @@
-// The configuration as fields of a form, and back. Pure.
+// Converts the configuration to the fields of a form and back. Pure.
 import type { Config, ConfigPatch } from '../api/types';
 
 export interface ConfigDraft {
-  binaries: string; // one a line
+  binaries: string; // one per line
   maps: string;
   folder: string;
   sysroot: string;
@@ -23,7 +23,7 @@ export const draftOf = (config: Config): ConfigDraft => ({
   inline: config.inline,
 });
 
-// Only what differs is sent.
+// Returns only the changed fields.
 export function difference(old: Config, draft: ConfigDraft): ConfigPatch {
   const patch: ConfigPatch = {};
   if (lines(draft.binaries).join('\n') !== old.binaries.join('\n')) patch.binaries = lines(draft.binaries);

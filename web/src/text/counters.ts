@@ -1,9 +1,9 @@
-// What the counters panel and the health cards say of numbers. Pure.
+// Numbers and labels of the counters panel and the health cards. Pure.
 import { count, duration, percent, short } from './format';
 
 export type CounterStatus = 'counted' | 'not_counted' | 'unsupported' | 'never_counts' | 'forbidden';
 
-// A word and what it means; null for what is counted.
+// A label and an explanation; null for a counter that was counted.
 export function statusWord(status: CounterStatus): { word: string; why: string } | null {
   switch (status) {
     case 'counted':
@@ -29,25 +29,25 @@ export function counterValue(value: number, unit: string): string {
   return unit === 'ns' ? duration(value / 1e6) : count(value);
 }
 
-// Of clocks the rate is CPU seconds in a second, which the derived figure says already.
+// For clocks the rate is in CPU seconds per second, which the derived figure already shows.
 export function counterRate(perSecond: number | undefined, unit: string): string {
   if (perSecond === undefined || unit === 'ns') return '';
   return `${short(perSecond)}/s`;
 }
 
-// As perf stat writes it: 1.998 CPUs utilized, 2.51 % of all branches.
+// In the style of perf stat: 1.998 CPUs utilized, 2.51 % of all branches.
 export function derivedText(figure: { value: number; label: string }): string {
   if (!Number.isFinite(figure.value)) return '';
   if (figure.label.startsWith('%')) return `${figure.value.toFixed(2)} ${figure.label}`;
   return `${figure.value.toFixed(3)} ${figure.label}`;
 }
 
-// The share of its time in which a counter was counted, where that is worth saying.
+// The share of its time in which a counter was counted; '' if that is practically all of it.
 export function shareCounted(percentCounted: number | undefined): string {
   return percentCounted === undefined || percentCounted > 99.95 ? '' : percent(percentCounted / 100);
 }
 
-// The table as lines of fields, for a spreadsheet: numbers as they are, words where there is no number.
+// The table as rows of fields, for a spreadsheet: plain numbers, or words where a number is missing.
 export interface CounterCells {
   name: string;
   unit: string;
@@ -73,11 +73,11 @@ export function counterRows(groups: readonly { title: string; counters: readonly
   return rows;
 }
 
-// What the server's printable() replaces: control characters, line separators and bidirectional formatting.
+// The characters that printable() of the server replaces: control characters, line separators, bidirectional formatting.
 const UNPRINTABLE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
 const NUMBER = /^-?\d+(\.\d+)?(e[+-]\d+)?$/;
 
-// RFC 4180, with a mark before what a spreadsheet would take for a formula. Numbers stay as they are.
+// RFC 4180, with a quote before text that a spreadsheet would interpret as a formula. Numbers are unchanged.
 export function csv(rows: readonly (readonly string[])[]): string {
   const field = (text: string) => {
     const printable = text.replace(UNPRINTABLE, ' ');
@@ -93,7 +93,8 @@ export interface Series {
   readonly value: readonly number[];
 }
 
-// Rates over time as an SVG path in a box, 0 at its bottom. Intervals have different lengths, and where nothing was counted there is no line.
+// Rates over time as an SVG path in a box, with 0 at the bottom. Intervals differ in length.
+// The line has a gap where nothing was counted.
 export function sparkPath(series: Series, width: number, height: number): string {
   const { start_ms: starts, end_ms: ends, value } = series;
   if (ends.length === 0) return '';

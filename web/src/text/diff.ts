@@ -1,4 +1,4 @@
-// Changes in words, and the table of functions of two sides. Pure.
+// Texts of changes, and the functions table of a comparison. Pure.
 import type { FunctionDiff } from '../api/types';
 import type { Pattern } from '../model/pattern';
 import type { Baseline, Change, Normalise } from '../model/baseline';
@@ -7,7 +7,7 @@ import { csv } from './counters';
 import { duration, weight } from './format';
 import { orderByNumber } from './functions';
 
-// A difference of shares in points of a hundred, or of rates in weight a second; never a bare 0 for what changed.
+// A difference of shares in percentage points, or of rates in weight per second. A change never shows as a bare 0.
 export function changeText(change: number, normalise: Normalise, unit: string): string {
   if (change === 0) return '0';
   const sign = change < 0 ? '−' : '+';
@@ -17,7 +17,7 @@ export function changeText(change: number, normalise: Normalise, unit: string): 
   return points < 0.005 ? `${sign}<0.01 pp` : `${sign}${points.toFixed(points < 9.995 ? 2 : 1)} pp`;
 }
 
-// The same of the end of a scale, which is a round number.
+// The same for the end of a scale, which is a round number.
 export function scaleText(scale: number, normalise: Normalise, unit: string): string {
   return normalise === 'time' ? `${weight(scale, unit)}/s` : `${Number((scale * 100).toPrecision(3))} pp`;
 }
@@ -27,7 +27,7 @@ export function rangeText(start: number | null, end: number | null): string {
   return `${start === null ? 'start' : duration(start)} – ${end === null ? 'end' : duration(end)}`;
 }
 
-// What of its session a baseline is; empty: all of it.
+// The part of its session that a baseline covers; '' for all of it.
 export function partText(baseline: Baseline, threadName: (tid: number) => string): string {
   const threads =
     baseline.tids.length === 1
@@ -54,7 +54,7 @@ export function countChanges(rows: readonly FunctionDiff[]): Record<Change, numb
   return counts;
 }
 
-// Changes are ordered by their size, whichever way they went.
+// Changes are ordered by size, regardless of their sign.
 function keysOf(rows: readonly FunctionDiff[], key: ChangeSort): Float64Array {
   if (key === 'name' || key === 'module') {
     const texts = [...new Set(rows.map((row) => row[key]))].sort();

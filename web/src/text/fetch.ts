@@ -1,4 +1,4 @@
-// What became of asking the agent for a module's file, or a debuginfod server for its debug info, in words.
+// The result of fetching a module's file from the agent, or its debug info from a debuginfod server, as text.
 import type { Module, ModuleFetch } from '../api/types';
 import { bytes } from './format';
 

@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Formats numbers for display.
 
 const grouped = new Intl.NumberFormat('en-US');
 
@@ -6,7 +6,7 @@ export function count(value: number): string {
   return grouped.format(Math.round(value));
 }
 
-// Three figures and a letter: 999, 1.23 k, 45.6 M.
+// Three digits and a unit prefix: 999, 1.23 k, 45.6 M.
 export function short(value: number): string {
   if (!Number.isFinite(value)) return '–';
   const size = Math.abs(value);
@@ -26,7 +26,7 @@ function figures(value: number): string {
   return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
 }
 
-// 12.3 %, and never a bare 0 for something that is there.
+// 12.3 %. A nonzero share never shows as a bare 0.
 export function percent(share: number, digits = 1): string {
   if (!Number.isFinite(share)) return '–';
   const value = share * 100;
@@ -60,7 +60,7 @@ export function bytes(value: number): string {
   return `${unit === 0 ? Math.round(scaled) : figures(scaled)} ${units[unit]}`;
 }
 
-// A weight in its event's unit.
+// A weight in the unit of its event.
 export function weight(value: number, unit: string): string {
   if (unit === 'ns') return duration(value / 1e6);
   if (unit === 'bytes') return bytes(value);
@@ -68,7 +68,7 @@ export function weight(value: number, unit: string): string {
   return unit ? `${number_} ${unit}` : number_;
 }
 
-// The same of a time that threads were away from their CPUs, in what state.
+// The same, with the thread state for events that measure time away from the CPU.
 export function weightOf(event: string, value: number, unit: string): string {
   const state = { 'off-cpu': ' blocked', 'run-queue': ' runnable', 'io-wait': ' in I/O wait', 'woken-by': ' asleep' }[
     event
@@ -76,7 +76,7 @@ export function weightOf(event: string, value: number, unit: string): string {
   return weight(value, unit) + (state ?? '');
 }
 
-// Local date and time of an ISO text; `now` decides whether the day is said.
+// Local date and time of an ISO string. `now` determines whether the date is omitted.
 export function clock(iso: string, now = new Date()): string {
   const time = new Date(iso);
   if (Number.isNaN(time.getTime())) return '–';
@@ -86,13 +86,13 @@ export function clock(iso: string, now = new Date()): string {
   return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} ${hours}`;
 }
 
-// The last part of a path, and what stands before it.
+// The last part of a path, and the folder before it.
 export function splitPath(path: string): { folder: string; file: string } {
   const cut = path.lastIndexOf('/');
   return { folder: path.slice(0, cut + 1), file: path.slice(cut + 1) };
 }
 
-// Positions for axis ticks: round steps, at most `most` of them.
+// Positions of axis ticks: round steps, at most `most` of them.
 export function ticks(from: number, to: number, most: number): number[] {
   const span = to - from;
   if (!(span > 0) || most < 1) return [];
@@ -104,7 +104,7 @@ export function ticks(from: number, to: number, most: number): number[] {
   return out;
 }
 
-// A tick's label: no more figures than the tick needs.
+// The label of a tick, without unneeded digits.
 export function axisTime(ms: number): string {
   const trim = (value: number) => String(Math.round(value * 1000) / 1000);
   if (ms === 0) return '0';

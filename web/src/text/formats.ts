@@ -1,4 +1,4 @@
-// Formats of other tools that the server exports, as menus list them.
+// Export formats for other tools, as menus list them.
 import type { SessionFormat } from '../api/client';
 
 export const otherTools: readonly (readonly [format: SessionFormat, name: string, what: string])[] = [

@@ -1,13 +1,13 @@
-// The functions table: order, filter, groups and CSV of a hundred thousand rows within a few frames. Orders are made once for each
-// answer and kept; what the person does then is one pass.
+// The functions table: order, filter, groups and CSV of a hundred thousand rows within a few frames.
+// Orders are computed once per answer and cached; every later action is one pass.
 import type { FunctionRow } from '../api/types';
 import type { Pattern } from '../model/pattern';
 import type { Grouping, SortKey } from '../model/view_state';
 import { csv } from './counters';
 import { TextColumn } from './text_column';
 
-// Places of rows by a number that is not negative, ascending; equals keep their order. A radix sort of the bits of doubles, which
-// are ordered as the numbers are.
+// Indexes of rows in ascending order of a nonnegative number. The sort is stable.
+// It is a radix sort of the bits of doubles, whose order is that of the numbers.
 export function orderByNumber(keys: Float64Array): Uint32Array {
   const size = keys.length;
   const words = new Uint16Array(keys.buffer, keys.byteOffset, size * 4);
@@ -17,7 +17,7 @@ export function orderByNumber(keys: Float64Array): Uint32Array {
   for (let word = 0; word < 4; word++) {
     place.fill(0);
     for (let i = 0; i < size; i++) place[words[i * 4 + word]! + 1]!++;
-    if (place[words[word]! + 1] === size) continue; // the same in all
+    if (place[words[word]! + 1] === size) continue; // equal for all rows
     for (let i = 0; i < 65536; i++) place[i + 1]! += place[i]!;
     for (let i = 0; i < size; i++) {
       const row = order[i]!;
@@ -28,7 +28,7 @@ export function orderByNumber(keys: Float64Array): Uint32Array {
   return order;
 }
 
-// The rank of every text in sorted order, equal texts the same.
+// The rank of every text in sorted order. Equal texts have the same rank.
 function ranks(texts: readonly string[]): Float64Array {
   const distinct = [...new Set(texts)].sort();
   const rank = new Map(distinct.map((text, i) => [text, i]));
@@ -51,7 +51,7 @@ export class FunctionTable {
     });
   }
 
-  // Ascending.
+  // The indexes of the rows in ascending order.
   order(key: SortKey): Uint32Array {
     let order = this.orders.get(key);
     if (!order) {
@@ -61,7 +61,7 @@ export class FunctionTable {
     return order;
   }
 
-  // What a first filter would have to make.
+  // Builds what the first filter needs.
   prepareFilter(): void {
     this.names.prepare(true);
   }
@@ -72,7 +72,7 @@ export class FunctionTable {
     return Float64Array.from(this.rows, (row) => row[key]);
   }
 
-  // Rows that fit by name or module, in order.
+  // Rows whose name or module matches, in order.
   select(key: SortKey, ascending: boolean, pattern: Pattern | null, module: string): FunctionRow[] {
     const order = this.order(key);
     const wanted = this.modules.map((name) => !module || name === module);
@@ -89,7 +89,7 @@ export class FunctionTable {
 }
 
 export interface Group {
-  name: string; // empty: rows that have none
+  name: string; // empty: rows without one
   count: number;
   self: number;
   selfPercent: number;
@@ -97,7 +97,7 @@ export interface Group {
 
 export type Item = { kind: 'group'; group: Group } | { kind: 'row'; row: FunctionRow };
 
-// Groups by their own weight, heaviest first; rows of a group in the order given. A closed group is its head alone.
+// Groups in descending order of self weight; the rows of a group keep their order. A closed group has only its head.
 export function grouped(
   rows: readonly FunctionRow[],
   by: Exclude<Grouping, 'none'>,
@@ -121,7 +121,7 @@ export function grouped(
   return items;
 }
 
-// Modules by their own weight.
+// Modules in descending order of self weight.
 export function modulesOf(rows: readonly Pick<FunctionRow, 'module' | 'self'>[]): string[] {
   const self = new Map<string, number>();
   for (const row of rows) self.set(row.module, (self.get(row.module) ?? 0) + row.self);

@@ -1,9 +1,9 @@
-// Tables of health: what grew between the first and the last frame of a time, per second. Pure.
+// Tables of health data: growth per second between the first and the last frame of a range. Pure.
 import type { HealthFrame } from '../api/types';
 
 export interface Speed {
   name: string;
-  values: Record<string, number | null>; // per second; null: the first frame does not have it, or it began anew
+  values: Record<string, number | null>; // per second; null: missing in the first frame, or the value was reset
 }
 
 type Fields = Record<string, unknown>;
@@ -25,7 +25,7 @@ function grown(
   return out;
 }
 
-// Members of an object of objects (interfaces, devices), as they stand in the last frame.
+// Members of an object of objects (interfaces, devices), as in the last frame.
 export function speeds(frames: readonly HealthFrame[], group: string, names: readonly string[]): Speed[] {
   const last = frames.at(-1);
   if (!last) return [];
@@ -46,7 +46,7 @@ export interface ThreadUse {
   cpuPercent: number | null;
 }
 
-// CPU time of threads, of those that are in the newest frame of their process, the busiest first.
+// CPU time of the threads in the newest frame of their process, busiest first.
 export function threadUse(frames: readonly HealthFrame[]): ThreadUse[] {
   const byProcess = new Map<number, HealthFrame[]>();
   for (const frame of frames) {

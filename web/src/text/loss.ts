@@ -1,4 +1,4 @@
-// Words for the reasons why samples are missing or show less.
+// Texts for the reasons why samples are missing or have less detail.
 import type { Loss } from '../api/types';
 import { count, duration } from './format';
 
@@ -53,7 +53,7 @@ export interface LossSum {
   lost: boolean;
 }
 
-// One entry a reason, the worst first; what is not shown at all stands before what only lost detail.
+// One entry per reason, the largest first. Lost samples precede samples with less detail.
 export function sumLosses(losses: readonly Loss[]): LossSum[] {
   const sums = new Map<string, LossSum>();
   for (const loss of losses) {

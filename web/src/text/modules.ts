@@ -1,4 +1,4 @@
-// What is known of a module's symbols, in words.
+// Texts about the symbols of a module.
 import type { FoundBy, Module, ModuleRow, ModuleState } from '../api/types';
 
 export const stateText: Record<ModuleState, string> = {
@@ -65,11 +65,11 @@ const foundTexts: Record<FoundBy, string> = {
 };
 export const foundText = (found: FoundBy): string => foundTexts[found];
 
-// A file can be given for what is a file and could be named better.
+// Whether the user can provide a file with better symbols for the module.
 export const takesFile = (module: Module): boolean =>
   module.kind === 'file' || (module.kind === 'kernel' && module.build_id !== '');
 
-// Of the samples in view: how much of their own weight each state has, worst first.
+// For the samples in view: the share of self weight of each state, worst first.
 export function byState(rows: readonly ModuleRow[]): { state: ModuleState; count: number; share: number }[] {
   const order: readonly ModuleState[] = [
     'mismatch',
@@ -93,7 +93,7 @@ export function byState(rows: readonly ModuleRow[]): { state: ModuleState; count
   });
 }
 
-// Names an upload after what is sent, so that the same file goes on where it was interrupted, also after a reload.
+// Names an upload after its file, so that an interrupted upload continues, even after a reload.
 export function uploadId(name: string, size: number, modifiedMs: number, purpose: string): string {
   let high = 0x811c9dc5;
   let low = 0x01000193;

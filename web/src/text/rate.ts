@@ -1,4 +1,4 @@
-// Events a second from a growing total, over a sliding window of time.
+// Events per second, computed from a growing total over a sliding window.
 export class Rate {
   private readonly points: { time: number; total: number }[] = [];
 

@@ -1,28 +1,28 @@
-// What a person asks an agent to record: the fields of the form, what is sent of them, and what is wrong with them. Pure.
+// Settings of a recording: the fields of the form, the arguments for the agent, and their problems. Pure.
 export interface Picked {
   pid: number;
   comm: string;
 }
 export interface RecordingDraft {
-  pid: number; // 0: none chosen; wholeSystem
+  pid: number; // 0: none chosen; or wholeSystem
   comm: string;
-  also?: readonly Picked[]; // processes besides
-  container?: string; // of the whole system, this alone: an id or a name, the path of a control group, numbers of CPUs
+  also?: readonly Picked[]; // additional processes
+  container?: string; // limits wholeSystem to an id or name of a container, the path of a control group, or CPU numbers
   cgroup?: string;
   cpus?: string;
   frequency: number;
-  events: readonly string[]; // empty, and no others: the agent's own choice
-  others: string; // events that were typed, as in --events
-  filter: string; // the kernel's, of tracepoints
+  events: readonly string[]; // if this and `others` are empty, the agent chooses
+  others: string; // events that the user typed, in the syntax of --events
+  filter: string; // the kernel's filter for tracepoints
   unwind: string;
   stackKib: number;
   kernel: boolean;
 }
 
-// In the place of a process.
+// Used in place of a pid.
 export const wholeSystem = -1;
 
-// What is chosen in the list: processes, or a part of the machine.
+// The choice in the list: processes, or a part of the machine.
 export type Target = Pick<RecordingDraft, 'pid' | 'comm' | 'also' | 'container' | 'cgroup' | 'cpus'>;
 export const wide = (comm: string, part: Partial<Target> = {}): Target => ({
   pid: wholeSystem,
@@ -41,7 +41,7 @@ export const processTarget = ([first, ...also]: readonly Picked[]): Target => ({
 });
 export const pickedOf = ({ pid, comm, also = [] }: Target): Picked[] => (pid > 0 ? [{ pid, comm }, ...also] : []);
 
-// With one process more, or without it when it is chosen already.
+// Adds a process, or removes it if it is already chosen.
 export function toggled(target: Target, { pid, comm }: Picked): Target {
   const now = pickedOf(target);
   const rest = now.filter((one) => one.pid !== pid);
@@ -79,7 +79,7 @@ export const unwindWords: Record<string, string> = {
   hybrid: 'innermost frames by tables, then frame pointers',
 };
 
-// What is often asked for, also where the agent has not tried it.
+// Common events, offered even if the agent has not tried them.
 export const commonEvents: Record<string, string> = {
   'off-cpu': 'asleep, by where it left',
   'run-queue': 'could run, waits for a CPU',
@@ -95,7 +95,7 @@ export const eventsOf = ({ events, others }: RecordingDraft): string[] => {
   return typed ? [...events, typed] : [...events];
 };
 export const eventsText = (draft: RecordingDraft): string => eventsOf(draft).join(', ') || 'CPU cycles, or the clock';
-// A word, a colon, and no modifiers of another event: sched:sched_switch, not cycles:u.
+// Matches a word, a colon, and no event modifiers: sched:sched_switch, but not cycles:u.
 export const hasTracepoint = (draft: RecordingDraft): boolean =>
   /(^|,)\s*[\w-]+:(?![ukp]*\s*(,|@|$))/.test(eventsOf(draft).join());
 const filterOf = (draft: RecordingDraft): string => (hasTracepoint(draft) ? draft.filter.trim() : '');
@@ -104,7 +104,7 @@ const stackBytes = (kib: number): number => Math.min(65528, Math.round(kib * 102
 const whole = (value: number, from: number, to: number): boolean =>
   Number.isInteger(value) && value >= from && value <= to;
 
-// The first thing that is wrong, as a sentence; empty when nothing is.
+// The first problem, as a sentence; '' without a problem.
 export function problemOf(draft: RecordingDraft, maxFrequency = 0): string {
   if (!whole(draft.frequency, 1, 100000)) return 'The frequency must be a whole number from 1 to 100,000 Hz.';
   if (!Number.isFinite(draft.stackKib) || draft.stackKib < 1 || draft.stackKib > 64)
@@ -114,7 +114,7 @@ export function problemOf(draft: RecordingDraft, maxFrequency = 0): string {
     return `The kernel allows ${maxFrequency} Hz: sampling will run at that.`;
   return '';
 }
-// A rate above the kernel's limit keeps no recording from starting: it is clamped, and said.
+// A rate above the kernel's limit is still valid: the agent clamps it, and the form shows a message.
 export const isValid = (draft: RecordingDraft): boolean => problemOf(draft) === '';
 
 type Args = Record<string, unknown>;
@@ -124,7 +124,7 @@ function where({ pid, also = [], container, cgroup, cpus }: RecordingDraft): Arg
   return { ...(container ? { container } : cgroup ? { cgroups: [cgroup] } : { all: true }), ...(cpus && { cpus }) };
 }
 
-// Everything that the form shows: the agent would use its own settings for what is left out.
+// Includes every field of the form, because the agent uses its own settings for omitted ones.
 export function startArgs(draft: RecordingDraft): Args {
   const { frequency, unwind, kernel } = draft;
   const args: Args = { ...where(draft), frequency, unwind, events: eventsOf(draft), filter: filterOf(draft), kernel };
@@ -132,14 +132,14 @@ export function startArgs(draft: RecordingDraft): Args {
   return args;
 }
 
-// Of `configure`: only what is not as before, so that nothing else is opened anew.
+// Arguments of `configure`: only the changes, so that the agent reopens nothing else.
 export function changeArgs(before: RecordingDraft, after: RecordingDraft): Args {
   const target = where(after);
   const args: Args = JSON.stringify(target) === JSON.stringify(where(before)) ? {} : target;
   if (after.frequency !== before.frequency) args['frequency'] = after.frequency;
   const events = eventsOf(after);
   if (events.join() !== eventsOf(before).join()) args['events'] = events;
-  // Of a tracepoint that does not work there the agent keeps the filter, not the event.
+  // If a tracepoint does not work on the machine, the agent drops the event but keeps the filter.
   if (filterOf(after) !== (args['events'] ? before.filter : filterOf(before))) args['filter'] = filterOf(after);
   if (after.unwind !== before.unwind) args['unwind'] = after.unwind;
   if (after.stackKib !== before.stackKib) args['stack_size'] = stackBytes(after.stackKib);
@@ -148,7 +148,7 @@ export function changeArgs(before: RecordingDraft, after: RecordingDraft): Args 
 }
 
 const word = (text: string): string => (/^[\w./:,@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-// The same recording by the agent alone, into a file.
+// The command that makes the same recording with the agent alone, into a file.
 export function commandOf(draft: RecordingDraft): string {
   const { pid, container, cgroup, cpus, unwind } = draft;
   const events = eventsOf(draft);
@@ -190,7 +190,7 @@ const number = (value: unknown, otherwise: number): number => (typeof value === 
 const texts = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
 
-// Of "pid 7 (a)", or "pids 7 (a), 8 (b) and 3 more"; where nobody knew a name, the whole text is the first one's.
+// Returns the names in "pid 7 (a)", or in "pids 7 (a), 8 (b) and 3 more"; '' for a process without a name.
 function namesIn(target: string): string[] {
   const named = target.replace(/^pids? /, '').replace(/ and \d+ more$/, '');
   return named.split(/, (?=\d)/).map((one) => /\((.*)\)$/.exec(one)?.[1] ?? '');
@@ -211,7 +211,7 @@ const settingsOf = (
 export function draftOfIdle(reply: Replied): Partial<RecordingDraft> {
   if (reply['state'] !== 'idle') return {};
   const list = text(reply['event_list']);
-  const plain = /^[\w,-]*$/.test(list); // no tracepoint, modifier or rate
+  const plain = /^[\w,-]*$/.test(list); // without tracepoints, modifiers and rates
   return {
     ...settingsOf(reply),
     events: plain ? list.split(',').filter((name) => name !== '') : [],
@@ -219,14 +219,14 @@ export function draftOfIdle(reply: Replied): Partial<RecordingDraft> {
   };
 }
 
-// Those of them that its command line changed from the usual ones.
+// The settings that the agent's command line changes from the defaults.
 export function changedOfIdle(reply: Replied): Partial<RecordingDraft> {
   const usual: Partial<Record<string, unknown>> = { ...usualDraft };
   const isChanged = ([name, value]: [string, unknown]) => JSON.stringify(value) !== JSON.stringify(usual[name]);
   return Object.fromEntries(Object.entries(draftOfIdle(reply)).filter(isChanged));
 }
 
-// The agent's `status` or `start` reply as a draft.
+// Converts the agent's reply to `status` or `start` into a draft.
 export function draftOfReply(reply: Replied): RecordingDraft {
   const target = text(reply['target']);
   const cgroup = texts(reply['cgroups'])[0];
@@ -245,7 +245,7 @@ export function draftOfReply(reply: Replied): RecordingDraft {
   };
 }
 
-// A draft that was kept by the browser, whatever became of it there.
+// Validates a draft that the browser stored, whose content may be arbitrary.
 export function draftOfStored(stored: unknown): RecordingDraft {
   if (typeof stored !== 'object' || stored === null) return usualDraft;
   const known = stored as Record<string, unknown>;

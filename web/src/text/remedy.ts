@@ -1,4 +1,4 @@
-// Finds the command in a remedy, so that it can be copied without the words around it.
+// Finds the command in a remedy, so that it can be copied without the surrounding text.
 const command = /`([^`]+)`|\b((?:sudo )?(?:sysctl|setcap|echo|mount|chmod) [^;,]*[^;,.\s])/;
 
 export function commandIn(remedy: string): string {

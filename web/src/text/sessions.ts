@@ -1,21 +1,21 @@
-// Sessions in words: what one is called, its tags, and the rules by which old ones go.
+// Texts about sessions: title, tags, and the rules for deleting old ones.
 import type { KeepRules, Session } from '../api/types';
 import { bytes, count } from './format';
 
-// The name that somebody gave, else what was recorded.
+// The name that the user gave, or else the target.
 export const sessionTitle = (session: Pick<Session, 'name' | 'target' | 'id'>): string =>
   session.name || session.target || session.id;
 
 export const tagText = (key: string, value: string): string => `${key}=${value}`;
 
-// A tag as it is typed, KEY=VALUE; null: it is none.
+// Parses a typed tag, KEY=VALUE; null if it is invalid.
 export function parseTag(text: string): [key: string, value: string] | null {
   const equals = text.indexOf('=');
   const key = text.slice(0, equals).trim();
   return equals < 0 || key === '' || key.includes(' ') ? null : [key, text.slice(equals + 1).trim()];
 }
 
-// '' when nothing is deleted by itself.
+// '' if nothing is deleted automatically.
 export function keepText(rules: KeepRules): string {
   const parts = [
     rules.count > 0 && `${count(rules.count)} ${rules.count === 1 ? 'session' : 'sessions'}`,

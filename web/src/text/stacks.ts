@@ -1,4 +1,4 @@
-// Words for how user stacks are found and how whole they are.
+// Texts about how user stacks are unwound and how many are whole.
 import type { Session, UnwindCounts, UnwindMode, UnwindProcess } from '../api/types';
 import { bytes, count, percent } from './format';
 
@@ -13,7 +13,7 @@ export const stoppedWhy =
   'a frame could not be unwound. Its code has neither unwind tables nor frame pointers, or its stack is elsewhere, as a signal handler’s may be.';
 
 type Ending = 'whole' | 'joined' | 'truncated' | 'open_end' | 'stopped';
-// Every stack ended in one of these ways.
+// Every stack ends in one of these ways.
 export const endings: readonly { key: Ending; name: string; why: string }[] = [
   { key: 'whole', name: 'whole', why: 'The walk reached the outermost frame.' },
   {
@@ -33,11 +33,11 @@ export const endings: readonly { key: Ending; name: string; why: string }[] = [
 export const wholeShare = (counts: UnwindCounts): number =>
   (counts.whole + counts.joined) / Math.max(1, counts.samples);
 
-// "99.8 % whole · 12 joined · 3 truncated"; those that were joined are whole. Never 100 % unless it is all of them.
+// "99.8 % whole · 12 joined · 3 truncated". Joined stacks count as whole. A share below 1 never shows as 100 %.
 export function wholeness(counts: UnwindCounts): string {
   if (counts.samples === 0) return '';
   const share = wholeShare(counts);
-  // Frame-pointer chains alone never say that they are whole.
+  // Frame-pointer chains alone never show that they are whole.
   const first: Ending = share === 0 && counts.open_end > 0 ? 'open_end' : 'whole';
   const part = first === 'whole' ? share : counts.open_end / counts.samples;
   const name = endings.find(({ key }) => key === first)!.name;
@@ -47,7 +47,7 @@ export function wholeness(counts: UnwindCounts): string {
   return parts.join(' · ');
 }
 
-// What was chosen, and what was asked for when that is something else: "dwarf", "auto: dwarf + fp".
+// The modes in use, after the requested mode if that differs: "dwarf", "auto: dwarf + fp".
 export function modesOf(session: {
   unwind: string;
   unwind_processes?: readonly Pick<UnwindProcess, 'mode' | 'samples'>[];
@@ -60,7 +60,7 @@ export function modesOf(session: {
   return session.unwind ? `${session.unwind}: ${chosen.join(' + ')}` : chosen.join(' + ');
 }
 
-// What was copied and how deep stacks may be, as far as it is known.
+// The size of stack copies and the maximum depth, as far as they are known.
 export function settingsOf(session: Pick<Session, 'stack_bytes' | 'max_depth'>): string {
   const parts = [];
   if (session.stack_bytes > 0) parts.push(`copies of up to ${bytes(session.stack_bytes)} a stack`);
@@ -68,7 +68,7 @@ export function settingsOf(session: Pick<Session, 'stack_bytes' | 'max_depth'>):
   return parts.join(', ');
 }
 
-// Why callers can be missing, and what helps. The last one is the kernel's own limit for frame-pointer chains.
+// Why callers can be missing, and the remedies. The last one is the kernel's limit for frame-pointer chains.
 export const truncationRemedies: readonly { cause: string; remedy: string }[] = [
   { cause: 'deeper than the copy of the stack', remedy: '--stack-size 65528' },
   { cause: 'more frames than the limit', remedy: '--max-depth 4096' },

@@ -1,8 +1,8 @@
-// What the threads table says. Pure.
+// Texts of the threads table. Pure.
 import type { ThreadRow, ThreadStates } from '../api/types';
 import { percent } from './format';
 
-// Where a thread's CPU time comes from, in words; the short one stands in the cell.
+// The source of a thread's CPU time. The cell contains only the mark.
 const sources: Record<ThreadRow['cpu_from'], { mark: string; why: string }> = {
   counted: { mark: '', why: 'its own task-clock, counted' },
   clock_samples: { mark: '~', why: 'the time that its samples of a clock stand for' },
@@ -19,7 +19,7 @@ export const cpuText = (row: Pick<ThreadRow, 'cpu_percent' | 'cpu_from'>): strin
 export const cpuTitle = (row: Pick<ThreadRow, 'cpu_from'>): string =>
   `Of one CPU, in the chosen time: ${sources[row.cpu_from].why}`;
 
-// What holds for the whole table, when it does.
+// The source that all rows of the table share, or ''.
 export function cpuSource(rows: readonly Pick<ThreadRow, 'cpu_from'>[]): string {
   const kinds = new Set(rows.map((row) => row.cpu_from));
   const [only] = kinds;
@@ -42,7 +42,7 @@ const states: Record<ThreadRow['state'], string> = {
 };
 export const stateTitle = (state: ThreadRow['state']): string => states[state];
 
-// The outline of bars as the area of one path, `most` as tall as the box.
+// The outline of bars as one area path; the value `most` has the height of the box.
 export function barsPath(values: readonly number[], most: number, width: number, height: number): string {
   if (values.length === 0 || !(most > 0)) return '';
   const step = width / values.length;
@@ -55,7 +55,7 @@ export function barsPath(values: readonly number[], most: number, width: number,
   return `${path}V${height}Z`;
 }
 
-// As `docker ps` shows the ids that nobody reads whole; names stay.
+// Shortens ids to the length that `docker ps` shows. Names are unchanged.
 export const shortId = (id: string): string => (/^[0-9a-f]{32,}$/.test(id) ? id.slice(0, 12) : id);
 
 export const placeText = (row: Pick<ThreadRow, 'container_id' | 'pod_uid' | 'cgroup'>): string =>
@@ -67,7 +67,7 @@ export const placeText = (row: Pick<ThreadRow, 'container_id' | 'pod_uid' | 'cgr
     .filter(Boolean)
     .join(', ');
 
-// What a thread does with its time, from the bottom of its picture to the top.
+// The thread states, from the bottom of the chart to the top.
 export const threadStates = [
   { name: 'run', text: 'Run', title: 'On a CPU' },
   { name: 'runnable', text: 'Runnable', title: 'Waits for a CPU' },
@@ -75,13 +75,13 @@ export const threadStates = [
   { name: 'io_wait', text: 'I/O wait', title: 'Waits for a device' },
 ] as const;
 
-// What the thread states of a recording with these events lack; empty: nothing.
+// What is missing from the thread states of a recording with these events; '' if nothing is.
 export const wakeUpNote = (events: readonly { name: string }[]): string =>
   events.some(({ name }) => name === 'woken-by')
     ? ''
     : 'Wake-up latency counts as Blocked. Record woken-by as well to count it as Runnable';
 
-// Each state's slices with those below it.
+// The slices of each state, added to those of the states below.
 export function stackedStates(row: ThreadStates['threads'][number]): number[][] {
   let below: readonly number[] = [];
   return threadStates.map(({ name }) => {

@@ -1,4 +1,4 @@
-// The steps of the guide and how far a person can go in it. Pure.
+// The steps of the guide, and which of them are reachable. Pure.
 import { draftOfStored, type RecordingDraft, usualDraft } from './recording';
 
 export const steps = ['connect', 'process', 'check', 'files', 'options', 'start'] as const;
@@ -20,14 +20,14 @@ export interface WizardState {
 }
 export const freshWizard: WizardState = { step: 'connect', agent: '', draft: usualDraft };
 
-// What is missing for the step after this one, as a sentence; empty: nothing.
+// What the next step still requires, as a sentence; '' if nothing.
 export function missing(state: WizardState, connected: boolean): string {
   if (!connected || !state.agent) return 'Connect an agent first.';
   if (state.step !== 'connect' && state.draft.pid === 0) return 'Choose a process first.';
   return '';
 }
 
-// Whether a person may go to a step from here.
+// Whether the step is reachable from the current one.
 export function reachable(step: Step, state: WizardState, connected: boolean): boolean {
   const at = steps.indexOf(step);
   if (at <= steps.indexOf(state.step)) return true;
@@ -39,7 +39,7 @@ export const after = (step: Step): Step => steps[Math.min(steps.length - 1, step
 export const before = (step: Step): Step => steps[Math.max(0, steps.indexOf(step) - 1)]!;
 export const isLater = (step: Step, than: Step) => steps.indexOf(step) > steps.indexOf(than);
 
-// What the browser keeps: that the guide was seen, and how was recorded last. Never a process: it is another one tomorrow.
+// What the browser stores: that the guide was shown, and the last settings. Never a process, because pids change.
 export interface Remembered {
   seen: boolean;
   draft: RecordingDraft;

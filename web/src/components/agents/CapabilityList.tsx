@@ -1,4 +1,4 @@
-// What works on an agent's machine and what does not, each with its remedy, as the agent itself found it.
+// What works on an agent's machine and what does not, each with its remedy, as the agent reported it.
 import { useEffect } from 'preact/hooks';
 import { agents } from '../../store/live';
 import { capabilitiesFor, checkPids, look, pidChecks, probeProblem, probing } from '../../store/probe';
@@ -46,7 +46,7 @@ export function CapabilityList({ agent, picked }: { agent: string; picked: reado
     void again(false);
   }, [agent, picked.map((one) => one.pid).join()]);
   const lines: FindingLine[] = [];
-  // Where nothing can be profiled, the reason is not this process.
+  // If nothing can be profiled, the process is not the reason.
   const nothing = known.findings.some((finding) => finding.code === 'perf-events' && !finding.works);
   for (const { pid, comm } of picked) {
     const check = pidChecks.value.find((one) => one.pid === pid);

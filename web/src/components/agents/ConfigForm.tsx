@@ -1,4 +1,4 @@
-// Fields for where the server looks for symbols and sources, each with a picker of what lies on its machine.
+// Fields for where the server searches symbols and sources, each with a picker of files on its machine.
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect } from 'preact/hooks';
@@ -53,7 +53,7 @@ function Field({ title, about, wanted, start, onChoose, children }: FieldProps) 
 
 export function ConfigForm() {
   const draft = configDraft.value;
-  // Before anything is painted: fields that were left earlier must not be seen or applied.
+  // Load before the first paint: fields from an earlier visit must not be seen or applied.
   useLayoutEffect(() => void loadConfig(), []);
   if (configProblem.value)
     return (

@@ -1,4 +1,4 @@
-// Reaching agents that listen: an address to dial, and how it goes with those that are dialled.
+// Connects to agents that listen: an address to dial, and the state of each dialed address.
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Dial } from '../../api/types';
@@ -51,7 +51,7 @@ export function ConnectOut() {
   const go = async () => {
     if (!parsed) return;
     const [sentAddress, sentCode] = [address.value, code.value];
-    // What is typed before the answer comes belongs to the next agent.
+    // Text that is typed before the answer arrives belongs to the next agent.
     address.value = code.value = '';
     const accepted = await dial(parsed.host, parsed.port, sentCode.trim());
     if (!accepted && !address.value && !code.value) [address.value, code.value] = [sentAddress, sentCode];

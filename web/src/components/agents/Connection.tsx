@@ -1,4 +1,4 @@
-// How the page, the server and the agents are connected, in one word; the rest on demand.
+// How the page, the server and the agents are connected: one word, with details in a panel.
 import type { Agent } from '../../api/types';
 import { logOut } from '../../store/actions';
 import { agents, connectedAgents, status, streamState } from '../../store/live';
@@ -42,7 +42,7 @@ function AgentEntry({ agent }: { agent: Agent }) {
   );
 }
 
-// Somebody who waits for a board to appear sees that it tried, and why it was in vain.
+// A user who waits for a target to connect sees its failed attempt and the reason.
 export function LastTurnedAway() {
   const last = status.value?.turned_away?.[0];
   if (!last) return null;

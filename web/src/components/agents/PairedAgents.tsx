@@ -1,4 +1,4 @@
-// The pairing keys that agents have, to take one back.
+// The pairing keys of agents, with a button to withdraw each.
 import { useEffect } from 'preact/hooks';
 import { pairedKeys, pairingProblem, watchKeys, withdrawKey } from '../../store/pairing';
 import { clock } from '../../text/format';

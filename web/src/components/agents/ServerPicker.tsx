@@ -1,4 +1,4 @@
-// Files and folders of the server's machine, to choose one instead of typing its path. Only what --browse-root allows.
+// A picker of files and folders on the server's machine. It shows only what --browse-root allows.
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Browse, BrowseEntry } from '../../api/types';
@@ -43,7 +43,7 @@ export function ServerPicker({ wanted, start, onChoose, onClose }: Props) {
       if (abort.signal.aborted) return;
       if ('problem' in answer) {
         problem.value = answer.problem;
-        // A path that was typed wrongly must not hide everything.
+        // A mistyped path must not hide the whole listing.
         if (!listing.value && path.value) path.value = '';
         return;
       }

@@ -1,4 +1,4 @@
-// The first screen: how to connect a target, what to profile on one that is connected, and what was recorded before.
+// The first screen: how to connect a target, what to profile on a connected one, and earlier recordings.
 import type { Agent } from '../../api/types';
 import { connectedAgents } from '../../store/live';
 import { sessions } from '../../store/session';

@@ -1,4 +1,4 @@
-// What to run on a target, ready to be pasted.
+// The command to run on a target, ready to paste.
 import { useEffect } from 'preact/hooks';
 import { status } from '../../store/live';
 import { pairingProblem, targetCommand, watchCommand } from '../../store/pairing';

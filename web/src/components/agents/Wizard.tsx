@@ -1,4 +1,4 @@
-// The guide: from nothing to a flame graph in six steps. Can be left at any of them and opened again from the header.
+// The guide: six steps to a first flame graph. It can be closed at any step and reopened from the header.
 import { useSignal } from '@preact/signals';
 import { agents, connectedAgents } from '../../store/live';
 import { capabilitiesFor } from '../../store/probe';

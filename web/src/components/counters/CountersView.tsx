@@ -1,4 +1,4 @@
-// What was counted in the chosen time, as perf stat would print it, and how the machine is.
+// Counter values of the chosen range, in the style of perf stat, and the health of the machine.
 import type { ComponentChildren } from 'preact';
 import type { Counter, CounterGroup } from '../../api/types';
 import { countBy } from '../../store/actions';
@@ -29,7 +29,7 @@ import { Failure, Message } from '../widgets/Message';
 const SPARK = { width: 120, height: 20 };
 const scopes: Record<CountersBy, string> = { total: 'Whole target', thread: 'By thread', cpu: 'By CPU' };
 
-// The small picture switches the large one, which is of the whole target.
+// The sparkline toggles the plot on the time axis, which covers the whole target.
 function PlotSwitch({ name, children }: { name: string; children: ComponentChildren }) {
   const id = `counter:${name}`;
   const drawn = view.value.plots.includes(id);

@@ -1,4 +1,4 @@
-// How the machine, the target and the agent are: the newest health frames. What a machine does not tell is a dash.
+// Health of the machine, the target and the agent, from the newest health frames. Missing values are shown as a dash.
 import type { ComponentChildren } from 'preact';
 import { health } from '../../store/health';
 import { level, type Level } from '../../text/counters';

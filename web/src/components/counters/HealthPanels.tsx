@@ -1,4 +1,5 @@
-// Processes, network, disks and threads of the machine, as its health frames tell; what the agent does not read is switched on here.
+// Processes, network, disks and threads of the machine, from health frames. Groups that the agent does not read can be
+// switched on here.
 import { useEffect } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 import type { ProcessHealth } from '../../api/types';
@@ -150,7 +151,7 @@ function Threads() {
   );
 }
 
-// A group whose frames may not be there, because the agent does not read them by default.
+// A group that may have no frames, because the agent does not read it by default.
 function Group({
   name,
   title,

@@ -1,4 +1,4 @@
-// The way from the root to the zoomed frame. A long way keeps its beginning and its end.
+// The path from the root to the zoomed frame. The middle of a long path is cut.
 import { entryName } from '../../model/path';
 import { zoomTo } from '../../store/flame';
 

@@ -1,4 +1,4 @@
-// Who calls a function, and what it calls: two half flame graphs around it, and its direct neighbors.
+// Callers and callees of a function: two half flame graphs around it, and its direct neighbors.
 import { signal } from '@preact/signals';
 import type { Neighbour } from '../../api/types';
 import type { CallersHead } from '../../flame/messages';
@@ -19,7 +19,7 @@ import { ShapeMenu } from './ShapeMenu';
 const OFFERED = 200;
 const sought = signal('');
 
-// Functions to choose from: what fits, or the heaviest.
+// Functions to choose from: those that match, or the heaviest ones.
 function Chooser() {
   const all = functions.data.value?.functions ?? [];
   const pattern = compilePattern(sought.value);

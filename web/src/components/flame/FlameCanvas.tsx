@@ -1,4 +1,4 @@
-// Puts a flame pane on the page and keeps it in step with what its frames come from.
+// Mounts a flame pane and updates it when its frames change.
 import { effect, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { hitIn, type Hit } from '../../flame/drawn';
@@ -13,7 +13,7 @@ import { percent } from '../../text/format';
 import { FrameMenu } from './FrameMenu';
 import { HoverCard } from './HoverCard';
 
-// A hit is of the tree that was there then; data may have come since.
+// A hit belongs to the tree that was shown at that time. Newer data may have arrived since.
 interface Pointed {
   hit: Hit;
   tree: FlameTree;

@@ -1,4 +1,4 @@
-// The flame graph's tab: search, what it found, the way to the zoomed frame, and the picture.
+// The tab with the flame graph: search, matches, the path to the zoomed frame, and the graph.
 import { baselineKey, flame, frozen } from '../../store/data';
 import { mainFrames, matches, pattern, setSearch, tree, walk, walkedMatch, zoomTarget } from '../../store/flame';
 import { comparing, dropBaseline } from '../../store/compare';
@@ -122,7 +122,7 @@ function Toolbar() {
 export function FlameView() {
   const shown = tree.value;
   const error = flame.error.value;
-  // What is there is a comparison with something else, or none.
+  // The old data are of another comparison, or of none.
   if (error && comparing.value && flame.data.value?.baseline !== baselineKey.value) {
     return (
       <Failure error={error}>

@@ -1,4 +1,4 @@
-// What can be done with a frame: opens at the pointer, or from the keyboard at the frame.
+// The menu of a frame. It opens at the pointer or, from the keyboard, at the frame.
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { Hit } from '../../flame/drawn';
 import { missingCallers } from '../../flame/missing';

@@ -1,4 +1,4 @@
-// What a frame is and weighs, beside the pointer.
+// The name and weights of a frame, beside the pointer.
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { kindLabels, kinds } from '../../flame/colour';
 import { BoxType } from '../../flame/layout';
@@ -26,7 +26,7 @@ function Place({ tree, node }: { tree: FlameTree; node: number }) {
   return <div class="card-place">{line > 0 ? `${file}:${line}` : file}</div>;
 }
 
-// What the frames mean that stand for missing callers, and what helps.
+// Explains frames that stand for missing callers, and the remedy.
 function Truncated() {
   const shown = session.value;
   const settings = shown ? settingsOf(shown) : '';
@@ -89,7 +89,7 @@ function Unsampled() {
 
 const presenceWords = { both: '', new: 'New: the baseline has none of it.', gone: 'Gone: only the baseline has it.' };
 
-// Of both sides, the view first.
+// Values of both sides, the view first.
 function Changes({ tree, diff, node, own }: { tree: FlameTree; diff: TreeDiff; node: number; own: string }) {
   const line = (
     name: string,

@@ -1,4 +1,4 @@
-// Which color means what.
+// The meaning of the colors.
 import type { FlameTree } from '../../flame/tree';
 import { heatColour, HEAT_STEPS, kindLabels, kinds, moduleColour } from '../../flame/colour';
 import { diffPalette, DIFF_STEPS, type TreeDiff } from '../../flame/difference';
@@ -10,7 +10,7 @@ import { scaleText } from '../../text/diff';
 
 const MOST_MODULES = 4;
 
-// Those with the most own weight.
+// The modules with the most self weight.
 function heaviestModules(shown: FlameTree): string[] {
   const self = new Float64Array(shown.modules.length);
   for (let node = 1; node < shown.size; node++) self[shown.module[node]!]! += shown.self[node]!;

@@ -1,4 +1,4 @@
-// How the flame graph is made and coloured.
+// How the flame graph is built and colored.
 import { setShape, setView, view } from '../../store/view';
 import { comparing } from '../../store/compare';
 import { Choice } from '../widgets/Choice';

@@ -1,4 +1,4 @@
-// How two sides are compared: what weights are divided by and, in the picture, whose widths and which colors.
+// Options of a comparison: the normalization of weights and, in the flame graph, the side of the widths and the colors.
 import { setView, view } from '../../store/view';
 import { Choice } from '../widgets/Choice';
 

@@ -1,4 +1,4 @@
-// All functions of two sides, by what changed; those that are new and those that are gone.
+// All functions of both sides of a comparison, by their change. New and removed functions are marked.
 import { computed, signal } from '@preact/signals';
 import type { FunctionDiff } from '../../api/types';
 import { compilePattern, escapePattern } from '../../model/pattern';
@@ -35,7 +35,7 @@ const rows = computed(() => {
   const { changeSort, ascending, change, module } = view.value;
   return selectChanges(data.value?.functions ?? [], changeSort, ascending, { change, pattern: wanted.value, module });
 });
-// The strongest bar.
+// The largest change, which has the longest bar.
 const largest = computed(() =>
   (data.value?.functions ?? []).reduce(
     (most, row) => Math.max(most, Math.abs(row.self_change), Math.abs(row.total_change)),
@@ -53,7 +53,7 @@ function choose(row: FunctionDiff | undefined): void {
   setView({ search: `^${escapePattern(row.name)}$` }, 'replace');
 }
 
-// A function that is gone has a width in the baseline only.
+// A function that is gone has a width only in the baseline.
 const showInFlame = (row: FunctionDiff) =>
   setView({
     tab: 'flame',
@@ -88,7 +88,7 @@ const Head = ({ name, sort, title }: { name: string; sort: ChangeSort; title?: s
   />
 );
 
-// A bar from the middle, to the right for what grew.
+// A bar from the middle. It points to the right if the weight grew.
 function ChangeCell({ change, unit }: { change: number; unit: string }) {
   const share = largest.value > 0 ? Math.abs(change) / largest.value : 0;
   return (

@@ -1,4 +1,4 @@
-// All functions with what they cost themselves and with what they call.
+// All functions with their self and total weights.
 import { computed, effect, signal } from '@preact/signals';
 import type { FunctionRow } from '../../api/types';
 import { useState } from 'preact/hooks';
@@ -44,7 +44,7 @@ const items = computed<Item[] | null>(() =>
 const whenIdle = (run: () => void) =>
   'requestIdleCallback' in window ? requestIdleCallback(run, { timeout: 500 }) : setTimeout(run, 200);
 
-// What nobody asked for yet is made while nothing else is to do.
+// Prepare the other orders and the filter while the browser is idle.
 effect(() => {
   const next = table.value;
   if (next.rows.length < 5000) return;
@@ -60,7 +60,7 @@ function toggle(group: string): void {
 
 const keyOf = (row: FunctionRow) => `${row.name}\n${row.module}\n${row.kind}`;
 const selected = signal<FunctionRow | null>(null);
-// The same function, also in a later answer.
+// Compares by value, so that it also finds the function in a later answer.
 const isSelected = (row: FunctionRow) => {
   const chosen = selected.value;
   return chosen !== null && row.name === chosen.name && row.module === chosen.module && row.kind === chosen.kind;
@@ -125,7 +125,7 @@ function GroupHead({ group, unit }: { group: Group; unit: string }) {
   );
 }
 
-// What can be done with a row, made where somebody points at or has chosen: a screen of rows has few elements otherwise.
+// The actions of a row. Only the hovered or chosen row has them, which keeps the number of elements small.
 function RowActions({ row }: { row: FunctionRow }) {
   return (
     <span class="row-actions">

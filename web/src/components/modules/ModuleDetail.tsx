@@ -1,4 +1,4 @@
-// One module in full: what is used, what was tried, what helps, and the place to give a file for it.
+// Details of one module: the files in use, failed attempts, remedies, and the upload of a file.
 import { useState } from 'preact/hooks';
 import type { Module } from '../../api/types';
 import { givePath, giveUpload, giving, moduleKey, stopGiving } from '../../store/modules';

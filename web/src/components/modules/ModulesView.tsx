@@ -1,4 +1,4 @@
-// The files whose code was sampled: which symbols each has, where they were found, and what helps.
+// The files whose code was sampled: the symbols of each, where they were found, and remedies.
 import { Fragment } from 'preact';
 import type { ModuleRow } from '../../api/types';
 import { compilePattern } from '../../model/pattern';

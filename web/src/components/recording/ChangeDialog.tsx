@@ -1,4 +1,4 @@
-// Another rate, other events, stacks or other processes for the recording that runs. The session goes on.
+// Changes rate, events, stacks or processes of the running recording. The session continues.
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { agentStatus, changeRecording } from '../../store/actions';

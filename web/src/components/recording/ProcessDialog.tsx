@@ -1,4 +1,4 @@
-// What runs on a target, with its use of the CPU, to choose what is profiled.
+// The processes of a target with their CPU use, to choose what to profile.
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { agentStatus, startProfiling } from '../../store/actions';
@@ -14,10 +14,10 @@ import { RecordingFields } from './RecordingFields';
 export function ProcessDialog({ agent }: { agent: string }) {
   const edits = useSignal<Partial<RecordingDraft>>({});
   const own = useSignal<Partial<RecordingDraft>>({}); // the agent's settings
-  const settled = useSignal(false); // they were read, or the agent does not answer
-  const options = useSignal(false); // in the place of the processes
+  const settled = useSignal(false); // the settings were read, or the agent does not answer
+  const options = useSignal(false); // shown instead of the processes
   const busy = useSignal(false);
-  const problem = useSignal(''); // what kept it from starting
+  const problem = useSignal(''); // why the recording cannot start
   const edit = (patch: Partial<RecordingDraft>) => (edits.value = { ...edits.value, ...patch });
   const draft: RecordingDraft = { ...usualDraft, ...own.value, ...edits.value };
 

@@ -1,4 +1,5 @@
-// What runs on a target, with its use of the CPU, to choose processes, a container or more. Processes stand by containers where there are such.
+// The processes of a target with their CPU use, to choose processes, a container or a larger target.
+// Processes are grouped by container if the target has containers.
 import { useComputed, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
@@ -16,7 +17,7 @@ import { VirtualRows } from '../widgets/VirtualRows';
 const ROW_HEIGHT = 30;
 const REFRESH_MS = 1500;
 
-// With Ctrl, or at its box, a process is chosen besides others.
+// Ctrl, or a click on the checkbox, adds a process to the choice.
 const besides = (event: MouseEvent) => event.ctrlKey || event.metaKey || event.target instanceof HTMLInputElement;
 
 interface RowProps {
@@ -64,7 +65,7 @@ function Row({ process, on, here, choose, start }: RowProps) {
 }
 
 interface Group {
-  container: string; // empty: in none
+  container: string; // empty: processes outside of containers
   processes: ProcessInfo[];
   cpu: number;
 }
@@ -96,8 +97,8 @@ interface Props {
   agent: string;
   chosen: Target;
   onChoose: (target: Target) => void;
-  onStart: () => void; // Enter or a double click on what is chosen
-  children?: ComponentChildren; // more for the toolbar
+  onStart: () => void; // Enter or a double click on the choice
+  children?: ComponentChildren; // additional items of the toolbar
 }
 
 export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Props) {
@@ -105,7 +106,7 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
   const error = useSignal('');
   const text = useSignal('');
   const scroll = useSignal({ index: -1, stamp: 0 });
-  const cursor = useSignal<string | number>(-1); // the row where the keyboard is
+  const cursor = useSignal<string | number>(-1); // the row with the keyboard cursor
 
   useEffect(() => {
     let over = false;
@@ -151,7 +152,7 @@ export function ProcessTable({ agent, chosen, onChoose, onStart, children }: Pro
     if (target) onChoose(target);
   };
 
-  // Arrows choose one row, with Shift they add it, with Ctrl they only go there.
+  // Arrow keys choose one row. With Shift they add the row, and with Ctrl they only move the cursor.
   const walk = (step: number, event: KeyboardEvent) => {
     const list = items.value;
     const from = list.findIndex((item) => keyOf(item) === cursor.value);

@@ -1,4 +1,4 @@
-// Start, pause, resume and stop of the agent whose session is shown, or of the one that is idle.
+// Start, pause, resume and stop for the agent of the shown session, or for an idle agent.
 import { setPaused, stopProfiling } from '../../store/actions';
 import { connectedAgents } from '../../store/live';
 import { agentOfSession } from '../../store/session';

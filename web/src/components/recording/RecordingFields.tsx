@@ -1,4 +1,4 @@
-// How it is recorded: rate, events, stacks. Of a recording that begins, and of one that runs.
+// Recording options: rate, events and stacks. Used for a new recording and for the running one.
 import { commonEvents, hasTracepoint, type RecordingDraft, problemOf, unwindWords } from '../../text/recording';
 import type { Capabilities } from '../../text/capabilities';
 

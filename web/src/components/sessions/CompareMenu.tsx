@@ -1,4 +1,4 @@
-// What the view is compared with, and a way to choose that.
+// Shows the baseline of the view, and offers others.
 import { isSaved } from '../../store/saved';
 import {
   baselineText,
@@ -45,7 +45,7 @@ function Item({
 }
 
 export function CompareMenu() {
-  // A page that is a file has one view.
+  // A saved page has only one view.
   if (!currentId.value || isSaved) return null;
   const others = sessions.value.filter((entry) => entry.id !== currentId.value).slice(0, RECENT);
   const ended = (run: () => void, close: () => void) => () => {

@@ -1,4 +1,4 @@
-// Asks before a recording is deleted for good.
+// Confirms the permanent deletion of a recording.
 import type { Session } from '../../api/types';
 import { deleteSession } from '../../store/actions';
 import { closeDialog } from '../../store/ui';

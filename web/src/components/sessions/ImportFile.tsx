@@ -1,4 +1,4 @@
-// Chooses a file of another tool, and shows how far its import is. A file that is dropped anywhere on the page does the same.
+// Chooses a file of another tool and shows the progress of its import. Dropping a file on the page has the same effect.
 import { useEffect } from 'preact/hooks';
 
 import { importFile, importing, stopImport } from '../../store/imports';

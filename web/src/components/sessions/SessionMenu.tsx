@@ -1,4 +1,4 @@
-// Which session is shown, and a way to the others that matter now.
+// The menu of sessions: the shown one, and the others that matter now.
 import { isSaved } from '../../store/saved';
 import { currentId, liveSessions, session, sessions } from '../../store/session';
 import { openSession, openTab } from '../../store/view';

@@ -1,4 +1,4 @@
-// The tags of a session: each finds the others that have it, is removed by its cross, and new ones are typed.
+// The tags of a session. A click on a tag finds other sessions with it, its cross removes it, and a field adds new ones.
 import { useRef, useState } from 'preact/hooks';
 import type { Session } from '../../api/types';
 import { changeSession } from '../../store/actions';

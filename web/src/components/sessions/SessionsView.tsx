@@ -1,4 +1,4 @@
-// The recordings on the server: find, open, name, tag, pin, merge, download, delete.
+// The recordings on the server: find, open, name, tag, pin, merge, download and delete.
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { download } from '../../api/client';
@@ -28,7 +28,7 @@ import { SearchBox } from '../widgets/SearchBox';
 import { SessionTags } from './SessionTags';
 import { StateBadge } from './StateBadge';
 
-// Sessions that are to become one, in the order in which they were chosen.
+// Sessions to merge, in the order in which they were chosen.
 const chosen = signal<readonly string[]>([]);
 const MOST_MERGED = 32;
 
@@ -254,7 +254,7 @@ const columns: readonly (readonly [name: string, number?: 'number'])[] = [
 export function SessionsView() {
   const list = foundSessions.data.value;
   const error = foundSessions.error.value;
-  // Sessions that were deleted leave the last page empty.
+  // Deleting sessions can leave the last page empty.
   useEffect(() => {
     if (list && list.sessions.length === 0 && list.offset > 0)
       showSessionsFrom(Math.floor(Math.max(0, list.total - 1) / SESSIONS_A_PAGE) * SESSIONS_A_PAGE);

@@ -1,4 +1,4 @@
-// A session's state as a word with a dot.
+// The state of a session, as a word with a dot.
 import type { Session } from '../../api/types';
 
 const words: Record<Session['state'], string> = { live: 'Live', paused: 'Paused', waiting: 'Waiting', ended: 'Ended' };

@@ -1,4 +1,4 @@
-// The one dialog that is open, if any.
+// The open dialog, if any.
 import { dialog } from '../../store/ui';
 import { ChangeDialog } from '../recording/ChangeDialog';
 import { DeleteDialog } from '../sessions/DeleteDialog';

@@ -1,4 +1,4 @@
-// What is shown of the session: the event, and the filters in force, each with a way to drop it.
+// What the view shows of the session: the event and the active filters, each with a button to remove it.
 import type { ComponentChildren } from 'preact';
 import { keepWindow } from '../../store/actions';
 import { threads } from '../../store/data';

@@ -1,4 +1,4 @@
-// The top of the page: what is shown, what is recorded, and how things are connected.
+// The header: the shown session, the recording controls and the connection.
 import { isSaved } from '../../store/saved';
 import { theme, toggleTheme } from '../../store/theme';
 import { dialog } from '../../store/ui';

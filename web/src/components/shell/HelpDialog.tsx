@@ -75,7 +75,7 @@ const groups: { title: string; keys: [string, string][] }[] = [
 export function HelpDialog() {
   return (
     <Modal title="Keys and gestures" class="help-dialog">
-      {/* Where it does not fit the window, the keys scroll what has the focus. */}
+      {/* Focusable, so that keys can scroll it if it does not fit the window. */}
       <div class="help" tabIndex={0}>
         {groups.map((group) => (
           <section key={group.title}>

@@ -1,4 +1,4 @@
-// Samples that are not shown, and why.
+// The number of lost samples, with reasons.
 import { losses } from '../../store/live';
 import { session } from '../../store/session';
 import { percent } from '../../text/format';

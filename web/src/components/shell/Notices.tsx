@@ -1,5 +1,5 @@
-// What the agent had to do differently than asked, and what makes the view misleading, each with its remedy. Dismissed ones stay away
-// for this session.
+// Fallbacks of the agent and conditions that make the view misleading, each with its remedy.
+// Dismissed notices stay hidden for this session.
 import { computed, signal } from '@preact/signals';
 import type { Notice } from '../../api/types';
 import { warnings } from '../../store/data';
@@ -12,11 +12,11 @@ import { Icon } from '../widgets/Icon';
 
 const expanded = signal(false);
 const dismissed = signal<ReadonlySet<string>>(new Set());
-// The share in the text of a warning changes while data stream in.
+// The text of a warning contains a share that changes with new data, so it is not part of the key.
 const keyOf = (id: string, notice: Notice) =>
   warnings.data.value?.warnings.includes(notice) ? `${id}/${notice.code}` : `${id}/${notice.code}/${notice.text}`;
 
-// Batches that the server cannot store wait with their agent, maybe before there is a session.
+// Batches that the server cannot store stay with their agent, possibly before a session exists.
 const waiting = computed(() =>
   connectedAgents.value
     .filter((agent) => agent.problem !== '' && (agent.session === '' || agent.session !== session.value?.id))

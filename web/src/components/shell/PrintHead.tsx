@@ -1,4 +1,4 @@
-// What stands on top of a printed page: of which recording, time and event it is, and how whole that is.
+// The head of a printed page: recording, time, event, and how complete the data are.
 import { printing } from '../../store/printing';
 import { savedFile } from '../../store/saved';
 import { event, session } from '../../store/session';

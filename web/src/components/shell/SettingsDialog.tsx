@@ -1,4 +1,4 @@
-// Where the server looks for symbols and sources. A change takes effect at once, also for sessions that run.
+// Where the server searches symbols and sources. A change applies at once, also to running sessions.
 import { useSignal } from '@preact/signals';
 import { applyConfig, configDraft } from '../../store/configDraft';
 import { closeDialog, closeIfOpen, dialog } from '../../store/ui';

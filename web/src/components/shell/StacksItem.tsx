@@ -1,4 +1,4 @@
-// How stacks are found and how whole they are; the panel says it of each process.
+// How stacks are unwound and how many are whole; the panel lists each process.
 import type { Session, UnwindProcess } from '../../api/types';
 import { session } from '../../store/session';
 import { bytes, count, percent } from '../../text/format';

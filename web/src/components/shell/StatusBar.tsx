@@ -1,4 +1,4 @@
-// Always in sight: how much was sampled, what is missing, and what the agent costs.
+// The status bar, which is always visible: samples, losses, and the cost of the agent.
 import { liveSamples, rates, readings, status } from '../../store/live';
 import { agentOfSession, isLive, session } from '../../store/session';
 import { bytes, count, duration, percent, short } from '../../text/format';

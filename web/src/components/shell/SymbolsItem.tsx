@@ -1,4 +1,4 @@
-// The share of samples without a name, and what each module's symbols are like.
+// The share of samples without a name, and the symbol quality of each module.
 import type { Module } from '../../api/types';
 import { isSaved } from '../../store/saved';
 import { session } from '../../store/session';

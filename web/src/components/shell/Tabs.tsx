@@ -28,7 +28,7 @@ export function Tabs() {
   return (
     <div class="tabs" role="tablist" aria-label="Views">
       {tabs.map((name, i) => {
-        // A file has one session.
+        // A saved page has only one session.
         if (isSaved && name === 'sessions') return null;
         const active = tab.value === name;
         return (

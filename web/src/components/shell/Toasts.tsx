@@ -1,4 +1,4 @@
-// Short messages that go away by themselves.
+// Short messages that disappear after a few seconds.
 import { dismiss, toasts } from '../../store/ui';
 import { Button } from '../widgets/Button';
 

@@ -1,4 +1,4 @@
-// The machine code of one function: weights, jumps and instructions, linked with the source beside it.
+// The machine code of one function: weights, jumps and instructions, linked to the source beside it.
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Disassembly } from '../../api/types';

@@ -1,4 +1,4 @@
-// The source files of the profile, hottest first, with a field to find one.
+// The source files of the profile, hottest first, with a search field.
 import { useState } from 'preact/hooks';
 import { sourceFile, sourceFiles } from '../../store/source';
 import { setView } from '../../store/view';

@@ -1,4 +1,4 @@
-// One instruction: its weights, where it is in the source, the jumps beside it, and its text.
+// One instruction: its weights, its source location, the jumps beside it, and its text.
 import type { Disassembly } from '../../api/types';
 import { MOST_LANES, type Piece } from '../../code/arrows';
 import { chainOf, splitText, type SourcePlace } from '../../code/listing';
@@ -14,7 +14,7 @@ interface Props {
   arrow: number; // of the marked instruction; -1: none
   marked: boolean;
   linked: boolean;
-  place: SourcePlace | null; // where the source changes
+  place: SourcePlace | null; // set where the source location changes
 }
 
 const LANE = 7;
@@ -43,7 +43,7 @@ function Lanes({ pieces, arrow }: { pieces: readonly Piece[]; arrow: number }) {
   );
 }
 
-// Where the instruction is, inlined functions and all.
+// The source location of the instruction, with inlined functions.
 function titleOf(data: Disassembly, index: number): string {
   const { self, self_samples: selfSamples, total, total_samples: totalSamples } = data.instructions;
   const weights =

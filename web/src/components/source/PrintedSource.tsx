@@ -1,4 +1,4 @@
-// A source file on paper. The editor draws what a screen shows; paper has all lines, or a thousand around the hottest one.
+// A source file for printing. The editor renders only visible lines; this renders all lines, or a thousand around the hottest.
 import type { Source } from '../../api/types';
 import { heatOf, linesOnPaper } from '../../text/heat';
 import { count } from '../../text/format';

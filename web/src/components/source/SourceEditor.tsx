@@ -1,4 +1,4 @@
-// The source file in CodeMirror, which is a part of its own that is loaded when the first source is shown.
+// The source file in CodeMirror, which is a separate chunk that is loaded when the first source is shown.
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Source } from '../../api/types';

@@ -1,11 +1,11 @@
-// A source file that the server cannot find: where it looked, and how to tell it where the file is.
+// A source file that the server cannot find: the paths that were tried, and fields for a path map or folder.
 import { useState } from 'preact/hooks';
 import type { ApiError } from '../../api/client';
 import { changeConfig, readConfig } from '../../store/actions';
 import { Button } from '../widgets/Button';
 import { CopyLine } from '../widgets/CopyLine';
 
-// `--path-map FROM=TO` or `--path-map 'FROM=TO'` as the field wants it.
+// Converts `--path-map FROM=TO` or `--path-map 'FROM=TO'` to the value of the field.
 const mapOf = (suggestion: string) => suggestion.replace(/^--path-map[= ]/, '').replace(/^(['"])(.*)\1$/, '$2');
 
 export function SourceMissing({ file, error }: { file: string; error: ApiError }) {

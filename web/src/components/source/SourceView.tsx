@@ -1,4 +1,4 @@
-// Source and machine code of what was sampled, side by side, each with its weights; lines and instructions lead to each other.
+// Source and machine code side by side, each with weights. Lines and instructions are linked.
 import { goToHottestInstruction, hot } from '../../store/code';
 import { source, sourceFile, sourceFiles } from '../../store/source';
 import { setView, view } from '../../store/view';

@@ -1,4 +1,4 @@
-// What threads did with their time, of a recording that tells: their states over time, and how they were scheduled.
+// Thread states over time and scheduling, if the recording contains them.
 import type { ComponentChildren } from 'preact';
 import type { Scheduling, ThreadStates } from '../../api/types';
 import { count, duration, percent } from '../../text/format';
@@ -14,13 +14,13 @@ interface Named {
   pid: number;
   comm: string;
 }
-// Whether threads are chosen, and how to choose one.
+// Which threads are chosen, and how to change that.
 export interface Choosing {
   has: (tid: number) => boolean;
   toggle: (tid: number) => void;
 }
 
-// Further columns of a table of threads, and their cells.
+// Additional columns of a table of threads, and their cells.
 interface Columns<T> {
   kind: string;
   label: string;
@@ -129,7 +129,7 @@ export function StatesTable({ data, choosing }: { data: ThreadStates; choosing: 
 }
 
 type Scheduled = Scheduling['all'];
-// A thread that never waited has no lengths.
+// Without waits or turns, a thread has no percentiles.
 const columns: [heading: string, text: (one: Scheduled) => string][] = (['latency', 'slice'] as const).flatMap((of) => {
   const what = of === 'slice' ? 'Turn' : 'Wait';
   return [
@@ -147,7 +147,7 @@ for (const [heading, of] of [
 ] as const)
   columns.push([heading, (one) => count(one[of])]);
 
-// How long threads waited for a CPU, how long their turns there were, and why they left.
+// How long threads waited for a CPU, how long they ran, and why they left the CPU.
 export const SchedulingTable = ({ data, choosing }: { data: Scheduling; choosing: Choosing }) => (
   <Table
     rows={data.threads}

@@ -1,4 +1,4 @@
-// Threads: how they are, what they cost, when and where; the chosen ones filter every other view, and two can be compared.
+// Threads: state, weights, times and sparklines. The chosen ones filter every other view, and two can be compared.
 import { computed } from '@preact/signals';
 import { isSaved } from '../../store/saved';
 import type { ThreadRow } from '../../api/types';
@@ -28,7 +28,7 @@ function toggle(tid: number): void {
   setView({ tids: [...next].sort((a, b) => a - b) }, 'replace');
 }
 
-// Samples over the chosen time; all threads on one scale.
+// The maximum of all sparklines: all threads have the same scale.
 const tallest = computed(() =>
   (threads.data.value?.threads ?? []).reduce((most, row) => Math.max(most, ...(row.slices ?? [0])), 0),
 );
@@ -122,7 +122,7 @@ export function ThreadsView() {
   const note = show === 'samples' ? cpuSource(list) : wakeUpNote(session.value?.events ?? []);
   const rows =
     (show === 'samples' ? threads : show === 'states' ? threadStates : scheduling).data.value?.threads.length ?? 0;
-  // The busier one is what the other is compared with.
+  // The busier thread is the baseline of the comparison.
   const pair = chosen.value.size === 2 ? list.filter((row) => chosen.value.has(row.tid)) : [];
   return (
     <section class={`view ${threads.loading.value ? 'is-stale' : ''}`}>

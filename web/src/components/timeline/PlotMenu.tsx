@@ -1,4 +1,4 @@
-// Which counters and figures of health are drawn as lines on the time axis.
+// The counters and health values that are plotted on the time axis.
 import { MOST_PLOTS, plotChoices, plotMenuOpen, togglePlot } from '../../store/timeline';
 import type { PlotKind } from '../../timeline/plots';
 import { view } from '../../store/view';

@@ -1,5 +1,5 @@
-// The time axis above all views: samples as a density, counters and health as lines, what happened as marks. Dragging chooses the
-// range that every view shows.
+// The time axis above all views: samples as a density, counters and health as lines, events as marks.
+// Dragging chooses the range of every view.
 import { computed, signal, useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { Timeline as Answer } from '../../api/types';
@@ -40,7 +40,7 @@ interface Lane {
   samples: readonly number[];
 }
 
-// The busiest, in an order that does not change while data stream in.
+// The busiest lanes, in an order that does not change with new data.
 function lanesOf(answer: Answer): Lane[] {
   const rows = (answer.rows ?? []).slice(0, MOST_LANES).sort((a, b) => (a.cpu ?? a.tid ?? 0) - (b.cpu ?? b.tid ?? 0));
   return rows.map((row) => ({
@@ -67,20 +67,20 @@ const density = computed<Density | null>(() => {
     rows: answer.rows ? lanes.value.map((lane) => lane.samples) : [answer.samples],
   };
 });
-// Told apart by hue and, next to each other, by lightness.
+// Colors differ in hue. Neighbors also differ in lightness.
 const lineColours = ['--line-1', '--line-2', '--line-3', '--line-4', '--line-5', '--line-6'];
 const shownPlots = computed(() =>
   view.value.plots.length > 0 ? (plots.data.value ?? []).filter((plot) => view.value.plots.includes(plot.id)) : [],
 );
 
 interface Drag {
-  x: number; // where it began
+  x: number; // where the drag began
   from: number;
   to: number;
 }
 
 interface Pointer {
-  x: number; // in the plot
+  x: number; // relative to the plot
   y: number;
 }
 const pointer = signal<Pointer | null>(null);
@@ -215,7 +215,7 @@ function Hint() {
   );
 }
 
-// Arrow keys and the like while the axis has the focus; the page's own keys (keys.ts) work everywhere.
+// Keys that work while the axis has the focus. The keys of the whole page are in keys.ts.
 function onAxisKey(event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === 'ArrowLeft') panAxis(-0.1);
@@ -234,7 +234,7 @@ export function Timeline() {
   const root = useRef<HTMLDivElement>(null);
   const area = useRef<HTMLDivElement>(null);
   const chart = useRef<TimelineChart | null>(null);
-  // In ms: a live axis moves on below a pointer that drags.
+  // In ms, because a live axis moves below the pointer during a drag.
   const drag = useSignal<Drag | null>(null);
   const pan = useRef<number | null>(null);
   const ratio = useSignal(devicePixelRatio);
@@ -256,7 +256,7 @@ export function Timeline() {
 
   useEffect(() => {
     const element = area.current!;
-    // Not passive: the page must not scroll meanwhile.
+    // Not passive, because the page must not scroll.
     const wheel = (event: WheelEvent) => {
       event.preventDefault();
       const x = event.clientX - element.getBoundingClientRect().left;
@@ -274,7 +274,7 @@ export function Timeline() {
   const answer = timeline.data.value;
   const lines = shownPlots.value;
   const rows = lanes.value.length;
-  // With the rest of what an answer changed, so that it is one frame.
+  // Drawn in the same frame as the other changes of an answer.
   useLayoutEffect(() => {
     const style = getComputedStyle(document.documentElement);
     chart.current?.draw(

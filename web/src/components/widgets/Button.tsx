@@ -1,11 +1,11 @@
-// A button with an icon, a text, or both; without text its title is its name.
+// A button with an icon, a text, or both. Without a text, the title is its accessible name.
 import type { ComponentChildren } from 'preact';
 import { Icon, type IconName } from './Icon';
 
 interface Props {
   icon?: IconName;
   title: string;
-  onClick?: () => void; // without: it submits its form
+  onClick?: () => void; // without it, the button submits its form
   children?: ComponentChildren;
   kind?: 'plain' | 'primary' | 'danger' | 'ghost';
   pressed?: boolean;

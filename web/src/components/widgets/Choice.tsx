@@ -1,4 +1,4 @@
-// One of a few, side by side.
+// A choice of one of a few options, side by side.
 interface Props<T extends string> {
   label: string;
   value: T;

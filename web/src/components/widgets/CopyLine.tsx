@@ -1,4 +1,4 @@
-// A line to be run somewhere else, with a button that copies it.
+// A command line to run elsewhere, with a copy button.
 import { copy } from '../../store/ui';
 import { Icon } from './Icon';
 

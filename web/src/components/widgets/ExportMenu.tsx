@@ -1,4 +1,4 @@
-// What is shown, as a file or a link: from every view what belongs to it.
+// Saves or shares what is shown. Each view has its own formats.
 import { download } from '../../api/client';
 import { pane } from '../../store/flame';
 import { saveFile } from '../../store/save';
@@ -17,12 +17,12 @@ async function savePicture(): Promise<void> {
   else toast('The browser made no picture. Make the window smaller, or take the SVG.', 'error');
 }
 
-// Names the session, so that it shows the same when another one is live.
+// The link names the session, so that it does not follow a newer live session.
 const state = () => formatHash({ ...view.value, session: currentId.value });
 const shareLink = () => new URL(state(), location.href).href;
 
 interface Props {
-  // What only this view can save.
+  // The table that only this view can save.
   table?: { name: string; what: string; save: () => void };
 }
 

@@ -1,4 +1,4 @@
-// One line that is edited where it stands: Enter or leaving it takes the text, Escape keeps what was there.
+// An inline text field: Enter or a change of focus saves the text, Escape restores the old one.
 import { useRef, useState } from 'preact/hooks';
 
 interface Props {
@@ -7,7 +7,7 @@ interface Props {
   maxLength: number;
   placeholder?: string;
   class?: string;
-  // Whether it was taken; the field stays when not.
+  // Returns whether the text was saved. If not, the field stays open after Enter.
   onTake: (text: string) => Promise<boolean>;
   onEnd: (byKey: boolean) => void;
 }

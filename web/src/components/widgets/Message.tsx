@@ -1,4 +1,4 @@
-// What stands in a view's place while there is nothing to show: loading, nothing there, or an error.
+// Shown in place of a view that has nothing to show: while it loads, if it is empty, or after an error.
 import type { ComponentChildren } from 'preact';
 import type { ApiError } from '../../api/client';
 import { refreshAll } from '../../store/data';

@@ -1,4 +1,4 @@
-// A dialog over the page. The browser keeps the focus inside and closes it on Escape.
+// A dialog over the page. The browser keeps the focus inside and closes the dialog on Escape.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { closeDialog } from '../../store/ui';
@@ -24,7 +24,7 @@ export function Modal({ title, class: className = '', children, footer }: Props)
       aria-label={title}
       onClose={closeDialog}
       onPointerDown={(event) => (pressedBeside.current = event.target === dialog.current)}
-      // A press inside that is released outside, as when text is selected, makes a click on the dialog, too.
+      // A press inside that is released outside, for example to select text, also causes a click on the dialog.
       onClick={(event) => event.target === dialog.current && pressedBeside.current && closeDialog()}
     >
       <header class="modal-head">

@@ -1,4 +1,4 @@
-// Says in a toolbar that the data in sight are older than they should be, and why.
+// A note in a toolbar that the shown data are outdated, with the reason.
 import type { Query } from '../../store/query';
 
 export function NotRefreshed({ of }: { of: Pick<Query<unknown>, 'data' | 'error'> }) {

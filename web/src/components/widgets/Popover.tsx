@@ -1,4 +1,4 @@
-// A button that opens a small panel beside it; closes on Escape, on a click elsewhere and when the focus leaves.
+// A button that opens a small panel. The panel closes on Escape, on a click elsewhere and when it loses the focus.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 

@@ -1,4 +1,4 @@
-// A field for a regular expression. Wrong expressions are searched as plain text and said.
+// A field for a regular expression. An invalid expression is searched as plain text and reported.
 import type { ComponentChildren } from 'preact';
 import { Icon } from './Icon';
 

@@ -1,4 +1,4 @@
-// A scrolling list that makes only the rows in view. All rows have one height.
+// A scrolling list that renders only the visible rows. All rows have the same height.
 import type { ComponentChildren } from 'preact';
 import { printing } from '../../store/printing';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
@@ -10,14 +10,14 @@ interface Props {
   head?: ComponentChildren;
   class?: string;
   label: string;
-  // Grows when `target` shall be brought into view.
+  // Grows when `index` must be scrolled into view.
   scrollTo?: { index: number; stamp: number };
   role?: 'table' | 'list' | 'listbox';
   onKeyDown?: (event: KeyboardEvent) => void;
 }
 
 const OVERSCAN = 8;
-// Some twenty pages.
+// About twenty pages.
 const PRINTED = 1000;
 
 export function VirtualRows({
@@ -60,7 +60,7 @@ export function VirtualRows({
     measure();
   }, [scrollTo?.stamp]);
 
-  // Paper does not scroll.
+  // Printed pages do not scroll.
   const whole = printing.value;
   const first = whole ? 0 : Math.min(range.first, Math.max(0, count - 1));
   const last = whole ? Math.min(PRINTED, count) : Math.min(range.last, count);

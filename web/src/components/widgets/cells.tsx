@@ -1,4 +1,4 @@
-// Cells of a table that is drawn by VirtualRows. `kind`: further classes, such as cell-number.
+// Cells of a table that VirtualRows renders. `kind` contains additional classes, for example cell-number.
 import type { ComponentChildren } from 'preact';
 import { view } from '../../store/view';
 import { Icon } from './Icon';
@@ -11,7 +11,7 @@ const spans = (role: 'cell' | 'columnheader') => (kind: string, content?: Compon
 export const cell = spans('cell');
 export const head = spans('columnheader');
 
-// Of a column by which the table can be ordered; `now`: that by which it is. Names begin at A, numbers at the largest.
+// The head of a column by which the table can be sorted. `now` is the current order. Names start at A, numbers at the largest.
 export function SortHead({
   name,
   sort,
