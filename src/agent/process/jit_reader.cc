@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -88,7 +89,11 @@ void JitReader::ask(JitQuestions& questions) {
     if (!shared_->questions.empty()) return;
     std::swap(shared_->questions, questions);
     if (std::exchange(shared_->started, true) || System::current().deterministic()) return;
-    std::thread([shared = shared_] { shared->run(); }).detach();
+    std::thread([shared = shared_, main = System::current().constant(Constant::own_pid)] {
+        // The sampling thread may have a raised priority, which is not for its children: take the main thread's.
+        (void)::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, static_cast<id_t>(main)));
+        shared->run();
+    }).detach();
 }
 
 void JitReader::look_now(std::uint64_t patience_ns) {
