@@ -78,7 +78,7 @@ struct Accounting {
     std::uint64_t samples_dropped = 0;  // dropped after they were read, and reported as losses
     std::uint64_t batches = 0;
     std::uint64_t ring_bytes = 0;
-    std::int64_t switches_not_told = 0;  // Folder::switches_not_told()
+    std::int64_t unemitted_switches = 0;  // Folder::unemitted_switches()
 };
 
 struct StatusReport {

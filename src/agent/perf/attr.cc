@@ -93,7 +93,7 @@ bool is_software_clock(const EventPart& part) {
 
 std::uint64_t fixed_period(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options) {
     const Pace pace = pace_of(spec, {options.frequency_hz, options.period});
-    if (spec.away != 0 || pace.frequency_hz > 0 || pace.period <= 1) return 0;
+    if (spec.off_cpu != 0 || pace.frequency_hz > 0 || pace.period <= 1) return 0;
     const bool counted =
         part.type == PERF_TYPE_TRACEPOINT || (part.type == PERF_TYPE_SOFTWARE && !is_software_clock(part));
     return counted ? pace.period : 0;
@@ -115,7 +115,7 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
     attr.precise_ip = spec.precise & 3U;
 
     const Pace pace = pace_of(spec, {options.frequency_hz, options.period});
-    if (spec.away != 0) {
+    if (spec.off_cpu != 0) {
         attr.sample_period = 1;
         attr.context_switch = part.woken_at == 0 ? 1 : 0;
     } else if (pace.frequency_hz > 0) {
@@ -128,7 +128,7 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
     const bool kernel = options.kernel && !spec.exclude_kernel;
     attr.exclude_user = spec.exclude_user ? 1 : 0;
     // Context switches happen in the kernel, even if its stacks are not wanted.
-    const bool counts_kernel = kernel || spec.away != 0;
+    const bool counts_kernel = kernel || spec.off_cpu != 0;
     attr.exclude_kernel = counts_kernel ? 0 : 1;
     attr.exclude_hv = counts_kernel ? 0 : 1;
     attr.exclude_callchain_kernel = kernel ? 0 : 1;

@@ -298,7 +298,7 @@ Result<bool> check_unwind_here(std::string_view mode, const Capabilities& capabi
 std::uint64_t sample_rate(const EventChoice& choice) {
     std::uint64_t sum_hz = 0;
     for (const EventSpec& spec : choice.events) {
-        const std::uint32_t hz = spec.away != 0 ? 0 : pace_of(spec, {choice.frequency_hz, 0}).frequency_hz;
+        const std::uint32_t hz = spec.off_cpu != 0 ? 0 : pace_of(spec, {choice.frequency_hz, 0}).frequency_hz;
         if (hz == 0) return 0;
         sum_hz += hz;
     }

@@ -203,7 +203,7 @@ Result<bool> parse_tracepoint(EventSpec& spec, std::string_view system, std::str
         spec.parts.push_back({{}, PERF_TYPE_TRACEPOINT, id, 0, 0, {}});
         if (const auto format = sysfs.read(place + "format")) {
             spec.fields = field_names(*format);
-            if (spec.away != 0) spec.parts.back().woken_at = field_offset(*format, ":pid_t pid;");
+            if (spec.off_cpu != 0) spec.parts.back().woken_at = field_offset(*format, ":pid_t pid;");
         }
         return apply_modifiers(spec, modifiers);
     }
@@ -227,20 +227,20 @@ Result<bool> parse_filtered_tracepoint(EventSpec& spec, std::string_view item, c
 }
 
 // off-cpu also selects run-queue and io-wait, so that a thread's time is complete. It does not select woken-by.
-std::uint8_t away_bits(std::string_view item) {
-    for (std::size_t kind = 0; kind < away_kinds; ++kind)
-        if (item == name_of(static_cast<Away>(kind)))
-            return static_cast<std::uint8_t>(kind == 0 ? bit_of(Away::woken_by) - 1 : 1U << kind);
+std::uint8_t off_cpu_bits(std::string_view item) {
+    for (std::size_t kind = 0; kind < off_cpu_reasons; ++kind)
+        if (item == name_of(static_cast<OffCpuReason>(kind)))
+            return static_cast<std::uint8_t>(kind == 0 ? bit_of(OffCpuReason::woken_by) - 1 : 1U << kind);
     return 0;
 }
 
-Result<EventSpec> away_spec(std::uint8_t bits, const Sysfs& sysfs) {
+Result<EventSpec> off_cpu_spec(std::uint8_t bits, const Sysfs& sysfs) {
     EventSpec spec;
-    for (std::size_t kind = away_kinds; kind-- > 0;)
-        if ((bits >> kind & 1U) != 0) spec.name = name_of(static_cast<Away>(kind));
-    spec.away = bits;
+    for (std::size_t kind = off_cpu_reasons; kind-- > 0;)
+        if ((bits >> kind & 1U) != 0) spec.name = name_of(static_cast<OffCpuReason>(kind));
+    spec.off_cpu = bits;
     spec.parts = {generic_part(*find_named_event("context-switches"))};
-    if ((bits & bit_of(Away::woken_by)) != 0) {
+    if ((bits & bit_of(OffCpuReason::woken_by)) != 0) {
         (void)TRY(parse_tracepoint(spec, "sched", waking_event, "", sysfs));
         if (spec.parts.back().woken_at == 0) return fail(ErrorCode::unsupported, "sched:sched_waking has no pid here");
     }
@@ -307,15 +307,15 @@ Pace pace_of(const EventSpec& spec, const Pace& of_all) {
     return spec.period != 0 ? Pace{0, spec.period} : of_all;
 }
 
-std::string_view name_of(Away kind) {
+std::string_view name_of(OffCpuReason kind) {
     switch (kind) {
-        case Away::run_queue:
+        case OffCpuReason::run_queue:
             return "run-queue";
-        case Away::io_wait:
+        case OffCpuReason::io_wait:
             return "io-wait";
-        case Away::woken_by:
+        case OffCpuReason::woken_by:
             return "woken-by";
-        case Away::off_cpu:
+        case OffCpuReason::off_cpu:
             break;
     }
     return "off-cpu";
@@ -369,10 +369,10 @@ bool sets_config_words(std::string_view list) {
 
 Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& sysfs) {
     std::vector<EventSpec> specs;
-    std::uint8_t away = 0;
+    std::uint8_t off_cpu = 0;
     for (const std::string_view item : split_list(list)) {
-        if (const std::uint8_t bits = away_bits(item); bits != 0) {
-            away |= bits;
+        if (const std::uint8_t bits = off_cpu_bits(item); bits != 0) {
+            off_cpu |= bits;
             continue;
         }
         EventSpec spec = TRY(parse_event(item, sysfs));
@@ -383,7 +383,7 @@ Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& 
         if (specs.size() > max_events)
             return fail(ErrorCode::invalid, fmt::format("more than {} events at once", max_events));
     }
-    if (away != 0) specs.push_back(TRY(away_spec(away, sysfs)));
+    if (off_cpu != 0) specs.push_back(TRY(off_cpu_spec(off_cpu, sysfs)));
     return specs;
 }
 

@@ -28,14 +28,16 @@ struct EventPart {
 };
 
 // Why a thread is not on a CPU, as far as the kernel reports it.
-enum class Away : std::uint8_t {
+enum class OffCpuReason : std::uint8_t {
     off_cpu,    // it went to sleep
     run_queue,  // it is runnable and waits for a CPU
     io_wait,    // it went to sleep where the kernel accounts I/O wait
-    woken_by,   // not an absence: each sleep that another thread ended, with the waker's call chain
+    woken_by,   // not off-CPU time: each sleep that another thread ended, with the waker's call chain
 };
-inline constexpr std::size_t away_kinds = 4;
-constexpr std::uint8_t bit_of(Away kind) { return static_cast<std::uint8_t>(1U << static_cast<unsigned>(kind)); }
+inline constexpr std::size_t off_cpu_reasons = 4;
+constexpr std::uint8_t bit_of(OffCpuReason kind) {
+    return static_cast<std::uint8_t>(1U << static_cast<unsigned>(kind));
+}
 
 struct EventSpec {
     std::string name;  // as requested, without @HZ; shown to users
@@ -45,7 +47,7 @@ struct EventSpec {
     std::uint8_t precise = 0;                   // perf_event_attr.precise_ip, from :p, :pp, :ppp
     std::optional<std::uint32_t> frequency_hz;  // its own @HZ
     std::uint64_t period = 0;                   // its own, for faults; 0: the common rate applies
-    std::uint8_t away = 0;                      // bits of Away: context switches that become times; 0: an event
+    std::uint8_t off_cpu = 0;                   // bits of OffCpuReason: context switches that become times; 0: an event
     std::string filter;                         // of a tracepoint: the kernel's filter expression; "": all hits
     std::string fields;                         // of a tracepoint: fields that a filter may use, separated by commas
 };
@@ -70,7 +72,7 @@ struct Pace {
 Pace pace_of(const EventSpec& spec, const Pace& of_all);
 
 // The event name of `kind`.
-std::string_view name_of(Away kind);
+std::string_view name_of(OffCpuReason kind);
 
 // Folders, relative to /sys, where tracefs is or may be mounted. The first one that contains an event is used.
 std::vector<std::string> tracefs_folders(const Sysfs& sysfs);

@@ -56,7 +56,7 @@ SampleLayout RingEventSet::layout_of(wire::StackMode mode, const EventSpec& spec
     const StackOptions stacks{options_.stack_bytes, options_.hybrid_stack_bytes, options_.automatic_modes,
                               whole_cpus_ || options_.automatic_modes};
     SampleLayout layout = sample_layout(mode, part, stacks, capabilities_);
-    if (layout.stack_bytes == 0 || spec.away == 0 || options_.copy_at_switches) return layout;
+    if (layout.stack_bytes == 0 || spec.off_cpu == 0 || options_.copy_at_switches) return layout;
     layout = sample_layout(wire::StackMode::fp, part, stacks, capabilities_);
     layout.copy_omitted = true;
     return layout;
@@ -129,7 +129,7 @@ int RingEventSet::open_samples(const Subject& subject, wire::StackMode mode, std
 void RingEventSet::prepare_wakings(bool beside) {
     auto& events = options_.choice.events;
     // The spec with the wake-ups is the last one.
-    if (events.empty() || (events.back().away & bit_of(Away::woken_by)) == 0) return;
+    if (events.empty() || (events.back().off_cpu & bit_of(OffCpuReason::woken_by)) == 0) return;
     // The tracepoint reports pids of the initial namespace (PROC_PID_INIT_INO), samples those of the agent's namespace.
     const auto names = file_status("/proc/self/ns/pid");
     const bool first = !names || names->inode == 0xeffffffc;

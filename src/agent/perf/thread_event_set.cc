@@ -24,7 +24,7 @@ constexpr std::size_t threads_per_call = 16;
 // Whether the event is a clock, or a hardware event sampled by frequency.
 bool counts_by_time(const EventSpec& spec) {
     const EventPart& part = spec.parts.front();
-    if (spec.away != 0 || spec.period != 0 || part.type == PERF_TYPE_TRACEPOINT) return false;
+    if (spec.off_cpu != 0 || spec.period != 0 || part.type == PERF_TYPE_TRACEPOINT) return false;
     return part.type != PERF_TYPE_SOFTWARE || is_software_clock(part);
 }
 

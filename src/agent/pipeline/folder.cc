@@ -33,15 +33,15 @@ void Folder::State::begin_epoch() {
     ++epoch;
     epoch_due = false;
     recording_due = true;
-    const std::vector<wire::Id*> away = absences.stacks();
-    const std::vector<KeptStack> kept = dictionary.keep(away);
+    const std::vector<wire::Id*> waiting = off_cpu.stacks();
+    const std::vector<KeptStack> kept = dictionary.keep(waiting);
     dictionary.clear();
     located.clear();
     chains.clear();
     folded = {};
     if (std::exchange(symbols_due, false)) kernel_names.forget_names();
     intern_events();
-    for (std::size_t i = 0; i < away.size(); ++i) *away[i] = dictionary.put_back(kept[i]);
+    for (std::size_t i = 0; i < waiting.size(); ++i) *waiting[i] = dictionary.put_back(kept[i]);
 }
 
 std::size_t Folder::State::table_bytes() const {
@@ -104,13 +104,13 @@ void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
     const ProcessHandle process = state.processes.thread(thread).process;
     const FoldedStack folded = state.fold(sample, thread, process);
     state.account(sample, process, folded);
-    const bool away = state.absence_events.wanted != 0 && event == state.absence_events.first;
-    if (away) {
-        ++state.switches_not_told;
+    const bool is_switch = state.off_cpu_events.wanted != 0 && event == state.off_cpu_events.first;
+    if (is_switch) {
+        ++state.unemitted_switches;
         const bool io = (folded.flags & stack_flag::io_wait) != 0;
         if (sample.tid != 0 && sample.tid != perf::exited_task)
-            state.absences.leaves(sample.tid, thread, folded.stack, sample.cpu, io ? Away::io_wait : Away::off_cpu,
-                                  sample.time_ns);
+            state.off_cpu.leaves(sample.tid, thread, folded.stack, sample.cpu,
+                                 io ? OffCpuReason::io_wait : OffCpuReason::off_cpu, sample.time_ns);
     }
     wire::Row row;
     row.bucket = sample.time_ns / wire::default_bucket_ns;
@@ -120,7 +120,7 @@ void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
     row.stack = folded.stack;
     row.count = 1;
     row.weight = sample.period;
-    if (!away) state.add_row(row);
+    if (!is_switch) state.add_row(row);
     if (folded.flags == 0) return;
     if ((folded.flags & stack_flag::unnamed_jit) != 0) state.processes.saw_unnamed_jit(process);
     if ((folded.flags & stack_flag::truncated) != 0)
@@ -139,7 +139,7 @@ void Folder::add_unsampled(std::uint32_t event, std::uint32_t pid, std::uint64_t
     row.count = 1;
     row.weight = weight;
     state.add_row(row);
-    --state.switches_not_told;
+    --state.unemitted_switches;
 }
 
 void Folder::add_lifecycle(const ProcessTable::LifecycleEvent& event) {

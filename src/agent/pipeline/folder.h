@@ -13,7 +13,7 @@
 
 #include "agent/perf/counter_set.h"
 #include "agent/perf/record.h"
-#include "agent/pipeline/absences.h"
+#include "agent/pipeline/off_cpu_tracker.h"
 #include "agent/pipeline/stack_policy.h"
 #include "agent/pipeline/user_stack.h"
 #include "agent/process/kallsyms.h"
@@ -61,19 +61,19 @@ public:
     // Adds the counts in the time of `reading`. Its values come from `deltas`, which refer to entries of `counters`.
     void add_counters(wire::CounterReading reading, std::span<const Counter> counters,
                       std::span<const CounterDelta> deltas);
-    // Records context switches as times (absences.h). Samples of the event `events.first` are switches. Those with one
+    // Records context switches as times (off_cpu_tracker.h). Samples of the event `events.first` are switches. Those with one
     // of `io_functions` (absolute addresses) in their stack count as I/O waits.
-    void follow_absences(AbsenceEvents events, std::vector<KernelFunction> io_functions);
-    [[nodiscard]] bool follows_absences() const;
-    [[nodiscard]] Absences& absences();
+    void start_off_cpu(OffCpuEvents events, std::vector<KernelFunction> io_functions);
+    [[nodiscard]] bool tracks_off_cpu() const;
+    [[nodiscard]] OffCpuTracker& off_cpu();
     // A wake-up sample. If not `heeded` (while paused), it is counted but ignored.
     void add_waking(const SampleRecord& sample, bool heeded);
-    // Converts the finished pieces of absences() to rows.
-    void tell_absences();
+    // Converts the finished slices of off_cpu() to rows.
+    void emit_off_cpu();
     // Moves thread times up to `time_ns` into the next batch, and time in unknown states as a loss.
-    void tell_thread_times(std::uint64_t time_ns);
+    void emit_thread_times(std::uint64_t time_ns);
     // Context-switch and wake-up samples, minus the rows without a sample: off-CPU rows and those of add_unsampled().
-    [[nodiscard]] std::int64_t switches_not_told() const;
+    [[nodiscard]] std::int64_t unemitted_switches() const;
     // Stacks whose callers are missing because the copy was full.
     [[nodiscard]] std::uint64_t truncated_copies() const;
     void add_symbols(std::span<const TargetSymbol> symbols);

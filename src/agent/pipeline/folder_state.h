@@ -1,5 +1,5 @@
 // The folder's state for one recording; private to its files. folder.cc handles samples, rows and batches,
-// folder_stacks.cc converts call chains to stacks, and folder_absences.cc handles times between switches and wakers.
+// folder_stacks.cc converts call chains to stacks, and folder_off_cpu.cc handles times between switches and wakers.
 #pragma once
 
 #include <array>
@@ -68,7 +68,7 @@ struct Folder::State {
     std::optional<FoldedStack> full_tables();
     FoldedStack fold_frames(ProcessHandle process, unwind::StopReason stop);
     wire::Id fold_waker(const SampleRecord& sample, ThreadHandle woken);
-    const std::string& name_of_outsider(const SampleRecord& sample);
+    const std::string& name_of_external_waker(const SampleRecord& sample);
     void add_waking(const SampleRecord& sample);
     void remember(std::uint64_t chain_hash, ProcessHandle process, const FoldedStack& stack);
     void account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack);
@@ -107,17 +107,17 @@ struct Folder::State {
     StackPolicy policy;
     StackAccount accounts;
     std::uint64_t accounts_due_ns = 0;
-    Absences absences;
-    AbsenceEvents absence_events;
+    OffCpuTracker off_cpu;
+    OffCpuEvents off_cpu_events;
     std::vector<KernelFunction> io_functions;
-    std::int64_t switches_not_told = 0;
+    std::int64_t unemitted_switches = 0;
     std::uint64_t truncated_copies = 0;
-    struct Outsider {
+    struct ExternalWaker {
         std::uint32_t tid = 0;
         std::uint64_t asked_ns = 0;
         std::string name;
     };
-    std::array<Outsider, 64> outsiders;                     // wakers outside the target, by tid
+    std::array<ExternalWaker, 64> external_wakers;          // wakers outside the target, by tid
     std::unordered_map<std::uint32_t, StackChoice> chosen;  // by pid
 
     // Scratch.

@@ -5,12 +5,12 @@ namespace flamewire::agent {
 EventTable make_event_table(const EventChoice& choice) {
     EventTable table;
     for (const EventSpec& spec : choice.events) {
-        if (spec.away != 0) {
-            table.absences = {static_cast<std::uint32_t>(table.events.size()), spec.away};
-            for (std::size_t kind = 0; kind < away_kinds; ++kind) {
-                if ((spec.away >> kind & 1U) == 0) continue;
+        if (spec.off_cpu != 0) {
+            table.off_cpu = {static_cast<std::uint32_t>(table.events.size()), spec.off_cpu};
+            for (std::size_t kind = 0; kind < off_cpu_reasons; ++kind) {
+                if ((spec.off_cpu >> kind & 1U) == 0) continue;
                 table.events.emplace_back();
-                table.names.emplace_back(name_of(static_cast<Away>(kind)));
+                table.names.emplace_back(name_of(static_cast<OffCpuReason>(kind)));
                 table.units.push_back(spec.unit);
             }
             continue;

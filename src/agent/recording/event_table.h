@@ -5,17 +5,17 @@
 #include <vector>
 
 #include "agent/perf/capabilities.h"
-#include "agent/pipeline/absences.h"
+#include "agent/pipeline/off_cpu_tracker.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {
 
-// Three lists of the same length, in the order of the choice's events. At the end, each kind of absence has its own
-// entry, although all kinds are one kernel event.
+// Three lists of the same length, in the order of the choice's events. At the end, each off-CPU reason has its own
+// entry, although all of them are one kernel event.
 struct EventTable {
     std::vector<wire::Event> events;
     std::vector<std::string> names, units;
-    AbsenceEvents absences;
+    OffCpuEvents off_cpu;
 };
 
 // The period of an event that is sampled by frequency is 0, except for the clocks, for which the kernel sets a constant

@@ -268,7 +268,7 @@ void Recorder::start_folding(std::uint32_t max_stack) {
     options.event_units = std::move(table.units);
     options.stacks = stack_options();
     folder_ = std::make_unique<Folder>(std::move(options), processes_);
-    follow_absences(table.absences);
+    start_off_cpu(table.off_cpu);
     if (!plan_.launched) look_at_threads(start_ns_);
     {
         const std::lock_guard lock(mutex_);
@@ -306,7 +306,7 @@ void Recorder::loop() {
         (void)!::read(wake_.get(), &ignored, sizeof(ignored));
         run_pending_command();
         folder_->look_at_stacks();
-        cut_absences(drain());
+        cut_off_cpu(drain());
         const std::uint64_t now = monotonic_ns();
         priority_boost_.update(now);
         thin_faults(now);
@@ -411,9 +411,9 @@ void Recorder::finish() {
     }
     events_->drain_rest(*this);
     (void)add_unsampled(disabled_ns);
-    folder_->absences().finish(paused_ ? paused_ns_ : disabled_ns);
-    folder_->tell_absences();
-    folder_->tell_thread_times(disabled_ns);
+    folder_->off_cpu().finish(paused_ ? paused_ns_ : disabled_ns);
+    folder_->emit_off_cpu();
+    folder_->emit_thread_times(disabled_ns);
     (void)counting_->read(*folder_);
     advance_kernel_names(never);
     if (sink_.names_kernel_at_end() || names_wanted_) {
@@ -457,7 +457,7 @@ Result<bool> Recorder::pause() {
 }
 
 Result<bool> Recorder::resume() {
-    if (paused_) folder_->absences().gap(paused_ns_, monotonic_ns(), Absences::Gap::pause);
+    if (paused_) folder_->off_cpu().gap(paused_ns_, monotonic_ns(), OffCpuTracker::Gap::pause);
     (void)TRY(events_->enable());
     (void)TRY(counting_->resume());
     paused_ = false;
@@ -514,10 +514,10 @@ CounterTotals Recorder::counter_totals() const {
 std::string Recorder::account_line() const {
     const std::lock_guard lock(mutex_);
     const Accounting& a = accounting_;
-    const bool exact = a.samples_read - a.samples_duplicate - static_cast<std::uint64_t>(a.switches_not_told) ==
+    const bool exact = a.samples_read - a.samples_duplicate - static_cast<std::uint64_t>(a.unemitted_switches) ==
                            a.rows_samples + a.samples_dropped &&
                        a.samples_lost == lost_stated_;
-    const std::string switches = a.switches_not_told != 0 ? fmt::format(" + switches {}", a.switches_not_told) : "";
+    const std::string switches = a.unemitted_switches != 0 ? fmt::format(" + switches {}", a.unemitted_switches) : "";
     return fmt::format(
         "samples read {} - duplicates {} = in rows {} + dropped {}{}; lost in the kernel {} = stated {}{}",
         a.samples_read, a.samples_duplicate, a.rows_samples, a.samples_dropped, switches, a.samples_lost, lost_stated_,

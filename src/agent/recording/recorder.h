@@ -174,8 +174,8 @@ private:
     Result<bool> resume();
     Result<bool> change(const Change& change);
     Result<bool> add_processes(const AddProcesses& added);
-    AbsenceEvents announce_change();
-    AbsenceEvents describe_events();
+    OffCpuEvents announce_change();
+    OffCpuEvents describe_events();
     void wake() const;
     [[nodiscard]] std::chrono::milliseconds next_timeout() const;
     void finish();
@@ -214,12 +214,12 @@ private:
     void follow_task(const TaskRecord& task);
     void note_member(std::uint32_t pid);
     [[nodiscard]] bool shows(std::uint32_t pid) const;
-    // recorder_absences.cc: context switches.
+    // recorder_off_cpu.cc: context switches.
     void find_io_functions(const EventChoice& choice);
-    void follow_absences(AbsenceEvents events);
+    void start_off_cpu(OffCpuEvents events);
     void look_at_threads(std::uint64_t begin_ns);
-    void follow_absence(const Record& record);
-    void cut_absences(std::uint64_t drained_ns);
+    void track_off_cpu(const Record& record);
+    void cut_off_cpu(std::uint64_t drained_ns);
     // Returns the time up to which the records were delivered.
     std::uint64_t drain();
     void while_opening() override { drain(); }
@@ -275,7 +275,7 @@ private:
     std::uint64_t changed_ns_ = 0, gap_ns_ = 0;  // when a user changed the recording, and how long nothing was recorded
     std::optional<std::vector<KernelFunction>> io_functions_;  // functions of I/O waits; looked up when needed
     std::uint64_t paused_ns_ = 0;                              // when sampling was paused last
-    std::uint64_t absences_cut_ns_ = 0;                        // absences are emitted until then
+    std::uint64_t off_cpu_cut_ns_ = 0;                         // off-CPU time is emitted until then
     bool threads_unknown_ = false;                             // records were lost, so thread states must be scanned
     std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0;
     NamesPace names_pace_;

@@ -55,7 +55,7 @@ void Recorder::on_record(const Record& record) {
     if (const auto* sample = std::get_if<SampleRecord>(&record)) {
         ++pending_samples_;
         const std::uint32_t event = events_->event_of(sample->id);
-        copy_budget_.add_sample(choice_.events[event].away != 0, sample->stack.size(), sample->stack_cut);
+        copy_budget_.add_sample(choice_.events[event].off_cpu != 0, sample->stack.size(), sample->stack_cut);
         if (sample->woken_tid != 0) return folder_->add_waking(*sample, !paused_ && !enable_at_ns_);
         if (!plan_.scope.cgroups.empty()) note_member(sample->pid);
         if (choice_.events[event].period != 0) ++faults_taken_;
@@ -68,7 +68,7 @@ void Recorder::on_record(const Record& record) {
                                events_->event_of(throttle->id) + 1, 0});
         return;
     }
-    if (std::holds_alternative<SwitchRecord>(record)) return follow_absence(record);
+    if (std::holds_alternative<SwitchRecord>(record)) return track_off_cpu(record);
     if (const auto* symbol = std::get_if<KsymbolRecord>(&record)) return folder_->follow_program(*symbol);
     // The event set counts the lost samples. The process table needs the record to distrust its mappings.
     const auto* lost_some = std::get_if<LostRecord>(&record);
@@ -93,7 +93,7 @@ void Recorder::on_record(const Record& record) {
     if (const auto event = processes_.on_record(record); event && shown) folder_->add_lifecycle(*event);
     // The agent does not sample its own threads, so their switches out would be missing.
     const bool own = pid == System::current().constant(Constant::own_pid);
-    if (folder_->follows_absences() && (lost || shown) && !own) follow_absence(record);
+    if (folder_->tracks_off_cpu() && (lost || shown) && !own) track_off_cpu(record);
 }
 
 void Recorder::note_member(std::uint32_t pid) {
@@ -168,11 +168,11 @@ Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, Event
     replacement->follow(members_);
     // Report the gap only now, after the rest of the old set. The new set has been recording since it was enabled.
     if (counting)
-        folder_->absences().gap(stopping_ns, stopping_ns + switch_gap_ns_, Absences::Gap::exchange);
+        folder_->off_cpu().gap(stopping_ns, stopping_ns + switch_gap_ns_, OffCpuTracker::Gap::exchange);
     else
-        folder_->absences().gap(paused_ ? paused_ns_ : stopping_ns, monotonic_ns(), Absences::Gap::pause);
+        folder_->off_cpu().gap(paused_ ? paused_ns_ : stopping_ns, monotonic_ns(), OffCpuTracker::Gap::pause);
     if (paused_) paused_ns_ = monotonic_ns();
-    folder_->tell_absences();
+    folder_->emit_off_cpu();
     closed_counts_ = closed_counts_ + events_->counts();
     sideband_from_ns_ = switched_ns;
     events_ = std::move(replacement);
@@ -274,8 +274,8 @@ Result<bool> Recorder::change(const Change& change) {
     plan_.wanted = change.wanted;
     next_flush_ns_ = std::min(next_flush_ns_, monotonic_ns() + plan_.settings.interval_ms * ns_per_ms);
     if (switches) {
-        follow_absences(announce_change());
-        if (target) folder_->absences().forget();
+        start_off_cpu(announce_change());
+        if (target) folder_->off_cpu().forget();
         look_at_threads(monotonic_ns());
         say(choice_.notices);
     }
@@ -284,17 +284,17 @@ Result<bool> Recorder::change(const Change& change) {
     return counted;
 }
 
-AbsenceEvents Recorder::announce_change() {
+OffCpuEvents Recorder::announce_change() {
     changed_ns_ = switched_ns_;
     gap_ns_ = switch_gap_ns_;
     return describe_events();
 }
 
 // Adds a description of what is recorded from now on to the next batch.
-AbsenceEvents Recorder::describe_events() {
+OffCpuEvents Recorder::describe_events() {
     EventTable table = make_event_table(choice_);
     folder_->change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
-    return table.absences;
+    return table.off_cpu;
 }
 
 Result<bool> Recorder::add_processes(const AddProcesses& added) {
@@ -465,7 +465,7 @@ void Recorder::publish() {
     accounting_.samples_duplicate = counts_.samples_duplicate;
     accounting_.samples_lost = counts_.samples_lost;
     accounting_.ring_bytes = counts_.ring_bytes;
-    accounting_.switches_not_told = folder_->switches_not_told();
+    accounting_.unemitted_switches = folder_->unemitted_switches();
     lost_stated_ = lost_told_;
     counter_totals_ = counting_->totals();
     running_.counters = counting_->states();

@@ -64,8 +64,8 @@ private:
     void field(Scope& s) { (*this)(s.wide, s.cpus, s.cgroups, s.mode); }
     void field(EventPart& p) { (*this)(p.pmu, p.type, p.config, p.config1, p.config2, p.cpus, p.woken_at); }
     void field(EventSpec& s) {
-        (*this)(s.name, s.unit, s.parts, s.exclude_user, s.exclude_kernel, s.precise, s.frequency_hz, s.period, s.away,
-                s.filter, s.fields);
+        (*this)(s.name, s.unit, s.parts, s.exclude_user, s.exclude_kernel, s.precise, s.frequency_hz, s.period,
+                s.off_cpu, s.filter, s.fields);
     }
     void field(WantedCounter& c) { (*this)(c.spec, c.optional); }
     void field(Wanted& w) { (*this)(w.events, w.counters); }

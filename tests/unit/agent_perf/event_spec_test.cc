@@ -278,15 +278,16 @@ TEST_CASE("who wakes threads is told by a tracepoint beside the switches") {
          "\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\tfield:pid_t pid;\toffset:24;\tsize:4;\n"}};
     const auto both = parse_events("woken-by,cpu-clock,off-cpu", fake_sysfs(tree)).value();
     REQUIRE(both.size() == 2);
-    const EventSpec& away = both.back();
-    CHECK(away.name == "off-cpu");
-    CHECK(away.unit == "ns");
-    CHECK(away.away == 0b1111);
-    REQUIRE(away.parts.size() == 2);
-    CHECK(away.parts[0].type == PERF_TYPE_SOFTWARE);
-    CHECK(away.parts[0].woken_at == 0);
-    CHECK((away.parts[1].type == PERF_TYPE_TRACEPOINT && away.parts[1].config == 370 && away.parts[1].woken_at == 24));
-    CHECK(one("woken-by", tree).away == 0b1000);
+    const EventSpec& off_cpu = both.back();
+    CHECK(off_cpu.name == "off-cpu");
+    CHECK(off_cpu.unit == "ns");
+    CHECK(off_cpu.off_cpu == 0b1111);
+    REQUIRE(off_cpu.parts.size() == 2);
+    CHECK(off_cpu.parts[0].type == PERF_TYPE_SOFTWARE);
+    CHECK(off_cpu.parts[0].woken_at == 0);
+    CHECK((off_cpu.parts[1].type == PERF_TYPE_TRACEPOINT && off_cpu.parts[1].config == 370 &&
+           off_cpu.parts[1].woken_at == 24));
+    CHECK(one("woken-by", tree).off_cpu == 0b1000);
     // The tracepoint by its own name is an event like others.
     CHECK(one("sched:sched_waking", tree).parts.front().woken_at == 0);
     CHECK(one("off-cpu", tree).parts.size() == 1);

@@ -507,17 +507,17 @@ TEST_CASE("an absence that outlives an epoch keeps its stack") {
     setup.options.event_names = {"cycles", "off-cpu", "io-wait"};
     setup.options.event_units = {"cycles", "ns", "ns"};
     Folder folder(setup.options, setup.table);
-    folder.follow_absences({1, 0b101}, {{0xffffffff81000100, 0x200, "work"}});
+    folder.start_off_cpu({1, 0b101}, {{0xffffffff81000100, 0x200, "work"}});
     const std::vector<std::uint64_t> plain{kernel_part, 0xffffffff81000310, user_part, 0x10010, 0x10020};
     const std::vector<std::uint64_t> device{kernel_part, 0xffffffff81000310, 0xffffffff81000110, user_part, 0x10010};
     Receiver receiver;
     const auto leaves = [&](const std::vector<std::uint64_t>& chain, std::uint64_t at) {
         folder.add_sample(setup.sample(chain, at), 1);
-        folder.absences().switched({42, at + 1, true, false});
+        folder.off_cpu().switched({42, at + 1, true, false});
     };
     const auto returns = [&](std::uint64_t at) {
-        folder.absences().switched({42, at, false, false});
-        folder.tell_absences();
+        folder.off_cpu().switched({42, at, false, false});
+        folder.emit_off_cpu();
         receiver.take(folder.close_batch());
     };
     leaves(plain, second);
@@ -536,13 +536,13 @@ TEST_CASE("an absence that outlives an epoch keeps its stack") {
     leaves(device, 3 * second);
     returns(3 * second + 101);
     CHECK(receiver.weights == std::map<std::string, std::uint64_t>{{"off-cpu", 1'500}, {"io-wait", 100}});
-    CHECK(folder.switches_not_told() == 0);
+    CHECK(folder.unemitted_switches() == 0);
     // Preempted: that is not among what is wanted.
     folder.add_sample(setup.sample(plain, 4 * second), 1);
-    folder.absences().switched({42, 4 * second + 1, true, true});
+    folder.off_cpu().switched({42, 4 * second + 1, true, true});
     returns(4 * second + 2);
     CHECK(receiver.samples == 3);
-    CHECK(folder.switches_not_told() == 1);
+    CHECK(folder.unemitted_switches() == 1);
 }
 
 TEST_CASE("a thread that leaves its CPU for the last time, without a number, is not away") {
@@ -551,18 +551,18 @@ TEST_CASE("a thread that leaves its CPU for the last time, without a number, is 
     setup.options.event_names = {"off-cpu"};
     setup.options.event_units = {"ns"};
     Folder folder(setup.options, setup.table);
-    folder.follow_absences({0, 0b001}, {});
+    folder.start_off_cpu({0, 0b001}, {});
     SampleRecord last = setup.sample({kernel_part, 0xffffffff81000310}, second);
     last.tid = perf::exited_task;
     folder.add_sample(last, 0);
-    folder.absences().switched({perf::exited_task, second + 1, true, false});
-    folder.absences().cut(3 * second);
-    folder.tell_absences();
-    folder.tell_thread_times(3 * second);
+    folder.off_cpu().switched({perf::exited_task, second + 1, true, false});
+    folder.off_cpu().cut(3 * second);
+    folder.emit_off_cpu();
+    folder.emit_thread_times(3 * second);
     const wire::Batch batch = folder.close_batch();
     CHECK(batch.rows.empty());
     CHECK(batch.thread_times.empty());
-    CHECK(folder.switches_not_told() == 1);
+    CHECK(folder.unemitted_switches() == 1);
 }
 
 TEST_CASE("thread time in unknown states is a loss of the off-CPU event") {
@@ -571,12 +571,12 @@ TEST_CASE("thread time in unknown states is a loss of the off-CPU event") {
     setup.options.event_names = {"cycles", "off-cpu"};
     setup.options.event_units = {"", "ns"};
     Folder folder(setup.options, setup.table);
-    folder.follow_absences({1, 0b001}, {});
-    folder.absences().found(42, 1, Away::off_cpu, second);
-    folder.absences().cut(2 * second);
-    folder.absences().on_lost_records();
-    folder.absences().found(42, 1, Away::off_cpu, 2 * second + 300);
-    folder.tell_thread_times(3 * second);
+    folder.start_off_cpu({1, 0b001}, {});
+    folder.off_cpu().found(42, 1, OffCpuReason::off_cpu, second);
+    folder.off_cpu().cut(2 * second);
+    folder.off_cpu().on_lost_records();
+    folder.off_cpu().found(42, 1, OffCpuReason::off_cpu, 2 * second + 300);
+    folder.emit_thread_times(3 * second);
     const wire::Batch batch = folder.close_batch();
     REQUIRE(batch.losses.size() == 1);
     CHECK(batch.losses[0] == wire::Loss{wire::LossReason::thread_state_unknown, 300, 3 * second, 3 * second, 2, 0});
@@ -588,14 +588,14 @@ TEST_CASE("absences are dropped only when none are wanted any more") {
     setup.options.event_names = {"off-cpu", "io-wait"};
     setup.options.event_units = {"ns", "ns"};
     Folder folder(setup.options, setup.table);
-    folder.follow_absences({0, 0b11}, {});
+    folder.start_off_cpu({0, 0b11}, {});
     folder.add_sample(setup.sample({kernel_part, 0xffffffff81000310}, second), 0);
-    folder.absences().switched({42, second + 1, true, false});
-    REQUIRE(folder.absences().asleep(42, 2 * second) != 0);
-    folder.follow_absences({0, 0b01}, {});
-    CHECK(folder.absences().asleep(42, 2 * second) != 0);
-    folder.follow_absences({0, 0}, {});
-    CHECK(folder.absences().asleep(42, 2 * second) == 0);
+    folder.off_cpu().switched({42, second + 1, true, false});
+    REQUIRE(folder.off_cpu().asleep(42, 2 * second) != 0);
+    folder.start_off_cpu({0, 0b01}, {});
+    CHECK(folder.off_cpu().asleep(42, 2 * second) != 0);
+    folder.start_off_cpu({0, 0}, {});
+    CHECK(folder.off_cpu().asleep(42, 2 * second) == 0);
 }
 
 TEST_CASE("a waker's stack is one of the sleeper's process, and of the epoch in which it woke") {
@@ -606,7 +606,7 @@ TEST_CASE("a waker's stack is one of the sleeper's process, and of the epoch in 
     setup.options.event_names = {"off-cpu", "run-queue", "woken-by"};
     setup.options.event_units = {"ns", "ns", "ns"};
     Folder folder(setup.options, setup.table);
-    folder.follow_absences({0, 0b1011}, {});
+    folder.start_off_cpu({0, 0b1011}, {});
     const std::vector<std::uint64_t> asleep{kernel_part, 0xffffffff81000310, user_part, 0x10010};
     const std::vector<std::uint64_t> waking{kernel_part, 0xffffffff81000110, user_part, 0x10020};
     Receiver receiver;
@@ -620,7 +620,7 @@ TEST_CASE("a waker's stack is one of the sleeper's process, and of the epoch in 
     };
     const auto wake = [&](std::uint64_t at, const std::function<void(SampleRecord&)>& change) {
         folder.add_sample(setup.sample(asleep, at), 0);
-        folder.absences().switched({42, at + 1, true, false});
+        folder.off_cpu().switched({42, at + 1, true, false});
         SampleRecord sample = setup.sample(waking, at + 101, 43);
         sample.woken_tid = 42;
         change(sample);
@@ -628,8 +628,8 @@ TEST_CASE("a waker's stack is one of the sleeper's process, and of the epoch in 
         // Before anybody hears that it runs.
         folder.begin_epoch();
         receiver.take(folder.close_batch());
-        folder.absences().switched({42, at + 131, false, false});
-        folder.tell_absences();
+        folder.off_cpu().switched({42, at + 131, false, false});
+        folder.emit_off_cpu();
         receiver.take(folder.close_batch());
         return told();
     };
@@ -648,10 +648,10 @@ TEST_CASE("a waker's stack is one of the sleeper's process, and of the epoch in 
     CHECK(receiver.weights ==
           std::map<std::string, std::uint64_t>{{"off-cpu", 300}, {"run-queue", 90}, {"woken-by", 300}});
     // Three samples of switches and three of wake-ups, nine rows.
-    CHECK(folder.switches_not_told() == 6 - 9);
+    CHECK(folder.unemitted_switches() == 6 - 9);
     // While nothing is recorded it is in the books alone.
     SampleRecord unheeded = setup.sample(waking, 4 * second, 43);
     unheeded.woken_tid = 42;
     folder.add_waking(unheeded, false);
-    CHECK(folder.switches_not_told() == 7 - 9);
+    CHECK(folder.unemitted_switches() == 7 - 9);
 }

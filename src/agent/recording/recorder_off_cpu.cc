@@ -1,5 +1,5 @@
 // The recorder's part in times between context switches: finds the kernel functions that wait for I/O, scans the states
-// of threads whose switches were not recorded, and emits pieces in time.
+// of threads whose switches were not recorded, and emits slices in time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace flamewire::agent {
 namespace {
 
-constexpr std::uint8_t io_wait_bit = 1U << static_cast<unsigned>(Away::io_wait);
+constexpr std::uint8_t io_wait_bit = 1U << static_cast<unsigned>(OffCpuReason::io_wait);
 constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t times_step_ns = 100'000'000;
 
@@ -24,10 +24,10 @@ constexpr std::array<std::string_view, 4> io_wait_functions{"io_schedule", "io_s
                                                             "mutex_lock_io_nested"};
 
 // Converts a thread state from /proc. Empty if the thread has exited.
-std::optional<Away> away_kind(char state) {
-    if (state == 'R') return Away::run_queue;
+std::optional<OffCpuReason> off_cpu_reason(char state) {
+    if (state == 'R') return OffCpuReason::run_queue;
     if (state == 'Z' || state == 'X') return std::nullopt;
-    return Away::off_cpu;
+    return OffCpuReason::off_cpu;
 }
 
 }  // namespace
@@ -36,10 +36,10 @@ std::optional<Away> away_kind(char state) {
 void Recorder::find_io_functions(const EventChoice& choice) {
     if (io_functions_ || !choice.kernel) return;
     for (const EventSpec& spec : choice.events)
-        if ((spec.away & io_wait_bit) != 0) io_functions_ = find_kernel_functions("/proc", io_wait_functions);
+        if ((spec.off_cpu & io_wait_bit) != 0) io_functions_ = find_kernel_functions("/proc", io_wait_functions);
 }
 
-void Recorder::follow_absences(AbsenceEvents events) {
+void Recorder::start_off_cpu(OffCpuEvents events) {
     std::vector<KernelFunction> functions;
     if ((events.wanted & io_wait_bit) != 0) {
         if (choice_.kernel && io_functions_) functions = *io_functions_;
@@ -53,73 +53,73 @@ void Recorder::follow_absences(AbsenceEvents events) {
                   "off-cpu.",
                   kernel_names_problem(read_kernel_base("/proc"), "/proc").value_or(wire::Notice{}).remedy}});
     }
-    folder_->follow_absences(events, std::move(functions));
-    absences_cut_ns_ = monotonic_ns();
+    folder_->start_off_cpu(events, std::move(functions));
+    off_cpu_cut_ns_ = monotonic_ns();
 }
 
 // Threads that sleep now count as asleep since `begin_ns`, unless records contradict. Events must be open already, so
 // that every later switch is recorded.
 void Recorder::look_at_threads(std::uint64_t begin_ns) {
-    if (!folder_->follows_absences()) return;
+    if (!folder_->tracks_off_cpu()) return;
     for (const std::uint32_t pid : living_members())
         for (const std::uint32_t tid : list_threads(pid)) {
             const auto state = read_task_stat(pid, tid);
-            const auto kind = state ? away_kind(state->state) : std::nullopt;
-            if (!kind) continue;
+            const auto reason = state ? off_cpu_reason(state->state) : std::nullopt;
+            if (!reason) continue;
             ThreadHandle thread = processes_.newest_thread(pid, tid);
             if (thread == 0) thread = processes_.thread_of(pid, tid, begin_ns);
-            folder_->absences().found(tid, thread, *kind, begin_ns);
+            folder_->off_cpu().found(tid, thread, *reason, begin_ns);
         }
     // In a recording of processes, threads in an unknown state have exited.
-    for (const std::uint32_t tid : folder_->absences().unknown_threads()) {
+    for (const std::uint32_t tid : folder_->off_cpu().unknown_threads()) {
         const auto state = plan_.scope.wide ? read_task_stat(tid) : std::nullopt;
-        if (const auto kind = state ? away_kind(state->state) : std::nullopt)
-            folder_->absences().found(tid, 0, *kind, begin_ns);
+        if (const auto reason = state ? off_cpu_reason(state->state) : std::nullopt)
+            folder_->off_cpu().found(tid, 0, *reason, begin_ns);
         else
-            folder_->absences().remove(tid);
+            folder_->off_cpu().remove(tid);
     }
 }
 
-void Recorder::follow_absence(const Record& record) {
+void Recorder::track_off_cpu(const Record& record) {
     if (const auto* change = std::get_if<SwitchRecord>(&record)) {
-        folder_->absences().switched(*change);
-        if (folder_->absences().has_pieces()) folder_->tell_absences();
+        folder_->off_cpu().switched(*change);
+        if (folder_->off_cpu().has_slices()) folder_->emit_off_cpu();
     } else if (const auto* task = std::get_if<TaskRecord>(&record)) {
         if (task->exit)
-            folder_->absences().exited(task->tid, task->time_ns);
+            folder_->off_cpu().exited(task->tid, task->time_ns);
         else if (!paused_ && !enable_at_ns_ && task->time_ns >= sideband_from_ns_)
-            folder_->absences().born(task->tid, processes_.thread_of(task->pid, task->tid, task->time_ns),
-                                     task->time_ns);
+            folder_->off_cpu().born(task->tid, processes_.thread_of(task->pid, task->tid, task->time_ns),
+                                    task->time_ns);
     } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
         if (comm->exec && !paused_ && !enable_at_ns_)
-            folder_->absences().execed(comm->tid, processes_.thread_of(comm->pid, comm->tid, comm->time_ns),
-                                       comm->time_ns);
+            folder_->off_cpu().execed(comm->tid, processes_.thread_of(comm->pid, comm->tid, comm->time_ns),
+                                      comm->time_ns);
     } else if (std::holds_alternative<LostRecord>(record)) {
-        folder_->absences().on_lost_records();
-        folder_->tell_absences();
+        folder_->off_cpu().on_lost_records();
+        folder_->emit_off_cpu();
         threads_unknown_ = true;
     }
 }
 
 // Call it when all records until `drained_ns` are processed, except those that the merge holds back.
-void Recorder::cut_absences(std::uint64_t drained_ns) {
-    if (!folder_->follows_absences() || paused_ || enable_at_ns_) return;
+void Recorder::cut_off_cpu(std::uint64_t drained_ns) {
+    if (!folder_->tracks_off_cpu() || paused_ || enable_at_ns_) return;
     if (std::exchange(threads_unknown_, false)) look_at_threads(monotonic_ns());
     const std::uint64_t until = (drained_ns - 2 * merge_slack_ns) / times_step_ns * times_step_ns;
-    if (until <= absences_cut_ns_) return;
-    Absences& absences = folder_->absences();
-    for (const std::uint32_t tid : absences.undecided()) {
+    if (until <= off_cpu_cut_ns_) return;
+    OffCpuTracker& tracker = folder_->off_cpu();
+    for (const std::uint32_t tid : tracker.undecided()) {
         const auto state = read_task_stat(tid);
-        absences.decide(tid, state ? away_kind(state->state) : std::nullopt);
+        tracker.decide(tid, state ? off_cpu_reason(state->state) : std::nullopt);
     }
-    if (until / second_ns > absences_cut_ns_ / second_ns) {
-        absences.cut(until / second_ns * second_ns);
-        folder_->tell_absences();
+    if (until / second_ns > off_cpu_cut_ns_ / second_ns) {
+        tracker.cut(until / second_ns * second_ns);
+        folder_->emit_off_cpu();
         something_new_ = true;
     }
-    absences.cut_times(until);
-    absences_cut_ns_ = until;
-    folder_->tell_thread_times(until);
+    tracker.cut_times(until);
+    off_cpu_cut_ns_ = until;
+    folder_->emit_thread_times(until);
 }
 
 }  // namespace flamewire::agent
