@@ -96,16 +96,16 @@ Result<bool> CpuEventSet::open_cpu(std::uint32_t cpu_index, wire::StackMode mode
     return std::unexpected(open_error(failure));
 }
 
-CpuEventSet::Verdict CpuEventSet::judge(const SampleRecord& sample, const OpenEvent&) {
-    if (sample.pid == own_pid_) return Verdict::not_of_target;
-    if (of_targets_) return followed_.contains(sample.pid) ? Verdict::counts : Verdict::not_of_target;
-    if (sample.pid != pid_of_none) return Verdict::counts;
+CpuEventSet::Classification CpuEventSet::judge(const SampleRecord& sample, const OpenEvent&) {
+    if (sample.pid == own_pid_) return Classification::out_of_scope;
+    if (of_targets_) return followed_.contains(sample.pid) ? Classification::counts : Classification::out_of_scope;
+    if (sample.pid != pid_of_none) return Classification::counts;
     // An idle thread has no user mode.
     if (sample.user_mode())
         say("other-namespaces",
             "Processes outside of the agent's pid namespace have no numbers here; they are not shown.",
             "run the agent in the host's pid namespace (docker run --pid=host)");
-    return Verdict::not_of_target;
+    return Classification::out_of_scope;
 }
 
 // Children belong to the target from birth. A pid that another process reuses is no longer followed.

@@ -33,9 +33,9 @@ private:
     Result<bool> open_cpu(std::uint32_t cpu_index, wire::StackMode mode);
     [[nodiscard]] bool follows(const Record& record);
 
-    Verdict judge(const SampleRecord& sample, const OpenEvent& event) override;
+    Classification judge(const SampleRecord& sample, const OpenEvent& event) override;
     // Accepts all switches: those of out-of-scope threads have no effect, because none of their samples was delivered.
-    bool judge_switch(const SwitchRecord&, const OpenEvent&) override { return true; }
+    bool counts_switch(const SwitchRecord&, const OpenEvent&) override { return true; }
     bool on_sideband(const MergedRecord& merged, const Record& record, const perf::Origin& origin) override;
     void on_sideband_lost() override {}
     bool look_for_targets() override;

@@ -105,11 +105,11 @@ void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
 
     if (auto* sample = std::get_if<SampleRecord>(&record_)) {
         sample->of_cpu = event && event->of_cpu;
-        Verdict verdict = Verdict::duplicate;
+        Classification verdict = Classification::duplicate;
         // A wake-up is reported to the events of the waker, of the CPU, and of the woken thread (__perf_task in
         // include/trace/events/sched.h). The first one counts: at the next ones the thread is no longer asleep.
-        if (event) verdict = sample->woken_tid != 0 ? Verdict::counts : judge(*sample, *event);
-        if (verdict == Verdict::not_of_target) {
+        if (event) verdict = sample->woken_tid != 0 ? Classification::counts : judge(*sample, *event);
+        if (verdict == Classification::out_of_scope) {
             counts_.discarded_stack_bytes += sample->stack.size();
             return;
         }
@@ -118,17 +118,17 @@ void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
             ++event->samples;
             // Whichever set's id the samples have, one of them counts.
             sample->id = event->id;
-            if (twin) verdict = event->last_counted ? Verdict::duplicate : Verdict::counts;
-            event->last_counted = verdict == Verdict::counts || (twin && event->last_counted);
+            if (twin) verdict = event->last_counted ? Classification::duplicate : Classification::counts;
+            event->last_counted = verdict == Classification::counts || (twin && event->last_counted);
         }
         ++counts_.samples_read;
-        if (verdict == Verdict::duplicate) {
+        if (verdict == Classification::duplicate) {
             ++counts_.samples_duplicate;
             return;
         }
     } else if (const auto* change = std::get_if<SwitchRecord>(&record_)) {
         event = find(origin.id);
-        if (!event || !judge_switch(*change, *event)) return;
+        if (!event || !counts_switch(*change, *event)) return;
     } else if (auto* lost = std::get_if<LostRecord>(&record_)) {
         lost->sideband = RingSet::is_sideband(merged.ring);
         lost_records_[merged.ring] += lost->count;

@@ -68,7 +68,7 @@ protected:
         int cgroup = -1;       // an open folder: the tasks in this control group
         bool wakings = false;  // an additional event for wake-ups only
     };
-    enum class Verdict { counts, duplicate, not_of_target };
+    enum class Classification { counts, duplicate, out_of_scope };
 
     RingEventSet(const EventSetOptions& options, const Capabilities& capabilities, const Kernel& kernel)
         : options_(options),
@@ -92,9 +92,9 @@ protected:
     [[nodiscard]] std::uint64_t drained_ns() const { return drained_ns_; }
 
     // Called for each sample, …
-    virtual Verdict judge(const SampleRecord& sample, const OpenEvent& event) = 0;
+    virtual Classification judge(const SampleRecord& sample, const OpenEvent& event) = 0;
     // … for each switch: whether it counts, …
-    virtual bool judge_switch(const SwitchRecord& change, const OpenEvent& event) = 0;
+    virtual bool counts_switch(const SwitchRecord& change, const OpenEvent& event) = 0;
     // … for each other record except losses and throttles: false if it must not be delivered, …
     virtual bool on_sideband(const MergedRecord& merged, const Record& record, const perf::Origin& origin) = 0;
     // … if some of these were lost, …

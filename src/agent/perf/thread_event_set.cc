@@ -193,12 +193,12 @@ int ThreadEventSet::open_thread(const Found& found) {
 }
 
 // With a single set there are no duplicates.
-ThreadEventSet::Verdict ThreadEventSet::judge(const SampleRecord& sample, const OpenEvent& event) {
+ThreadEventSet::Classification ThreadEventSet::judge(const SampleRecord& sample, const OpenEvent& event) {
     const bool counts = !several_sets_ || owners_.accept(sample.tid, event.slot, event.set);
-    return counts ? Verdict::counts : Verdict::duplicate;
+    return counts ? Classification::counts : Classification::duplicate;
 }
 
-bool ThreadEventSet::judge_switch(const SwitchRecord& change, const OpenEvent& event) {
+bool ThreadEventSet::counts_switch(const SwitchRecord& change, const OpenEvent& event) {
     // Switch records have their own slot: an event may report switches without taking samples.
     return !several_sets_ || owners_.accept(change.tid, event.slot | switch_slot, event.set);
 }

@@ -56,13 +56,13 @@ private:
     Result<wire::Batch> next_batch(const wire::Frame& frame) {
         const std::string bytes = TRY(wire::batch_bytes(frame));
         const wire::BatchHeader header = TRY(wire::peek_header(as_bytes_view(bytes)));
-        const Sequence::Verdict verdict = sequence_.judge(header);
-        if (verdict != Sequence::Verdict::next && verdict != Sequence::Verdict::gap)
+        const Sequence::Classification verdict = sequence_.judge(header);
+        if (verdict != Sequence::Classification::next && verdict != Sequence::Classification::gap)
             return fail(ErrorCode::invalid, "not the next batch");
         wire::EventPeriods periods;
         if (header.epoch == sequence_.epoch()) periods = periods_;
         profile::GapRepair repair = repair_;
-        repair.begin(header.epoch, verdict == Sequence::Verdict::gap);
+        repair.begin(header.epoch, verdict == Sequence::Classification::gap);
         wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods, repair.events()));
         repair.apply(batch);
         repair_ = std::move(repair);

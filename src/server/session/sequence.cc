@@ -9,12 +9,12 @@ std::uint64_t first_of(const wire::BatchHeader& header) {
 
 }  // namespace
 
-Sequence::Verdict Sequence::judge(const wire::BatchHeader& header) const {
-    if (header.seq == 0 || header.epoch == 0 || first_of(header) > header.seq) return Verdict::malformed;
-    if (header.seq <= last_seq_) return Verdict::duplicate;
-    if (first_of(header) <= last_seq_) return Verdict::overlap;
-    if (header.epoch < epoch_) return Verdict::stale;
-    return first_of(header) > last_seq_ + 1 ? Verdict::gap : Verdict::next;
+Sequence::Classification Sequence::judge(const wire::BatchHeader& header) const {
+    if (header.seq == 0 || header.epoch == 0 || first_of(header) > header.seq) return Classification::malformed;
+    if (header.seq <= last_seq_) return Classification::duplicate;
+    if (first_of(header) <= last_seq_) return Classification::overlap;
+    if (header.epoch < epoch_) return Classification::stale;
+    return first_of(header) > last_seq_ + 1 ? Classification::gap : Classification::next;
 }
 
 std::uint64_t Sequence::take(const wire::BatchHeader& header) {

@@ -119,7 +119,7 @@ Result<bool> Session::read_stream(const std::function<void(const Session&)>& mor
         if (record->frame.flag == wire::Flag::batch) {
             // If batches are missing here, these frames were the batches, with damaged flags.
             const auto header = wire::peek_header(as_bytes_view(record->frame.payload));
-            if (header && doubtful_bytes != 0 && sequence_.judge(*header) == Sequence::Verdict::gap)
+            if (header && doubtful_bytes != 0 && sequence_.judge(*header) == Sequence::Classification::gap)
                 damage_.skip(doubtful_bytes, known_until_ns_);
             doubtful_bytes = 0;
         }
@@ -207,27 +207,27 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
     if (header.recording_id != recording_) return fail(ErrorCode::not_found, "a batch of another recording");
     Taken taken;
     taken.seq = header.seq;
-    const Sequence::Verdict verdict = sequence_.judge(header);
+    const Sequence::Classification verdict = sequence_.judge(header);
     switch (verdict) {
-        case Sequence::Verdict::duplicate:
+        case Sequence::Classification::duplicate:
             taken.urgent = true;
             return taken;
-        case Sequence::Verdict::malformed:
+        case Sequence::Classification::malformed:
             return fail(ErrorCode::invalid, "a batch without sequence number or epoch");
-        case Sequence::Verdict::stale:
+        case Sequence::Classification::stale:
             return fail(ErrorCode::invalid,
                         fmt::format("batch {} is of epoch {}, which is over", header.seq, header.epoch));
-        case Sequence::Verdict::overlap:
+        case Sequence::Classification::overlap:
             return fail(ErrorCode::invalid, fmt::format("batch {} to {} overlaps batch {}, which is stored already",
                                                         header.first_seq, header.seq, sequence_.last_seq()));
-        case Sequence::Verdict::next:
-        case Sequence::Verdict::gap:
+        case Sequence::Classification::next:
+        case Sequence::Classification::gap:
             break;
     }
     wire::EventPeriods periods;
     if (header.epoch == sequence_.epoch()) periods = periods_;
     profile::GapRepair repair = repair_;
-    repair.begin(header.epoch, verdict == Sequence::Verdict::gap);
+    repair.begin(header.epoch, verdict == Sequence::Classification::gap);
     wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods, repair.events()));
     if (!from_file) TRY(append(flag, payload, arrival_ns));
 

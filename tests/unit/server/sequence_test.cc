@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 using flamewire::server::Sequence;
-using Verdict = Sequence::Verdict;
+using Classification = Sequence::Classification;
 
 namespace {
 
@@ -19,20 +19,20 @@ flamewire::wire::BatchHeader header(std::uint64_t seq, std::uint64_t first_seq =
 
 TEST_CASE("batches are taken once and in order") {
     Sequence sequence;
-    REQUIRE(sequence.judge(header(1)) == Verdict::next);
+    REQUIRE(sequence.judge(header(1)) == Classification::next);
     CHECK(sequence.take(header(1)) == 0);
-    CHECK(sequence.judge(header(1)) == Verdict::duplicate);
-    CHECK(sequence.judge(header(2)) == Verdict::next);
+    CHECK(sequence.judge(header(1)) == Classification::duplicate);
+    CHECK(sequence.judge(header(2)) == Classification::next);
     CHECK(sequence.take(header(2)) == 0);
     CHECK(sequence.last_seq() == 2);
-    CHECK(sequence.judge(header(1)) == Verdict::duplicate);
+    CHECK(sequence.judge(header(1)) == Classification::duplicate);
 }
 
 TEST_CASE("a gap is counted, also before the first batch") {
     Sequence sequence;
-    CHECK(sequence.judge(header(4)) == Verdict::gap);
+    CHECK(sequence.judge(header(4)) == Classification::gap);
     CHECK(sequence.take(header(4)) == 3);
-    CHECK(sequence.judge(header(7)) == Verdict::gap);
+    CHECK(sequence.judge(header(7)) == Classification::gap);
     CHECK(sequence.take(header(7)) == 2);
     CHECK(sequence.missing() == 5);
 }
@@ -40,21 +40,21 @@ TEST_CASE("a gap is counted, also before the first batch") {
 TEST_CASE("a merged batch stands for all it merges") {
     Sequence sequence;
     sequence.take(header(1));
-    CHECK(sequence.judge(header(5, 2)) == Verdict::next);
+    CHECK(sequence.judge(header(5, 2)) == Classification::next);
     CHECK(sequence.take(header(5, 2)) == 0);
     CHECK(sequence.last_seq() == 5);
-    CHECK(sequence.judge(header(3)) == Verdict::duplicate);
-    CHECK(sequence.judge(header(5, 2)) == Verdict::duplicate);
-    CHECK(sequence.judge(header(8, 4)) == Verdict::overlap);
-    CHECK(sequence.judge(header(9, 8)) == Verdict::gap);
+    CHECK(sequence.judge(header(3)) == Classification::duplicate);
+    CHECK(sequence.judge(header(5, 2)) == Classification::duplicate);
+    CHECK(sequence.judge(header(8, 4)) == Classification::overlap);
+    CHECK(sequence.judge(header(9, 8)) == Classification::gap);
 }
 
 TEST_CASE("epochs only rise, and nonsense is refused") {
     Sequence sequence;
     sequence.take(header(1, 0, 3));
-    CHECK(sequence.judge(header(2, 0, 2)) == Verdict::stale);
-    CHECK(sequence.judge(header(2, 0, 4)) == Verdict::next);
-    CHECK(sequence.judge(header(0)) == Verdict::malformed);
-    CHECK(sequence.judge(header(2, 0, 0)) == Verdict::malformed);
-    CHECK(sequence.judge(header(2, 3)) == Verdict::malformed);
+    CHECK(sequence.judge(header(2, 0, 2)) == Classification::stale);
+    CHECK(sequence.judge(header(2, 0, 4)) == Classification::next);
+    CHECK(sequence.judge(header(0)) == Classification::malformed);
+    CHECK(sequence.judge(header(2, 0, 0)) == Classification::malformed);
+    CHECK(sequence.judge(header(2, 3)) == Classification::malformed);
 }
