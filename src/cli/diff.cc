@@ -94,7 +94,7 @@ Result<Comparison> compare(const profile::Store& before, const profile::Store& a
     return result;
 }
 
-std::string text_of(const Comparison& comparison, const DiffOptions& options, const Look& look) {
+std::string text_of(const Comparison& comparison, const DiffOptions& options, const OutputStyle& look) {
     std::string out =
         fmt::format("# {}: {} samples before, {} after; shares by {}\n\n", printable(comparison.event),
                     with_commas(comparison.before.samples), with_commas(comparison.after.samples), options.by);
@@ -172,7 +172,7 @@ Result<std::string> compared(const profile::Store& first, const profile::Store& 
     return (&before == &after ? session_head(before.info())
                               : "# before: " + session_head(before.info()).substr(2) +
                                     "# after: " + session_head(after.info()).substr(2)) +
-           text_of(comparison, options, look_of_output(options.output));
+           text_of(comparison, options, style_of_output(options.output));
 }
 
 // A difffolded.pl file has both sides.

@@ -21,7 +21,7 @@ using profile::Weight;
 // Thresholds of perf's colors for shares.
 constexpr double hot_percent = 5, warm_percent = 0.5;
 
-std::string percent_cell(std::uint64_t part, std::uint64_t whole, const Look& look) {
+std::string percent_cell(std::uint64_t part, std::uint64_t whole, const OutputStyle& look) {
     std::string cell = fmt::format("{:>7}%", percent(part, whole));
     const double share = whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole) * 100;
     if (share >= hot_percent) return look.styled(cell, fmt::fg(fmt::terminal_color::red));
@@ -42,7 +42,7 @@ std::size_t width_of(std::string_view text) {
 }
 
 std::string name_cell(const profile::Store& store, const profile::Function& function, std::string_view name,
-                      unsigned width, const Look& look) {
+                      unsigned width, const OutputStyle& look) {
     std::string text = shown_function(name, store.string(function.module), width);
     if (function.kind == profile::group_frame) return look.styled(text, fmt::emphasis::bold);
     switch (function.kind) {
@@ -69,7 +69,7 @@ struct Limits {
 class TreeText {
 public:
     TreeText(const profile::Store& store, const profile::GroupedTree& grouped, const TableOptions& options,
-             const Look& look)
+             const OutputStyle& look)
         : store_(store),
           grouped_(grouped),
           tree_(grouped.tree),
@@ -134,7 +134,7 @@ private:
     const profile::Store& store_;
     const profile::GroupedTree& grouped_;
     const CallTree& tree_;
-    const Look& look_;
+    const OutputStyle& look_;
     const Limits limits_;
     std::vector<std::vector<std::uint32_t>> children_;
     std::string out_;
@@ -235,7 +235,7 @@ std::string event_head(const profile::Store& store, const server::View& view) {
 
 std::string function_table(const profile::Store& store, const server::View& view,
                            const std::vector<profile::FunctionRow>& rows, const TableOptions& options,
-                           const Look& look) {
+                           const OutputStyle& look) {
     const Limits limits(profile::total_of(store, view.filter), options.percent_limit);
     std::vector<const profile::FunctionRow*> order;
     for (const profile::FunctionRow& row : rows)
@@ -261,7 +261,7 @@ std::string function_table(const profile::Store& store, const server::View& view
 }
 
 std::string call_tree_text(const profile::Store& store, const profile::GroupedTree& tree, const TableOptions& options,
-                           const Look& look) {
+                           const OutputStyle& look) {
     return TreeText(store, tree, options, look).text();
 }
 

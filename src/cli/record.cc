@@ -67,7 +67,7 @@ Result<bool> keep_label(const RecordOptions& options, const std::string& stream)
 }
 
 std::string summary(const server::Session& session, const std::vector<server::View>& views,
-                    const RecordOptions& options, const Look& look) {
+                    const RecordOptions& options, const OutputStyle& look) {
     const server::SessionInfo info = session.info();
     const server::ModuleReports reports = session.module_reports();
     return session.read([&](const profile::Store& store) {
@@ -148,7 +148,7 @@ Result<int> record(const RecordOptions& options) {
     } else if (!options.quiet) {
         const std::vector<server::View> views = TRY(views_of(session, {}));
         // On standard error, separate from the command's own output, as perf does.
-        fmt::print(stderr, "\n{}\nsession: {}\n", summary(session, views, options, look_of_errors(options.output)),
+        fmt::print(stderr, "\n{}\nsession: {}\n", summary(session, views, options, style_of_errors(options.output)),
                    path);
         if (views.empty())
             fmt::print(stderr, "no samples: {}\n",

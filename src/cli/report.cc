@@ -40,7 +40,7 @@ Result<int> print_json(const server::Session& session, const ReportOptions& opti
 }
 
 std::string tables_of(const profile::Store& store, const server::View& view, const std::string& warnings,
-                      const ReportOptions& options, const Look& look) {
+                      const ReportOptions& options, const OutputStyle& look) {
     std::string text = "\n" + event_head(store, view) + warnings;
     if (options.only != "tree")
         text += "\n" + function_table(store, view, profile::functions(store, view.filter), options.table, look);
@@ -81,7 +81,7 @@ Result<int> print_scheduling(const server::Session& session, const ReportOptions
         std::ranges::any_of(info.events, [](const server::EventInfo& event) { return event.name == "woken-by"; });
     return print_paged(
         session_head(info) + std::string(knows_wakers ? "" : wake_up_note) + "\n" +
-            counters::sched_table(shown, options.table.most_rows, look_of_output(options.output).columns),
+            counters::sched_table(shown, options.table.most_rows, style_of_output(options.output).columns),
         options.output);
 }
 
@@ -91,7 +91,7 @@ Result<int> report(const ReportOptions& options) {
     if (options.sched) return print_scheduling(session, options);
     const std::vector<server::View> views = TRY(views_of(session, options.view));
     if (options.output.json) return print_json(session, options, views);
-    const Look look = look_of_output(options.output);
+    const OutputStyle look = style_of_output(options.output);
     const server::SessionInfo info = session.info();
     const server::ModuleReports reports = session.module_reports();
     std::string text = session_head(info);

@@ -42,9 +42,9 @@ bool locale_is_utf8() {
     return false;
 }
 
-Look look_of(int fd, const OutputOptions& options) {
+OutputStyle style_of(int fd, const OutputOptions& options) {
     const bool terminal = ::isatty(fd) == 1;
-    Look look;
+    OutputStyle look;
     look.colors = options.color == "always" ||
                   (options.color == "auto" && terminal && variable("NO_COLOR").empty() && variable("TERM") != "dumb");
     look.unicode = locale_is_utf8();
@@ -65,7 +65,7 @@ void add_output_options(CLI::App& command, OutputOptions& options) {
     command.add_flag("--json", options.json, "print JSON for programs");
 }
 
-std::string Look::styled(std::string_view text, fmt::text_style style) const {
+std::string OutputStyle::styled(std::string_view text, fmt::text_style style) const {
     return colors ? fmt::format(style, "{}", text) : std::string(text);
 }
 
@@ -73,8 +73,8 @@ bool output_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
 
 TerminalSize terminal_size() { return size_of(STDOUT_FILENO); }
 
-Look look_of_output(const OutputOptions& options) { return look_of(STDOUT_FILENO, options); }
-Look look_of_errors(const OutputOptions& options) { return look_of(STDERR_FILENO, options); }
+OutputStyle style_of_output(const OutputOptions& options) { return style_of(STDOUT_FILENO, options); }
+OutputStyle style_of_errors(const OutputOptions& options) { return style_of(STDERR_FILENO, options); }
 
 void print_error(std::string_view text) { fmt::print(stderr, "{}\n", printable(text)); }
 

@@ -20,7 +20,7 @@ struct OutputOptions {
 void add_output_options(CLI::App& command, OutputOptions& options);
 
 // The style that the output supports.
-struct Look {
+struct OutputStyle {
     bool colors = false;
     bool unicode = true;   // draw trees with Unicode lines; else ASCII
     unsigned columns = 0;  // 0: unlimited
@@ -35,8 +35,8 @@ struct TerminalSize {
 bool output_is_terminal();
 TerminalSize terminal_size();
 // Depends on the options, NO_COLOR, TERM and whether standard output is a terminal.
-Look look_of_output(const OutputOptions& options);
-Look look_of_errors(const OutputOptions& options);  // the same for standard error
+OutputStyle style_of_output(const OutputOptions& options);
+OutputStyle style_of_errors(const OutputOptions& options);  // the same for standard error
 
 // Prints one line to standard error. Names of files and texts of other programs in it cannot control the terminal.
 void print_error(std::string_view text);

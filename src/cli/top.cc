@@ -85,8 +85,8 @@ std::string head_of(const profile::Store& store, const Part& part, const Showing
     return head + "\n";
 }
 
-std::string page_of(const profile::Store& store, const Showing& showing, const TopOptions& options, const Look& look,
-                    std::size_t rows) {
+std::string page_of(const profile::Store& store, const Showing& showing, const TopOptions& options,
+                    const OutputStyle& look, std::size_t rows) {
     if (showing.help) return std::string(help_text);
     const Part part = part_of(store, showing, options);
     if (part.count == 0) return fmt::format("{}  no samples yet\n", options.agent.target());
@@ -163,7 +163,7 @@ Result<int> show_on_screen(Screen& screen, AgentProcess& agent, LiveProfile& pro
         const bool due = Clock::now() - drawn >= std::chrono::duration<double>(options.delay_s);
         if (key_pressed || drawn == Clock::time_point{} || (due && fresh && !showing.paused)) {
             const std::size_t rows = std::max(terminal_size().rows, 4U) - 3;
-            screen.draw(page_of(profile.store(), showing, options, look_of_output(options.output), rows));
+            screen.draw(page_of(profile.store(), showing, options, style_of_output(options.output), rows));
             drawn = Clock::now();
         }
         const auto key = screen.key(look_every);
@@ -175,7 +175,7 @@ Result<int> show_on_screen(Screen& screen, AgentProcess& agent, LiveProfile& pro
 
 // Prints one page per round, one below the other.
 Result<int> print_rounds(AgentProcess& agent, LiveProfile& profile, const TopOptions& options) {
-    const Look look = look_of_output(options.output);
+    const OutputStyle look = style_of_output(options.output);
     const auto round = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.delay_s));
     Clock::time_point next = Clock::now() + round;
     std::optional<int> code;

@@ -39,16 +39,16 @@ Result<std::uint64_t> file_size(int fd) {
 
 // The header of the record at `offset`, or why there is none: the end of the file, or a tail left by a crash. A header
 // of only zeros is such a tail, because a file system can extend a file before it writes the bytes.
-struct RecordLook {
+struct RecordHead {
     std::optional<RecordHeader> header;
     Tail tail = Tail::none;
 };
 
-Result<RecordLook> look_at_record(int fd, std::uint64_t offset) {
+Result<RecordHead> read_record_head(int fd, std::uint64_t offset) {
     const std::string bytes = TRY(read_range(fd, offset, record_header_bytes));
-    if (bytes.empty()) return RecordLook{};
+    if (bytes.empty()) return RecordHead{};
     if (bytes.size() < record_header_bytes || bytes.find_first_not_of('\0') == std::string::npos)
-        return RecordLook{{}, Tail::torn};
+        return RecordHead{{}, Tail::torn};
     const Bytes view = as_bytes_view(bytes);
     RecordHeader header;
     header.arrival_ns = static_cast<std::int64_t>(read_little_endian(view.first(8)));
@@ -59,8 +59,8 @@ Result<RecordLook> look_at_record(int fd, std::uint64_t offset) {
                                             " bytes: the session file is damaged there");
     const std::uint64_t size = TRY(file_size(fd));
     const std::uint64_t payload_begin = offset + record_header_bytes;
-    if (size < payload_begin || size - payload_begin < header.frame.payload_bytes) return RecordLook{{}, Tail::torn};
-    return RecordLook{header, Tail::none};
+    if (size < payload_begin || size - payload_begin < header.frame.payload_bytes) return RecordHead{{}, Tail::torn};
+    return RecordHead{header, Tail::none};
 }
 
 Result<bool> check_session_header(const std::string& found, const std::string& path) {
@@ -127,7 +127,7 @@ Result<SessionWriter> SessionWriter::append_to(const std::string& path) {
         (void)TRY(check_session_header(header, path));
         end = session_header_bytes;
         for (;;) {
-            const RecordLook look = TRY(look_at_record(fd.get(), end));
+            const RecordHead look = TRY(read_record_head(fd.get(), end));
             if (!look.header) break;
             end += record_header_bytes + look.header->frame.payload_bytes;
         }
@@ -180,7 +180,7 @@ Result<SessionReader> SessionReader::open(const std::string& path) {
 }
 
 Result<std::optional<SessionRecord>> SessionReader::next() {
-    const RecordLook look = TRY(look_at_record(fd_.get(), offset_));
+    const RecordHead look = TRY(read_record_head(fd_.get(), offset_));
     torn_ = look.tail == Tail::torn;
     if (!look.header) return std::nullopt;
     const FrameHeader& frame = look.header->frame;

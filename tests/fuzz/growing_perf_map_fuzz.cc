@@ -14,7 +14,7 @@ using namespace flamewire::agent;
 
 namespace {
 
-void check(PerfMapFile& map, const LookTimes& times) {
+void check(PerfMapFile& map, const PollTimes& times) {
     std::vector<JitEntry> entries;
     while (map.advance(1, times, entries) == JitProgress::more) {
     }

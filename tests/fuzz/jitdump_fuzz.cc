@@ -32,7 +32,7 @@ void check_rules(const JitBody& body, std::uint64_t size) {
     }
 }
 
-void check(JitdumpFile& dump, const LookTimes& times) {
+void check(JitdumpFile& dump, const PollTimes& times) {
     std::vector<JitEntry> entries;
     while (dump.advance(1, times, entries) == JitProgress::more) {
     }

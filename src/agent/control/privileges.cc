@@ -21,15 +21,15 @@ namespace {
 // Some headers and kernels lack these.
 constexpr unsigned cap_perfmon = 38, cap_checkpoint_restore = 40;
 
-bool kernel_knows(unsigned capability) { return ::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; }
+bool kernel_has(unsigned capability) { return ::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; }
 
 constexpr std::uint64_t bit(unsigned capability) { return std::uint64_t{1} << capability; }
 
 std::uint64_t wanted_capabilities(const Needs& needs) {
     std::uint64_t wanted = bit(CAP_SYS_PTRACE) | bit(CAP_SYSLOG) | bit(CAP_IPC_LOCK) | bit(CAP_DAC_READ_SEARCH);
     // Before Linux 5.8 and 5.9 respectively, these required cap_sys_admin.
-    wanted |= bit(kernel_knows(cap_perfmon) ? cap_perfmon : CAP_SYS_ADMIN);
-    wanted |= bit(kernel_knows(cap_checkpoint_restore) ? cap_checkpoint_restore : CAP_SYS_ADMIN);
+    wanted |= bit(kernel_has(cap_perfmon) ? cap_perfmon : CAP_SYS_ADMIN);
+    wanted |= bit(kernel_has(cap_checkpoint_restore) ? cap_checkpoint_restore : CAP_SYS_ADMIN);
     if (needs.low_port) wanted |= bit(CAP_NET_BIND_SERVICE);
     if (needs.signal_others) wanted |= bit(CAP_KILL);
     return wanted;

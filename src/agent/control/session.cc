@@ -162,7 +162,7 @@ Result<bool> Session::start_link() {
 }
 
 void Session::start_health() {
-    health_.emplace(options_.health, HealthReporter::Callbacks{[this] { return look_at_own_state(); },
+    health_.emplace(options_.health, HealthReporter::Callbacks{[this] { return read_own_state(); },
                                                                [this](std::string frame) {
                                                                    if (file_)
                                                                        file_->put_metrics(frame);
@@ -172,7 +172,7 @@ void Session::start_health() {
 }
 
 // Called on the reporter's thread. A file gets health data only during a recording, a server whenever it is connected.
-std::optional<OwnState> Session::look_at_own_state() {
+std::optional<OwnState> Session::read_own_state() {
     OwnState own;
     const std::shared_ptr<Recorder> last = recorder();
     const bool recording = last && !last->ended();

@@ -58,7 +58,7 @@ private:
     Result<bool> start_link();
     wire::Hello hello();
     void start_health();
-    std::optional<OwnState> look_at_own_state();
+    std::optional<OwnState> read_own_state();
     void take_command(wire::Command command);
     void handle_commands();
     void send_module(const wire::Command& command);

@@ -25,7 +25,7 @@ constexpr std::uint32_t answer_ms = 10'000;
 void TcpLink::run() {
     if (options_.listen) {
         accept();
-        look_at_key_later();
+        check_key_later();
     } else {
         dialer_.dial();
     }

@@ -63,12 +63,12 @@ void TcpLink::read_key() {
     if (options_.listen && current_ && current_->encrypted()) current_->fail_with("its pairing code was changed");
 }
 
-void TcpLink::look_at_key_later() {
+void TcpLink::check_key_later() {
     key_look_.expires_after(between_key_looks);
     key_look_.async_wait([this](asio::error_code cancelled) {
         if (cancelled) return;
         read_key();
-        look_at_key_later();
+        check_key_later();
     });
 }
 

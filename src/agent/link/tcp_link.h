@@ -87,7 +87,7 @@ private:
     void dialled(asio::ip::tcp::socket socket);
     void adopt(asio::ip::tcp::socket socket, secure::Carrier carrier, bool patient);
     void read_key();
-    void look_at_key_later();
+    void check_key_later();
 
     LinkOptions options_;
     Callbacks callbacks_;

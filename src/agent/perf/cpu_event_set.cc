@@ -130,7 +130,7 @@ bool CpuEventSet::on_sideband(const MergedRecord&, const Record& record, const p
     return follows(record);
 }
 
-bool CpuEventSet::look_for_targets() {
+bool CpuEventSet::poll_targets() {
     if (of_targets_) return std::ranges::all_of(targets_, target_gone);
     if (options_.scope.cpus.empty())
         if (std::vector<std::uint32_t> online = online_cpus(real_sysfs()); online != online_) {

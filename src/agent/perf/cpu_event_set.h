@@ -38,7 +38,7 @@ private:
     bool counts_switch(const SwitchRecord&, const OpenEvent&) override { return true; }
     bool on_sideband(const MergedRecord& merged, const Record& record, const perf::Origin& origin) override;
     void on_sideband_lost() override {}
-    bool look_for_targets() override;
+    bool poll_targets() override;
 
     std::uint32_t own_pid_;
     std::vector<Watched> targets_;

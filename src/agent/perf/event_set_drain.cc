@@ -34,7 +34,7 @@ void RingEventSet::drain_rest(RecordSink& sink) {
 void RingEventSet::check_targets() {
     check_soon_ = false;
     next_gone_check_ns_ = monotonic_ns() + gone_check_ns;
-    gone_ = look_for_targets();
+    gone_ = poll_targets();
 }
 
 void RingEventSet::hand_out(RecordSink& sink, std::uint64_t limit_ns) {

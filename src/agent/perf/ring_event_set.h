@@ -102,7 +102,7 @@ protected:
     // … after each round of reading, …
     virtual void after_round() {}
     // … and about once per second, and after an exit that requests it (check_soon_): whether the targets are gone.
-    [[nodiscard]] virtual bool look_for_targets() = 0;
+    [[nodiscard]] virtual bool poll_targets() = 0;
 
     EventSetOptions options_;
     Capabilities capabilities_;

@@ -323,6 +323,6 @@ std::vector<Unsampled> ThreadEventSet::take_unsampled(std::uint64_t now_ns) {
     return reports;
 }
 
-bool ThreadEventSet::look_for_targets() { return std::all_of(targets_.begin(), targets_.end(), target_gone); }
+bool ThreadEventSet::poll_targets() { return std::all_of(targets_.begin(), targets_.end(), target_gone); }
 
 }  // namespace flamewire::agent

@@ -72,7 +72,7 @@ private:
     bool on_sideband(const MergedRecord& merged, const Record& record, const perf::Origin& origin) override;
     void on_sideband_lost() override { owners_.forget_all(); }
     void after_round() override;
-    bool look_for_targets() override;
+    bool poll_targets() override;
 
     std::vector<Watched> targets_;
     std::unordered_map<std::uint32_t, wire::StackMode> modes_;  // of targets, and of children born while attaching

@@ -43,7 +43,7 @@ void DeepStacks::note(ThreadHandle id, ProcessHandle process, std::uint32_t pid,
     thread.outermost = unwinder_.cut().registers;
 }
 
-bool DeepStacks::wants_looks() const { return rounds_ < first_rounds || joiner_.wants_looks(); }
+bool DeepStacks::needs_poll() const { return rounds_ < first_rounds || joiner_.needs_poll(); }
 
 void DeepStacks::look() {
     rounds_ += rounds_ < first_rounds ? 1 : 0;

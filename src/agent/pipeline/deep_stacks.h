@@ -28,7 +28,7 @@ public:
     // Call it before the joiner gets samples that may be newer.
     void look();
     // Whether to call look() again soon: at the start, and while the joiner has unconfirmed stacks.
-    [[nodiscard]] bool wants_looks() const;
+    [[nodiscard]] bool needs_poll() const;
 
 private:
     struct Thread {

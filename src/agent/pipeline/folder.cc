@@ -292,11 +292,11 @@ void Folder::samples_lost() {
     if (state_->stacks) state_->stacks->samples_lost();
 }
 
-void Folder::look_at_stacks() {
-    if (state_->stacks) state_->stacks->look_at_stacks();
+void Folder::verify_stacks() {
+    if (state_->stacks) state_->stacks->verify_stacks();
 }
 
-bool Folder::wants_looks() const { return state_->stacks && state_->stacks->wants_looks(); }
+bool Folder::needs_poll() const { return state_->stacks && state_->stacks->needs_poll(); }
 
 std::uint32_t Folder::process_of_costly_tables() const {
     return state_->stacks ? state_->stacks->process_of_costly_tables() : 0;

@@ -100,9 +100,9 @@ public:
     [[nodiscard]] std::vector<ProcessStacks> stacks_of_processes(std::size_t count) const;
     // Samples were lost.
     void samples_lost();
-    // Call it before the next samples: reads deep stacks of threads in memory. wants_looks(): call it again soon.
-    void look_at_stacks();
-    [[nodiscard]] bool wants_looks() const;
+    // Call it before the next samples: reads deep stacks of threads in memory. needs_poll(): call it again soon.
+    void verify_stacks();
+    [[nodiscard]] bool needs_poll() const;
     // See UserStacks.
     [[nodiscard]] std::uint32_t process_of_costly_tables() const;
 

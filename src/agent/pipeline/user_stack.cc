@@ -113,7 +113,7 @@ std::optional<StackNeed> UserStacks::judge(const SampleRecord& sample, ProcessHa
     return stack.frames.front().frame_pointer_safe ? StackNeed::chain : StackNeed::short_copy;
 }
 
-void UserStacks::look_at_stacks() {
+void UserStacks::verify_stacks() {
     if constexpr (!unwind::walks_here) return;
     unwinder_.begin_round();
     deep_.look();

@@ -66,9 +66,9 @@ public:
 
     // Samples were lost, so the next sample of a thread is not consecutive to its last one.
     void samples_lost() { joiner_.samples_lost(); }
-    // Reads deep stacks in memory before the next samples arrive. wants_looks(): call it again soon.
-    void look_at_stacks();
-    [[nodiscard]] bool wants_looks() const { return deep_.wants_looks(); }
+    // Reads deep stacks in memory before the next samples arrive. needs_poll(): call it again soon.
+    void verify_stacks();
+    [[nodiscard]] bool needs_poll() const { return deep_.needs_poll(); }
 
     // The first process whose unwind tables exceeded the work limit of a stack; 0: none.
     [[nodiscard]] std::uint32_t process_of_costly_tables() const { return costly_pid_; }

@@ -111,7 +111,7 @@ void JitCode::watch(int inotify) const {
         (void)::inotify_add_watch(inotify, fmt::format("/proc/self/fd/{}", fd).c_str(), IN_MODIFY | IN_ONESHOT);
 }
 
-void JitCode::look(const LookTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
+void JitCode::look(const PollTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
                    std::vector<wire::Notice>& notices) {
     now_ns_ = times.now_ns;
     answer_bytes_ = budget.answer_bytes;
@@ -121,7 +121,7 @@ void JitCode::look(const LookTimes& times, JitBudget& budget, std::vector<JitAns
 }
 
 // Finds the file, or another one that took its name.
-void JitCode::find_file(const LookTimes& times, std::vector<wire::Notice>& notices) {
+void JitCode::find_file(const PollTimes& times, std::vector<wire::Notice>& notices) {
     if (first_search_ns_ == 0) first_search_ns_ = times.now_ns;
     const std::string root = proc_path(proc_root_, process_.pid, "root");
     if (file_status(root)) {
@@ -207,7 +207,7 @@ void JitCode::begin_anew() {
     anew_ns_ = now_ns_;
 }
 
-void JitCode::read_on(const LookTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
+void JitCode::read_on(const PollTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
                       std::vector<wire::Notice>& notices) {
     up_to_date_ = false;
     std::vector<JitEntry> entries;

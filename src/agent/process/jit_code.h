@@ -31,7 +31,7 @@ struct JitProcess {
 };
 
 // A sampled address in such code that has no name yet.
-struct JitWant {
+struct JitRequest {
     ModuleHandle module = 0;
     std::uint64_t address = 0, time_ns = 0;  // time of the first sample
 };
@@ -75,7 +75,7 @@ public:
     // Requests one inotify event for the next write to the file.
     void watch(int inotify) const;
     // Continues reading, and appends new answers and notices.
-    void look(const LookTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
+    void look(const PollTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
               std::vector<wire::Notice>& notices);
 
     // Everything available has been read and answered.
@@ -103,9 +103,9 @@ private:
         std::uint64_t until_ns = 0;
     };
 
-    void find_file(const LookTimes& times, std::vector<wire::Notice>& notices);
+    void find_file(const PollTimes& times, std::vector<wire::Notice>& notices);
     bool take_file(const std::string& path, bool jitdump, std::int64_t realtime_ns);
-    void read_on(const LookTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
+    void read_on(const PollTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
                  std::vector<wire::Notice>& notices);
     void begin_anew();
     void add(JitEntry entry, std::vector<JitAnswer>& answers);

@@ -8,7 +8,7 @@
 
 namespace flamewire::agent {
 
-std::uint64_t LookTimes::monotonic_of(std::int64_t realtime) const {
+std::uint64_t PollTimes::monotonic_of(std::int64_t realtime) const {
     const std::int64_t age = realtime_ns - realtime;
     const bool plausible = age >= 0 && static_cast<std::uint64_t>(age) <= now_ns;
     return std::clamp(plausible ? now_ns - static_cast<std::uint64_t>(age) : now_ns, std::min(previous_ns, now_ns),

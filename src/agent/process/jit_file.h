@@ -39,7 +39,7 @@ struct JitEntry {
 
 // Converts the time of the last write to a file. That clock may be another machine's, so the result is limited to the
 // time between two looks.
-struct LookTimes {
+struct PollTimes {
     std::uint64_t previous_ns = 0, now_ns = 0;  // CLOCK_MONOTONIC
     std::int64_t realtime_ns = 0;               // the same time as now_ns
     [[nodiscard]] std::uint64_t monotonic_of(std::int64_t realtime) const;

@@ -11,7 +11,7 @@ constexpr std::size_t max_name_bytes = std::size_t{4} << 20;
 // All modules together; above it, each may have max_crowded_bytes.
 constexpr std::size_t max_all_name_bytes = std::size_t{64} << 20, max_crowded_bytes = std::size_t{512} << 10;
 // How long the sampler waits for the reader, which mostly only needs to check the size of a file.
-constexpr std::uint64_t look_patience_ns = 10'000'000;
+constexpr std::uint64_t poll_timeout_ns = 10'000'000;
 // How long samples stay in the rings for a reader that is late; rings have room for twice that.
 constexpr std::uint64_t most_wait_ns = 50'000'000;
 // Number of samples without a name that justifies a notice.
@@ -144,7 +144,7 @@ void JitNames::take_answers() {
 std::uint64_t JitNames::exchange(std::uint64_t now_ns) {
     if (codes_.empty()) return std::numeric_limits<std::uint64_t>::max();
     reader_.ask(questions_);
-    reader_.look_now(look_patience_ns);
+    reader_.poll_now(poll_timeout_ns);
     take_answers();
     return std::max(known_until_ns_, now_ns - std::min(now_ns, most_wait_ns));
 }

@@ -50,7 +50,7 @@ struct JitReader::Shared {
     explicit Shared(std::string root) : proc_root(std::move(root)) {}
 
     void run();
-    void look_once();
+    void poll_once();
     [[nodiscard]] bool look_again();
     [[nodiscard]] bool stopped();
     void wake() const { (void)!::eventfd_write(wake_fd.get(), 1); }
@@ -64,7 +64,7 @@ struct JitReader::Shared {
     std::condition_variable answered;
     JitQuestions questions;
     JitAnswers answers;
-    bool started = false, stop = false, hurry = false, settled = false, look_wanted = false;
+    bool started = false, stop = false, hurry = false, settled = false, poll_wanted = false;
     std::uint64_t looks_begun = 0, looks_ended = 0;
     std::uint64_t given_up_at = std::numeric_limits<std::uint64_t>::max();  // looks_ended when a wait timed out
 
@@ -96,15 +96,15 @@ void JitReader::ask(JitQuestions& questions) {
     }).detach();
 }
 
-void JitReader::look_now(std::uint64_t patience_ns) {
+void JitReader::poll_now(std::uint64_t patience_ns) {
     std::unique_lock lock(shared_->mutex);
     if (!shared_->started) return;
     if (System::current().deterministic()) {
         lock.unlock();
-        return shared_->look_once();
+        return shared_->poll_once();
     }
     const std::uint64_t wanted = shared_->looks_begun + 1;
-    shared_->look_wanted = true;
+    shared_->poll_wanted = true;
     shared_->wake();
     // Do not wait again for a look that hangs in a file system.
     if (shared_->given_up_at == shared_->looks_ended) return;
@@ -128,7 +128,7 @@ void JitReader::settle(std::uint64_t patience_ns) {
         const std::uint64_t until_ns = monotonic_ns() + patience_ns;
         while (!is_settled() && monotonic_ns() < until_ns) {
             lock.unlock();
-            shared_->look_once();
+            shared_->poll_once();
             lock.lock();
         }
     } else {
@@ -139,14 +139,14 @@ void JitReader::settle(std::uint64_t patience_ns) {
     shared_->settled = false;
 }
 
-void JitReader::Shared::look_once() {
+void JitReader::Shared::poll_once() {
     bool last = false, room = false;
     JitQuestions asked_now;
     {
         const std::lock_guard lock(mutex);
         last = hurry && !settled;
         asked_now = std::exchange(questions, {});
-        look_wanted = false;
+        poll_wanted = false;
         ++looks_begun;
         room = has_room(answers);
     }
@@ -167,7 +167,7 @@ void JitReader::Shared::look_once() {
 
 bool JitReader::Shared::look_again() {
     const std::lock_guard lock(mutex);
-    return look_wanted || (hurry && !settled && has_room(answers));
+    return poll_wanted || (hurry && !settled && has_room(answers));
 }
 
 bool JitReader::Shared::stopped() {
@@ -177,7 +177,7 @@ bool JitReader::Shared::stopped() {
 
 void JitReader::Shared::run() {
     while (!stopped()) {
-        look_once();
+        poll_once();
         if (!stopped() && !look_again()) wait_for_work();
     }
 }
@@ -217,7 +217,7 @@ void JitReader::Shared::take_questions(const JitQuestions& asked_now, JitAnswers
                                      "others has no names",
                                      ""});
     }
-    for (const JitWant& want : asked_now.wants)
+    for (const JitRequest& want : asked_now.wants)
         if (const auto code = codes.find(want.module); code != codes.end())
             code->second.want(want.address, want.time_ns);
     for (const ModuleHandle module : asked_now.often_unnamed)
@@ -226,7 +226,7 @@ void JitReader::Shared::take_questions(const JitQuestions& asked_now, JitAnswers
 
 // True if nothing is left to read.
 bool JitReader::Shared::look(bool last, JitAnswers& found) {
-    LookTimes times{previous_look_ns, monotonic_ns(), realtime_ns()};
+    PollTimes times{previous_look_ns, monotonic_ns(), realtime_ns()};
     const std::uint64_t cpu_ns =
         std::clamp((times.now_ns - previous_look_ns) / cpu_share, least_look_cpu_ns, most_look_cpu_ns);
     previous_look_ns = times.now_ns;

@@ -14,7 +14,7 @@ namespace flamewire::agent {
 
 struct JitQuestions {
     std::vector<JitProcess> processes;  // new ones, known ones that mapped a jitdump, and, with pid 0, those to forget
-    std::vector<JitWant> wants;
+    std::vector<JitRequest> wants;
     std::vector<ModuleHandle> often_unnamed;  // see JitCode::often_unnamed
     [[nodiscard]] bool empty() const { return processes.empty() && wants.empty() && often_unnamed.empty(); }
 };
@@ -38,7 +38,7 @@ public:
     // questions start the thread.
     void ask(JitQuestions& questions);
     // Makes the reader look now, and waits at most `patience_ns` for that.
-    void look_now(std::uint64_t patience_ns);
+    void poll_now(std::uint64_t patience_ns);
     // Returns what was found since the last call.
     JitAnswers take();
     // Waits until all questions are answered as far as possible, or `patience_ns` has passed.

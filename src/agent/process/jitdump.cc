@@ -76,7 +76,7 @@ bool JitdumpFile::read_header() {
     return true;
 }
 
-JitProgress JitdumpFile::advance(std::size_t limit, const LookTimes& times, std::vector<JitEntry>& entries) {
+JitProgress JitdumpFile::advance(std::size_t limit, const PollTimes& times, std::vector<JitEntry>& entries) {
     FileStatus file;
     if (System::current().status_of(file_.get(), file) != 0) return JitProgress::damaged;
     const std::uint64_t size = file.size_bytes;

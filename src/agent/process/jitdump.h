@@ -24,7 +24,7 @@ public:
 
     // Reads records for up to about `limit` bytes (skipped code does not count). An incomplete record at the end is
     // left for the next call.
-    JitProgress advance(std::size_t limit, const LookTimes& times, std::vector<JitEntry>& entries);
+    JitProgress advance(std::size_t limit, const PollTimes& times, std::vector<JitEntry>& entries);
     // The arguments come from an entry.
     [[nodiscard]] std::optional<JitBody> body_of(std::uint64_t record, std::uint64_t lines,
                                                  std::uint64_t unwinding) const;

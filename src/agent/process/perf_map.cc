@@ -21,7 +21,7 @@ bool PerfMapFile::still_the_same() {
     return buffer_ == before_;
 }
 
-JitProgress PerfMapFile::advance(std::size_t limit, const LookTimes& times, std::vector<JitEntry>& entries) {
+JitProgress PerfMapFile::advance(std::size_t limit, const PollTimes& times, std::vector<JitEntry>& entries) {
     FileStatus file;
     if (System::current().status_of(file_.get(), file) != 0) return JitProgress::damaged;
     const std::uint64_t size = file.size_bytes;

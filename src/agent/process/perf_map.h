@@ -17,7 +17,7 @@ public:
 
     // Reads up to about `limit` bytes and appends the entries of complete lines. Entries that existed at the first look
     // have from_ns 0.
-    JitProgress advance(std::size_t limit, const LookTimes& times, std::vector<JitEntry>& entries);
+    JitProgress advance(std::size_t limit, const PollTimes& times, std::vector<JitEntry>& entries);
     [[nodiscard]] std::optional<JitBody> body_of(std::uint64_t record) const;
     [[nodiscard]] int fd() const { return file_.get(); }
 

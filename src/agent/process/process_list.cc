@@ -34,7 +34,7 @@ struct Usage {
     double cpu_percent = 0;
 };
 
-std::vector<Usage> look_at_all(const std::string& proc_root) {
+std::vector<Usage> scan_all(const std::string& proc_root) {
     std::vector<Usage> all;
     for (const std::uint32_t pid : list_pids(proc_root)) {
         auto stat = read_stat(proc_root, pid);
@@ -69,9 +69,9 @@ std::vector<ProcessEntry> list_processes(std::chrono::milliseconds interval, std
                                          const std::string& proc_root, const std::string& passwd_path) {
     std::unordered_map<std::uint32_t, Usage> before;
     const std::uint64_t began = monotonic_ns();
-    for (Usage& usage : look_at_all(proc_root)) before.emplace(usage.pid, std::move(usage));
+    for (Usage& usage : scan_all(proc_root)) before.emplace(usage.pid, std::move(usage));
     std::this_thread::sleep_for(interval);
-    std::vector<Usage> now = look_at_all(proc_root);
+    std::vector<Usage> now = scan_all(proc_root);
     const double elapsed_ns = static_cast<double>(std::max<std::uint64_t>(1, monotonic_ns() - began));
     for (Usage& usage : now) {
         const auto old = before.find(usage.pid);

@@ -269,7 +269,7 @@ void Recorder::start_folding(std::uint32_t max_stack) {
     options.stacks = stack_options();
     folder_ = std::make_unique<Folder>(std::move(options), processes_);
     start_off_cpu(table.off_cpu);
-    if (!plan_.launched) look_at_threads(start_ns_);
+    if (!plan_.launched) scan_threads(start_ns_);
     {
         const std::lock_guard lock(mutex_);
         running_ = describe_running();
@@ -305,17 +305,17 @@ void Recorder::loop() {
         std::uint64_t ignored = 0;
         (void)!::read(wake_.get(), &ignored, sizeof(ignored));
         run_pending_command();
-        folder_->look_at_stacks();
+        folder_->verify_stacks();
         cut_off_cpu(drain());
         const std::uint64_t now = monotonic_ns();
         priority_boost_.update(now);
         thin_faults(now);
-        look_at_unsampled(now);
+        check_unsampled(now);
         if (enable_at_ns_ && now >= *enable_at_ns_) {
             enable_at_ns_.reset();
             if (auto enabled = events_->enable(); !enabled) log("cannot start sampling: {}", enabled.error().message);
             (void)counting_->resume();
-            look_at_threads(now);
+            scan_threads(now);
         }
         if (counting_->read_if_due(now, *folder_)) something_new_ = true;
         if (processes_.kernel_symbols_begun()) advance_kernel_names(now + names_piece_ns);
@@ -338,7 +338,7 @@ void Recorder::loop() {
 
 std::chrono::milliseconds Recorder::next_timeout() const {
     const std::uint64_t now = monotonic_ns();
-    const bool soon = folder_->wants_looks() || processes_.kernel_symbols_begun();
+    const bool soon = folder_->needs_poll() || processes_.kernel_symbols_begun();
     std::uint64_t until = std::min(next_flush_ns_, now + (soon ? look_tick_ns : tick_ns));
     if (enable_at_ns_) until = std::min(until, *enable_at_ns_);
     // Round up, because waking too early would cause a useless round.

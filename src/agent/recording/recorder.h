@@ -205,7 +205,7 @@ private:
     void adapt_stack_modes(std::uint64_t now_ns);
     bool raise_inherited_mode(const StackChoice& choice);
     void adapt_stack_copies(std::uint64_t now_ns);
-    void look_at_unsampled(std::uint64_t now_ns);
+    void check_unsampled(std::uint64_t now_ns);
     void sample_whole_cpus();
     void use_one_mode();
     std::vector<Unsampled> add_unsampled(std::uint64_t now_ns);
@@ -217,7 +217,7 @@ private:
     // recorder_off_cpu.cc: context switches.
     void find_io_functions(const EventChoice& choice);
     void start_off_cpu(OffCpuEvents events);
-    void look_at_threads(std::uint64_t begin_ns);
+    void scan_threads(std::uint64_t begin_ns);
     void track_off_cpu(const Record& record);
     void cut_off_cpu(std::uint64_t drained_ns);
     // Returns the time up to which the records were delivered.

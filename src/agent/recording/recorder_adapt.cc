@@ -97,7 +97,7 @@ void Recorder::thin_faults(std::uint64_t now_ns) {
     faults_from_ns_ = monotonic_ns();
 }
 
-void Recorder::look_at_unsampled(std::uint64_t now_ns) {
+void Recorder::check_unsampled(std::uint64_t now_ns) {
     if (now_ns < next_unsampled_ns_ || plan_.scope.wide || paused_) return;
     next_unsampled_ns_ = now_ns + look_interval_ns;
     const std::vector<Unsampled> reports = add_unsampled(now_ns);

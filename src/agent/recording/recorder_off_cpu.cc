@@ -59,7 +59,7 @@ void Recorder::start_off_cpu(OffCpuEvents events) {
 
 // Threads that sleep now count as asleep since `begin_ns`, unless records contradict. Events must be open already, so
 // that every later switch is recorded.
-void Recorder::look_at_threads(std::uint64_t begin_ns) {
+void Recorder::scan_threads(std::uint64_t begin_ns) {
     if (!folder_->tracks_off_cpu()) return;
     for (const std::uint32_t pid : living_members())
         for (const std::uint32_t tid : list_threads(pid)) {
@@ -104,7 +104,7 @@ void Recorder::track_off_cpu(const Record& record) {
 // Call it when all records until `drained_ns` are processed, except those that the merge holds back.
 void Recorder::cut_off_cpu(std::uint64_t drained_ns) {
     if (!folder_->tracks_off_cpu() || paused_ || enable_at_ns_) return;
-    if (std::exchange(threads_unknown_, false)) look_at_threads(monotonic_ns());
+    if (std::exchange(threads_unknown_, false)) scan_threads(monotonic_ns());
     const std::uint64_t until = (drained_ns - 2 * merge_slack_ns) / times_step_ns * times_step_ns;
     if (until <= off_cpu_cut_ns_) return;
     OffCpuTracker& tracker = folder_->off_cpu();

@@ -276,7 +276,7 @@ Result<bool> Recorder::change(const Change& change) {
     if (switches) {
         start_off_cpu(announce_change());
         if (target) folder_->off_cpu().forget();
-        look_at_threads(monotonic_ns());
+        scan_threads(monotonic_ns());
         say(choice_.notices);
     }
     const std::lock_guard lock(mutex_);
@@ -330,7 +330,7 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
     if (auto counted = replace_counters(plan_.settings, plan_.wanted, capabilities_); !counted)
         say({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
     (void)announce_change();
-    look_at_threads(monotonic_ns());
+    scan_threads(monotonic_ns());
     const std::lock_guard lock(mutex_);
     running_ = describe_running();
     return true;

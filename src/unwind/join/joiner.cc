@@ -23,7 +23,7 @@ constexpr double ordinary_periods = 1.5;
 constexpr std::uint32_t forgiving_returns = 8;
 // Memory reads without a change that are required before trusting a thread that no sample proves.
 constexpr std::uint32_t wanted_looks = 6;
-// Limit of memory reads per thread up to which wants_looks() requests early ones. Later reads come with the samples.
+// Limit of memory reads per thread up to which needs_poll() requests early ones. Later reads come with the samples.
 constexpr std::uint32_t most_early_looks = 64;
 // Limit of walks through memory for a thread that still has no stored stack.
 constexpr std::uint32_t most_lessons = 16;
@@ -484,7 +484,7 @@ void Joiner::looked(std::uint64_t thread_id, std::uint64_t time_ns, std::vector<
     state_->make_room(thread_id);
 }
 
-bool Joiner::wants_looks() const {
+bool Joiner::needs_poll() const {
     return state_->can_look && std::any_of(state_->threads.begin(), state_->threads.end(), [&](const auto& entry) {
                const Thread& thread = entry.second;
                if (!thread.cut || thread.all_looks >= most_early_looks || thread.movement.leap != 0) return false;

@@ -71,7 +71,7 @@ public:
     // Reports what these places held at `time_ns`. Takes effect with the first stack at or after that time.
     void looked(std::uint64_t thread, std::uint64_t time_ns, std::vector<Place> places);
     // Whether early memory reads would let stacks be completed sooner.
-    [[nodiscard]] bool wants_looks() const;
+    [[nodiscard]] bool needs_poll() const;
     // Whether no stored frames exist that could complete the thread's last, truncated stack. A walk through memory
     // would provide them.
     [[nodiscard]] bool knows_nothing(std::uint64_t thread) const;

@@ -414,13 +414,13 @@ TEST_CASE("who waits for a look hears what it found, also when nobody took what 
     for (const std::uint64_t address : {0x1004, 0x2004, 0x3004})
         questions.wants.push_back({7, address, monotonic_ns()});
     reader.ask(questions);
-    reader.look_now(10 * second);
+    reader.poll_now(10 * second);
     for (const char* line : {"2000 20 second\n", "3000 20 third\n"}) {
         std::ofstream(proc.path("root/tmp/perf-42.map"), std::ios::app) << line;
-        reader.look_now(10 * second);
+        reader.poll_now(10 * second);
     }
     const std::uint64_t now = monotonic_ns();
-    reader.look_now(10 * second);
+    reader.poll_now(10 * second);
     const JitAnswers taken = reader.take();
     CHECK(taken.answers.size() == 3);
     CHECK(taken.known_until_ns >= now);
