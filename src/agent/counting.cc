@@ -51,7 +51,7 @@ Result<bool> Counting::open_total(const CountingPlan& plan, const Capabilities& 
 }
 
 void Counting::note_skipped(const CounterSet& set) {
-    if (set.threads_skipped() == 0 || std::exchange(skipped_said_, true)) return;
+    if (set.threads_skipped() == 0 || std::exchange(skipped_notified_, true)) return;
     notices_.push_back(
         {"counters-skipped",
          fmt::format("{} threads are not counted: the limit of open files is too low.", set.threads_skipped()),
@@ -60,7 +60,7 @@ void Counting::note_skipped(const CounterSet& set) {
 
 Result<bool> Counting::replace(const CountingPlan& plan, const Capabilities& capabilities, Folder& folder) {
     if (!paused_) (void)read(folder);
-    skipped_said_ = false;
+    skipped_notified_ = false;
     (void)TRY(open_total(plan, capabilities));
     total_.after_gap = true;
     CountBy by = std::exchange(by_, CountBy::total);
@@ -80,7 +80,7 @@ Result<bool> Counting::count_by(CountBy by, const std::vector<std::uint32_t>& pi
         options.by = by;
         options.start_disabled = paused_;
         detail.set = TRY(CounterSet::open(options, counters_, kernel_));
-        skipped_said_ = false;
+        skipped_notified_ = false;
         detail.start_ns = monotonic_ns();
         detail.after_gap = true;
         note_skipped(*detail.set);

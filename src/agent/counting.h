@@ -80,7 +80,7 @@ private:
     CountBy by_ = CountBy::total;  // total: no detail
     std::vector<std::uint32_t> pids_;
     Scope scope_;
-    bool paused_ = false, skipped_said_ = false;
+    bool paused_ = false, skipped_notified_ = false;
     std::uint64_t next_ns_ = 0;
     CounterTotals totals_;
     std::vector<wire::Notice> notices_;

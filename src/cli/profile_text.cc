@@ -188,10 +188,10 @@ std::string loss_text(const server::LossInfo& loss) {
 std::string shown_function(std::string_view name, std::string_view module, unsigned width) {
     std::string text = printable(name);
     // "[module+0xoffset]" already contains the module.
-    const bool says_module = name.starts_with('[') && name.substr(1).starts_with(module);
+    const bool names_module = name.starts_with('[') && name.substr(1).starts_with(module);
     std::string where = printable(module);
     if (!where.empty() && !where.starts_with('[')) where = fmt::format("[{}]", where);  // [kernel], [vdso]
-    where = where.empty() || says_module ? "" : "  " + where;
+    where = where.empty() || names_module ? "" : "  " + where;
     const std::size_t left = width > width_of(where) + 8 ? width - width_of(where) : 8;
     if (width != 0 && width_of(text) > left) {
         // Both ends of a long name are more useful than its beginning alone.

@@ -77,10 +77,10 @@ Result<int> print_scheduling(const server::Session& session, const ReportOptions
     shown.reserve(lines.size());
     for (const counters::SchedLine& line : lines) shown.push_back(&line);
     const server::SessionInfo info = session.info();
-    const bool knows_wakers =
+    const bool has_wakers =
         std::ranges::any_of(info.events, [](const server::EventInfo& event) { return event.name == "woken-by"; });
     return print_paged(
-        session_head(info) + std::string(knows_wakers ? "" : wake_up_note) + "\n" +
+        session_head(info) + std::string(has_wakers ? "" : wake_up_note) + "\n" +
             counters::sched_table(shown, options.table.most_rows, style_of_output(options.output).columns),
         options.output);
 }

@@ -13,9 +13,9 @@
 namespace flamewire::cli {
 namespace {
 
-volatile std::sig_atomic_t told_to_end = 0;
+volatile std::sig_atomic_t end_requested = 0;
 
-void end(int) { told_to_end = 1; }
+void end(int) { end_requested = 1; }
 
 void put(std::string_view text) { (void)write_all(STDOUT_FILENO, as_bytes_view(text)); }
 
@@ -63,7 +63,7 @@ void Screen::draw(std::string_view text) {
 std::optional<char> Screen::key(std::chrono::milliseconds wait) {
     pollfd input{STDIN_FILENO, POLLIN, 0};
     const int ready = ::poll(&input, 1, static_cast<int>(wait.count()));
-    if (told_to_end != 0 || (ready > 0 && (input.revents & (POLLHUP | POLLERR)) != 0)) return 'q';
+    if (end_requested != 0 || (ready > 0 && (input.revents & (POLLHUP | POLLERR)) != 0)) return 'q';
     char key = 0;
     if (ready <= 0 || ::read(STDIN_FILENO, &key, 1) != 1) return {};
     return key;

@@ -9,7 +9,7 @@ from includes import quoted_includes
 UNWIND = {"unwind/frame", "unwind/tables", "unwind/walk", "unwind/join"}
 SYMBOL = {"symbol", "symbol/types", "symbol/files", "symbol/disassembly"}
 PROFILE = {"profile/store", "profile/query", "profile/symbols", "profile/formats"}
-SESSION = {"base", "wire", "elf", "server/limits.h", "server/log_pace.h"} | SYMBOL | PROFILE
+SESSION = {"base", "wire", "elf", "server/limits.h", "server/rate_limited_log.h"} | SYMBOL | PROFILE
 DESK = SESSION | {"secure", "counters"}
 AGENT_SHARED = {"agent", "agent/json.", "agent/log.", "agent/batch_sink.h"}
 ALLOWED: dict[str, set[str]] = {
@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "profile/formats/import.cc": {"profile/formats", "profile/formats/perf_data"},
     "profile/formats/export.cc": {"profile/formats", "profile/formats/perf_data"},
     "server/limits.h": set(),
-    "server/log_pace.h": {"base"},
+    "server/rate_limited_log.h": {"base"},
     "server/session": SESSION,
     "server/source": SESSION | {"server/session"},
     "server/link": SESSION | {"secure", "server/session"},

@@ -389,10 +389,10 @@ void Session::end_recording(std::string reason, std::int32_t exit_code) {
     }
     named_.reset();
     output_ends_ns_.reset();
-    if (const auto ended = current->ended()) say_end(*current, *ended);
+    if (const auto ended = current->ended()) log_end(*current, *ended);
 }
 
-void Session::say_end(const Recorder& recorder, const Ended& ended) const {
+void Session::log_end(const Recorder& recorder, const Ended& ended) const {
     const Accounting counts = recorder.accounting();
     const bool sampled = recorder.running().settings.samples();
     const std::string size = file_ && options_.output != "-"

@@ -71,7 +71,7 @@ private:
     Result<Environment> begin_capture(const RecordingPlan& plan, const Capabilities& capabilities, BatchSink*& sink);
     void end_capture();
     void end_recording(std::string reason, std::int32_t exit_code);
-    void say_end(const Recorder& recorder, const Ended& ended) const;
+    void log_end(const Recorder& recorder, const Ended& ended) const;
     void print_counters(const Recorder& recorder) const;
 
     void wait();

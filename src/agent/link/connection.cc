@@ -98,13 +98,13 @@ void Connection::read() {
                             [self = shared_from_this()](asio::error_code error, std::size_t size) {
                                 if (!self->open_) return;
                                 if (error) return self->fail_with(self->why_ended(error));
-                                self->heard_ = true;
+                                self->received_ = true;
                                 self->on_read(size);
                             });
 }
 
 std::string Connection::why_ended(const asio::error_code& error) const {
-    if (!heard_ && (error == asio::error::eof || error == asio::error::connection_reset))
+    if (!received_ && (error == asio::error::eof || error == asio::error::connection_reset))
         return "it closed the connection unexpectedly: it may not be flamewire-server (its page has another port), "
                "or it is too busy";
     return error == asio::error::eof ? "it closed the connection" : error.message();

@@ -81,7 +81,7 @@ private:
     wire::FrameDecoder decoder_{wire::max_payload_to_agent};
     std::array<std::byte, 4096> incoming_;
     std::string waiting_, under_way_;  // swapped, so that both keep their capacity
-    bool writing_ = false, open_ = true, wrong_key_ = false, heard_ = false;
+    bool writing_ = false, open_ = true, wrong_key_ = false, received_ = false;
     std::string peer_;
     std::uint64_t sent_bytes_ = 0;
 };

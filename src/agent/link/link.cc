@@ -148,7 +148,7 @@ void TcpLink::drop_finished() {
     while (recordings_.size() > 1 && recordings_.front().spool.empty()) recordings_.pop_front();
 }
 
-void TcpLink::say_hello(const ConnectionPtr& connection) {
+void TcpLink::send_hello(const ConnectionPtr& connection) {
     wire::Hello hello = callbacks_.hello();
     hello.recording.reset();
     drop_finished();
@@ -227,7 +227,7 @@ void TcpLink::on_closed(const ConnectionPtr& connection, const std::string& reas
     std::erase(candidates_, connection);
     if (options_.listen && connection->wrong_key()) {
         const std::uint64_t now_ns = monotonic_ns();
-        if (const std::uint64_t more = turned_away_.take_left_out(now_ns))
+        if (const std::uint64_t more = turned_away_.take_omitted(now_ns))
             log("{} more were turned away within a minute", more);
         if (turned_away_.admits(now_ns)) log("{} was turned away: {}", connection->peer(), reason);
     }
@@ -250,7 +250,7 @@ void TcpLink::pump_batches(const ConnectionPtr& to) {
     Kept& kept = recordings_.front();
     if (to->recording != kept.id) {
         // If parts of the recording were sent over another connection, ask the server what it has.
-        if (kept.spool.ever_sent()) return say_hello(to);
+        if (kept.spool.ever_sent()) return send_hello(to);
         to->recording = kept.id;
     }
     // Sent batches cannot shrink any more, so at most half of the spool may be in flight.

@@ -55,8 +55,8 @@ Result<bool> TcpLink::listen() {
 void TcpLink::read_key() {
     if (options_.key_file.empty()) return;
     Result<secure::PairingKey> read = secure::read_pairing_file(options_.key_file);
-    if (!read && !key_trouble_said_) log("the pairing code was not changed: {}", read.error().message);
-    key_trouble_said_ = !read;
+    if (!read && !key_trouble_logged_) log("the pairing code was not changed: {}", read.error().message);
+    key_trouble_logged_ = !read;
     if (!read || *read == options_.key) return;
     options_.key = *std::move(read);
     log("{} has another pairing code now", options_.key_file);
@@ -133,7 +133,7 @@ void TcpLink::adopt(tcp::socket socket, secure::Carrier carrier, bool patient) {
         .closed = [this, with](
                       const std::string& reason) { with([&](const ConnectionPtr& self) { on_closed(self, reason); }); },
     });
-    say_hello(connection);
+    send_hello(connection);
 }
 
 }  // namespace flamewire::agent

@@ -20,7 +20,7 @@
 #include "agent/link/dialer.h"
 #include "agent/link/link.h"
 #include "agent/link/spool.h"
-#include "base/line_pace.h"
+#include "base/line_rate_limit.h"
 
 namespace flamewire::agent {
 
@@ -70,7 +70,7 @@ private:
     void begin(const wire::RecordingId& id);
     void keep_within_bound();
     void drop_finished();
-    void say_hello(const ConnectionPtr& connection);
+    void send_hello(const ConnectionPtr& connection);
     void on_frame(const ConnectionPtr& connection, const wire::Frame& frame);
     void on_acknowledgement(const ConnectionPtr& connection, const wire::Ack& ack);
     void on_answer(const ConnectionPtr& connection, const wire::Ack& ack);
@@ -103,8 +103,8 @@ private:
     std::vector<ConnectionPtr> candidates_;
     std::string chunk_;              // of a module file; empty: none waits
     std::uint64_t sent_before_ = 0;  // bytes sent over closed connections
-    LinePace turned_away_;           // for lines about wrong keys
-    bool key_trouble_said_ = false;
+    LineRateLimit turned_away_;      // for lines about wrong keys
+    bool key_trouble_logged_ = false;
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;

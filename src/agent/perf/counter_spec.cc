@@ -64,10 +64,10 @@ std::vector<Counter> split_parts(const std::vector<WantedCounter>& wanted, bool 
             counter.spec.parts = {part};
             if (one.spec.parts.size() > 1) counter.part = part.pmu;
             const bool by_cpu = !is_software(part) && part.type != PERF_TYPE_TRACEPOINT;
-            const bool says_mode = one.spec.exclude_kernel || one.spec.exclude_user;
-            const bool kernel = kernel_allowed && (says_mode || !user_only || !by_cpu);
+            const bool has_mode = one.spec.exclude_kernel || one.spec.exclude_user;
+            const bool kernel = kernel_allowed && (has_mode || !user_only || !by_cpu);
             counter.spec.exclude_kernel = one.spec.exclude_kernel || !kernel;
-            counter.name = kernel || says_mode || needs_kernel(part) ? one.spec.name : user_mode_name(one.spec.name);
+            counter.name = kernel || has_mode || needs_kernel(part) ? one.spec.name : user_mode_name(one.spec.name);
             counters.push_back(std::move(counter));
         }
     return counters;

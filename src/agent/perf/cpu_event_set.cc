@@ -55,7 +55,7 @@ Result<bool> CpuEventSet::attach() {
     return true;
 }
 
-void CpuEventSet::say_instead_of_threads() {
+void CpuEventSet::notify_instead_of_threads() {
     say("whole-cpus",
         "The limit of open files is too low for events of each thread, so whole CPUs are sampled, and samples of other "
         "processes are discarded.",

@@ -22,7 +22,7 @@ public:
 
     Result<bool> attach();
     // Adds a notice: the targets' threads would need more files than may be open.
-    void say_instead_of_threads();
+    void notify_instead_of_threads();
     std::vector<Unsampled> take_unsampled(std::uint64_t) override { return {}; }
     void follow(const std::set<std::uint32_t>& pids) override {
         if (of_targets_) followed_.insert(pids.begin(), pids.end());

@@ -69,7 +69,7 @@ Result<std::unique_ptr<EventSet>> EventSet::open(const EventSetOptions& options,
     if (by_thread) by_thread->reset();  // frees its files
     auto by_cpu = open_as<CpuEventSet>(options, capabilities, kernel);
     if (!by_cpu) return by_thread ? open_as<ThreadEventSet>(options, capabilities, kernel) : std::move(by_thread);
-    if (out_of_files(lacking)) (*by_cpu)->say_instead_of_threads();
+    if (out_of_files(lacking)) (*by_cpu)->notify_instead_of_threads();
     return by_cpu;
 }
 

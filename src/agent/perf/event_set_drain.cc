@@ -18,14 +18,14 @@ void RingEventSet::drain(RecordSink& sink, std::uint64_t until_ns) {
     const std::uint64_t now = monotonic_ns();
     rings_->load_heads();
     drained_ns_ = std::min(until_ns, now - merge_slack_ns);
-    hand_out(sink, drained_ns_);
+    deliver(sink, drained_ns_);
     if (now >= next_gone_check_ns_ || check_soon_) check_targets();
 }
 
 void RingEventSet::drain_rest(RecordSink& sink) {
     rings_->load_heads();
     drained_ns_ = release_everything;
-    hand_out(sink, release_everything);
+    deliver(sink, release_everything);
     check_targets();
     report_remaining_loss(samples_, false, sink);
     report_remaining_loss(sideband_, true, sink);
@@ -37,7 +37,7 @@ void RingEventSet::check_targets() {
     gone_ = poll_targets();
 }
 
-void RingEventSet::hand_out(RecordSink& sink, std::uint64_t limit_ns) {
+void RingEventSet::deliver(RecordSink& sink, std::uint64_t limit_ns) {
     merge_.begin(rings_->cursors(), limit_ns);
     MergedRecord merged;
     while (merge_.next(merged)) {

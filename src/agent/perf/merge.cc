@@ -41,7 +41,7 @@ void RingCursor::copy_out(std::uint64_t offset, std::span<std::byte> into) const
 void Merge::begin(std::span<RingCursor> rings, std::uint64_t limit_ns) {
     rings_ = rings;
     limit_ns_ = limit_ns;
-    handed_out_ = 0;
+    delivered_ = 0;
     heap_.clear();
     for (std::size_t ring = 0; ring < rings.size(); ++ring) {
         const Bytes record = rings[ring].peek();
@@ -52,10 +52,10 @@ void Merge::begin(std::span<RingCursor> rings, std::uint64_t limit_ns) {
 
 bool Merge::next(MergedRecord& out) {
     if (heap_.empty()) return false;
-    if (handed_out_ > 0) {
+    if (delivered_ > 0) {
         RingCursor& ring = rings_[heap_.front().ring];
-        ring.pop(handed_out_);
-        handed_out_ = 0;
+        ring.pop(delivered_);
+        delivered_ = 0;
         const Bytes following = ring.peek();
         if (following.empty()) {
             heap_.front() = heap_.back();
@@ -73,7 +73,7 @@ bool Merge::next(MergedRecord& out) {
     out.late = top.time_ns < newest_ns_;
     newest_ns_ = std::max(newest_ns_, top.time_ns);
     out.time_ns = newest_ns_;
-    handed_out_ = out.bytes.size();
+    delivered_ = out.bytes.size();
     return true;
 }
 

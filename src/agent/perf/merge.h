@@ -82,7 +82,7 @@ private:
     std::vector<Entry> heap_;  // smallest time first
     std::uint64_t limit_ns_ = 0;
     std::uint64_t newest_ns_ = 0;  // newest time delivered so far, over all rounds
-    std::size_t handed_out_ = 0;   // size of the record last returned from the top ring
+    std::size_t delivered_ = 0;    // size of the record last returned from the top ring
 };
 
 }  // namespace flamewire::agent

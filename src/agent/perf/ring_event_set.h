@@ -124,7 +124,7 @@ private:
     Result<bool> set_sampling(bool on);
     Result<bool> apply_sampling();
 
-    void hand_out(RecordSink& sink, std::uint64_t limit_ns);
+    void deliver(RecordSink& sink, std::uint64_t limit_ns);
     void deliver(const MergedRecord& merged, RecordSink& sink);
     void check_targets();
     void link_alike(std::size_t first);

@@ -77,8 +77,8 @@ Result<bool> ThreadEventSet::attach() {
             return std::unexpected(open_error(failure_of(refused_.threads > 0 ? refused_ : few_files_)));
         return fail(ErrorCode::not_found, fmt::format("process {} has exited", options_.targets.front().pid));
     }
-    say_missing("threads-skipped", few_files_);
-    say_missing("threads-refused", refused_);
+    notify_missing("threads-skipped", few_files_);
+    notify_missing("threads-refused", refused_);
     unsampled_at_ns_ = monotonic_ns();
     attach_until_ns_ = unsampled_at_ns_ + clone_ns;
     return true;
@@ -136,7 +136,7 @@ OpenFailure ThreadEventSet::failure_of(const Missing& missing) const {
     return failure;
 }
 
-void ThreadEventSet::say_missing(std::string code, const Missing& missing) {
+void ThreadEventSet::notify_missing(std::string code, const Missing& missing) {
     if (missing.threads == 0) return;
     Explanation why = explain_open_failure(failure_of(missing));
     say(std::move(code), fmt::format("Threads that are not sampled: {}, because {}.", missing.threads, why.text),
@@ -237,8 +237,8 @@ void ThreadEventSet::after_round() {
     for (const Found& found : std::exchange(late_threads_, {}))
         if (!coverage_.known(found.tid)) open_found(found);
     if (monotonic_ns() < attach_until_ns_) return;
-    say_missing("threads-skipped", few_files_);
-    say_missing("threads-refused", refused_);
+    notify_missing("threads-skipped", few_files_);
+    notify_missing("threads-refused", refused_);
     attach_until_ns_ = 0;
     coverage_.clear();
     modes_.clear();

@@ -55,7 +55,7 @@ private:
     int open_thread(const Found& found);
     void open_found(const Found& found);
     [[nodiscard]] OpenFailure failure_of(const Missing& missing) const;
-    void say_missing(std::string code, const Missing& missing);
+    void notify_missing(std::string code, const Missing& missing);
     std::optional<CpuTime> cpu_time_of(std::uint32_t pid);
     using Counted = std::pair<std::uint32_t, std::uint32_t>;  // an event index, and the pid of a target
     using SampleTotals = std::map<Counted, UnsampledAccount::Totals>;

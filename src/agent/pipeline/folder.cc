@@ -58,7 +58,7 @@ void Folder::State::account(const SampleRecord& sample, ProcessHandle process, c
         policy.note(process, sample.mode, static_cast<unwind::StackNeed>(stack.need), sample.time_ns);
 }
 
-void Folder::State::tell_accounts(wire::Batch& batch, bool last) {
+void Folder::State::emit_accounts(wire::Batch& batch, bool last) {
     if (!stacks || (!last && batch.monotonic_ns < accounts_due_ns)) return;
     accounts_due_ns = batch.monotonic_ns + accounts_every_ns;
     accounts.take_changed([&](ProcessHandle process, wire::ProcessUnwind& counts) {
@@ -230,7 +230,7 @@ void Folder::change_events(wire::Recording recording, std::vector<wire::Event> e
 void Folder::begin_epoch() {
     state_->epoch_due = true;
     state_->symbols_due = true;
-    state_->accounts.tell_all_again();
+    state_->accounts.emit_all_again();
 }
 
 std::uint64_t Folder::truncated_copies() const { return state_->truncated_copies; }
@@ -311,7 +311,7 @@ wire::Batch Folder::close_batch(bool last) {
     batch.monotonic_ns = monotonic_ns();
     batch.realtime_ns = realtime_ns();
     if (std::exchange(state.recording_due, false)) batch.recording = state.options.recording;
-    state.tell_accounts(batch, last);
+    state.emit_accounts(batch, last);
     state.dictionary.flush(batch);
     batch.rows = state.rows.take();
     if (state.periods_epoch != batch.epoch) {

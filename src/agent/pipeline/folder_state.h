@@ -72,7 +72,7 @@ struct Folder::State {
     void add_waking(const SampleRecord& sample);
     void remember(std::uint64_t chain_hash, ProcessHandle process, const FoldedStack& stack);
     void account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack);
-    void tell_accounts(wire::Batch& batch, bool last);
+    void emit_accounts(wire::Batch& batch, bool last);
     bool locate_frames(ProcessHandle process, std::uint8_t& stack_flags);
     wire::Id locate_kernel(const ChainFrame& frame, std::uint32_t flags);
     LocatedFrames::Located locate_jit(const ResolvedAddress& resolved, std::uint32_t flags);

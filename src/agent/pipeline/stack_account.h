@@ -36,7 +36,7 @@ public:
         last_ = nullptr;
     }
     // Marks all entries as changed, for a receiver that has none of them.
-    void tell_all_again() {
+    void emit_all_again() {
         for (auto& [process, entry] : entries_) entry.changed = true;
     }
     [[nodiscard]] const std::unordered_map<ProcessHandle, Entry>& entries() const { return entries_; }

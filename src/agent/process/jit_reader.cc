@@ -72,7 +72,7 @@ struct JitReader::Shared {
     const std::string proc_root;
     std::map<ModuleHandle, JitCode> codes;
     std::uint64_t previous_look_ns = 0;
-    bool too_many_said = false;
+    bool too_many_notified = false;
 };
 
 JitReader::JitReader(std::string proc_root) : shared_(std::make_shared<Shared>(std::move(proc_root))) {}
@@ -211,7 +211,7 @@ void JitReader::Shared::take_questions(const JitQuestions& asked_now, JitAnswers
             known->second.found_jitdump(process.jitdump);
         else if (codes.size() < max_processes)
             codes.try_emplace(process.module, proc_root, process);
-        else if (!std::exchange(too_many_said, true))
+        else if (!std::exchange(too_many_notified, true))
             found.notices.push_back({"jit-names-full",
                                      "More than 64 processes run code that they compiled themselves: the code of the "
                                      "others has no names",

@@ -89,9 +89,9 @@ Cgroup parse_cgroup(std::string_view text) {
         const std::string_view path = line.substr(second + 1);
         std::string id = parse_cgroup_path(path).container_id;
         // If both versions are mounted, the runtime may use either.
-        const bool tells_more =
+        const bool more_specific =
             id.empty() ? cgroup.container_id.empty() && unified && path != "/" : cgroup.container_id.empty() || unified;
-        if (cgroup.path.size() <= 1 || tells_more) {
+        if (cgroup.path.size() <= 1 || more_specific) {
             cgroup.path = std::string(path);
             cgroup.container_id = std::move(id);
         }

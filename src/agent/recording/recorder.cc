@@ -309,7 +309,7 @@ void Recorder::loop() {
         cut_off_cpu(drain());
         const std::uint64_t now = monotonic_ns();
         priority_boost_.update(now);
-        thin_faults(now);
+        throttle_faults(now);
         check_unsampled(now);
         if (enable_at_ns_ && now >= *enable_at_ns_) {
             enable_at_ns_.reset();

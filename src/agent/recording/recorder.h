@@ -31,7 +31,7 @@
 #include "agent/pipeline/copy_budget.h"
 #include "agent/pipeline/folder.h"
 #include "agent/process/process_table.h"
-#include "agent/recording/names_pace.h"
+#include "agent/recording/names_rate_limit.h"
 #include "agent/recording/priority_boost.h"
 #include "agent/recording/wanted.h"
 #include "base/fd.h"
@@ -209,7 +209,7 @@ private:
     void sample_whole_cpus();
     void use_one_mode();
     std::vector<Unsampled> add_unsampled(std::uint64_t now_ns);
-    void thin_faults(std::uint64_t now_ns);
+    void throttle_faults(std::uint64_t now_ns);
     [[nodiscard]] std::vector<std::uint32_t> living_members() const;
     void follow_task(const TaskRecord& task);
     void note_member(std::uint32_t pid);
@@ -260,16 +260,16 @@ private:
     bool prefer_whole_cpus_ = false, whole_cpus_refused_ = false;
     std::uint64_t next_unsampled_ns_ = 0;
     std::uint64_t next_adapt_ns_ = 0;
-    std::uint64_t faults_taken_ = 0, faults_from_ns_ = 0;  // samples of events with a period, since faults_from_ns_
+    std::uint64_t fault_samples_ = 0, faults_from_ns_ = 0;  // samples of events with a period, since faults_from_ns_
     std::uint64_t list_processes_at_ns_ = 0;
     // The target's processes: the named ones and their children. For wide targets: live processes that were sampled.
     std::set<std::uint32_t> members_;
     std::uint32_t last_member_ = 0;
-    bool processes_limit_told_ = false;
-    bool costly_tables_told_ = false;
+    bool processes_limit_notified_ = false;
+    bool costly_tables_notified_ = false;
     EventSetCounts closed_counts_;        // of event sets that were replaced
     EventSetCounts counts_;               // of all event sets, at the last round
-    std::uint64_t lost_told_ = 0;         // part of counts_.samples_lost that is already in a batch
+    std::uint64_t lost_reported_ = 0;     // part of counts_.samples_lost that is already in a batch
     std::uint64_t sideband_from_ns_ = 0;  // the previous event set had older records of processes and mappings
     std::uint64_t switched_ns_ = 0, switch_gap_ns_ = 0;  // of the last event set that was replaced
     std::uint64_t changed_ns_ = 0, gap_ns_ = 0;  // when a user changed the recording, and how long nothing was recorded
@@ -278,7 +278,7 @@ private:
     std::uint64_t off_cpu_cut_ns_ = 0;                         // off-CPU time is emitted until then
     bool threads_unknown_ = false;                             // records were lost, so thread states must be scanned
     std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0;
-    NamesPace names_pace_;
+    NamesRateLimit names_rate_limit_;
     std::optional<std::uint64_t> enable_at_ns_;
     bool something_new_ = false;         // anything to send since the last batch
     std::uint64_t pending_samples_ = 0;  // in the folder

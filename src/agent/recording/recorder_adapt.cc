@@ -78,10 +78,10 @@ void Recorder::adapt_stack_copies(std::uint64_t now_ns) {
 }
 
 // Samples every fault until there are too many.
-void Recorder::thin_faults(std::uint64_t now_ns) {
+void Recorder::throttle_faults(std::uint64_t now_ns) {
     const std::uint64_t elapsed_ns = now_ns - faults_from_ns_;
-    if (faults_taken_ < most_faults && elapsed_ns < faults_look_ns) return;
-    if (faults_taken_ * faults_look_ns > most_faults * elapsed_ns) {
+    if (fault_samples_ < most_faults && elapsed_ns < faults_look_ns) return;
+    if (fault_samples_ * faults_look_ns > most_faults * elapsed_ns) {
         EventChoice choice = choice_;
         std::uint64_t period = 0;
         for (EventSpec& spec : choice.events)
@@ -93,7 +93,7 @@ void Recorder::thin_faults(std::uint64_t now_ns) {
                   "--count N sets how many"}});
     }
     // Samples left in the old events do not count for the new ones.
-    faults_taken_ = 0;
+    fault_samples_ = 0;
     faults_from_ns_ = monotonic_ns();
 }
 

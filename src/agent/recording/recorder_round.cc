@@ -21,7 +21,7 @@ namespace {
 // Interval of batches while nothing happens on the target, as a sign of life for the server.
 constexpr std::uint64_t heartbeat_ns = 1'000'000'000;
 constexpr std::uint64_t ns_per_ms = 1'000'000;
-// A lost fault sample counts as this many, because samples with stacks fill the rings sooner (thin_faults).
+// A lost fault sample counts as this many, because samples with stacks fill the rings sooner (throttle_faults).
 constexpr std::uint64_t lost_weight = 16;
 // How old the list of processes in `status` may be, and its maximum length.
 constexpr std::uint64_t list_processes_every_ns = 1'000'000'000;
@@ -58,7 +58,7 @@ void Recorder::on_record(const Record& record) {
         copy_budget_.add_sample(choice_.events[event].off_cpu != 0, sample->stack.size(), sample->stack_cut);
         if (sample->woken_tid != 0) return folder_->add_waking(*sample, !paused_ && !enable_at_ns_);
         if (!plan_.scope.cgroups.empty()) note_member(sample->pid);
-        if (choice_.events[event].period != 0) ++faults_taken_;
+        if (choice_.events[event].period != 0) ++fault_samples_;
         folder_->add_sample(*sample, event);
         return;
     }
@@ -76,7 +76,7 @@ void Recorder::on_record(const Record& record) {
     // The event that wrote the record is usually the one whose samples were lost.
     if (lost && !lost_some->sideband && !choice_.events.empty() &&
         choice_.events[events_->event_of(lost_some->id)].period != 0)
-        faults_taken_ += lost_weight * lost_some->count;
+        fault_samples_ += lost_weight * lost_some->count;
     if (lost && !lost_some->sideband) {
         copy_budget_.add_lost(lost_some->count);
         priority_boost_.begin();
@@ -305,7 +305,7 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
     std::erase_if(plan_.pids, [](std::uint32_t pid) { return !identify_process(pid); });
     if (const std::size_t room = limits::max_pids - std::min(limits::max_pids, plan_.pids.size());
         fresh.size() > room) {
-        if (!std::exchange(processes_limit_told_, true))
+        if (!std::exchange(processes_limit_notified_, true))
             say({{"processes-limit",
                   fmt::format("More than {} processes have this name; the others are not recorded.", limits::max_pids),
                   "--all records every process"}});
@@ -339,7 +339,7 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
 void Recorder::flush() {
     const std::uint64_t now = monotonic_ns();
     next_flush_ns_ = now + plan_.settings.interval_ms * ns_per_ms;
-    if (names_wanted_ && names_pace_.may_begin(now) && !processes_.kernel_symbols_begun()) begin_kernel_names();
+    if (names_wanted_ && names_rate_limit_.may_begin(now) && !processes_.kernel_symbols_begun()) begin_kernel_names();
     gather(now);
     if (epoch_wanted_.exchange(false)) {
         (void)System::current().input(inputs::epoch, "begun");
@@ -395,10 +395,10 @@ void Recorder::gather(std::uint64_t now_ns) {
         folder_->add_loss(loss);
         something_new_ = true;
     };
-    if (counts_.samples_lost > lost_told_) {
+    if (counts_.samples_lost > lost_reported_) {
         folder_->samples_lost();
-        add({wire::LossReason::ring_full, counts_.samples_lost - lost_told_, last_flush_ns_, now_ns, 0, 0});
-        lost_told_ = counts_.samples_lost;
+        add({wire::LossReason::ring_full, counts_.samples_lost - lost_reported_, last_flush_ns_, now_ns, 0, 0});
+        lost_reported_ = counts_.samples_lost;
     }
     for (const wire::Loss& loss : processes_.take_losses()) add(loss);
     if (const auto symbols = processes_.take_jit_symbols(); !symbols.empty()) {
@@ -406,7 +406,7 @@ void Recorder::gather(std::uint64_t now_ns) {
         something_new_ = true;
     }
     if (const std::uint32_t pid = folder_->process_of_costly_tables();
-        pid != 0 && !std::exchange(costly_tables_told_, true))
+        pid != 0 && !std::exchange(costly_tables_notified_, true))
         say({{"costly-tables",
               fmt::format("The unwind tables of process {} take too long to read: some of its stacks end early.", pid),
               "--unwind fp reads none"}});
@@ -434,7 +434,7 @@ wire::AgentStats Recorder::own_cost() const {
 
 void Recorder::begin_kernel_names() {
     names_wanted_ = false;
-    names_pace_.begin(monotonic_ns());
+    names_rate_limit_.begin(monotonic_ns());
     std::vector<std::uint64_t> addresses = folder_->unnamed_kernel_addresses();
     if (!addresses.empty()) processes_.begin_kernel_symbols(std::move(addresses));
 }
@@ -442,7 +442,7 @@ void Recorder::begin_kernel_names() {
 void Recorder::advance_kernel_names(std::uint64_t deadline_ns) {
     const std::uint64_t before = thread_cpu_ns();
     const std::vector<TargetSymbol> symbols = processes_.advance_kernel_symbols(deadline_ns);
-    names_pace_.spend(monotonic_ns(), thread_cpu_ns() - before);
+    names_rate_limit_.spend(monotonic_ns(), thread_cpu_ns() - before);
     if (symbols.empty()) return;
     folder_->add_symbols(symbols);
     something_new_ = true;
@@ -466,7 +466,7 @@ void Recorder::publish() {
     accounting_.samples_lost = counts_.samples_lost;
     accounting_.ring_bytes = counts_.ring_bytes;
     accounting_.unemitted_switches = folder_->unemitted_switches();
-    lost_stated_ = lost_told_;
+    lost_stated_ = lost_reported_;
     counter_totals_ = counting_->totals();
     running_.counters = counting_->states();
     running_.members.assign(members_.begin(), members_.end());

@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 #include "server/http/request.h"
-#include "server/log_pace.h"
+#include "server/rate_limited_log.h"
 
 namespace flamewire::server {
 
@@ -61,7 +61,7 @@ private:
     std::string token_, path_ = "/", cookie_name_;
     bool encrypted_ = false;
     std::map<std::string, Failures> failures_;  // by client
-    LogPace log_;
+    RateLimitedLog log_;
 };
 
 // What a request passes before the API, in this order. Sets its path and query from `target`, as the client sent it.

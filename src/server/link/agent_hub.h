@@ -26,7 +26,7 @@
 #include "server/link/dial_info.h"
 #include "server/link/ingest.h"
 #include "server/link/key_ring.h"
-#include "server/log_pace.h"
+#include "server/rate_limited_log.h"
 #include "server/session/module_store.h"
 #include "wire/control.h"
 
@@ -203,8 +203,8 @@ private:
     secure::Attempts attempts_;   // with wrong keys, by peers that dial
     bool turns_pending_ = false;  // give_turns() is due
     std::string key_trouble_;     // why the keys could not be reloaded; logged once
-    LogPace log_;                 // for lines that any peer can trigger
-    LogPace visits_{
+    RateLimitedLog log_;          // for lines that any peer can trigger
+    RateLimitedLog visits_{
         limits::agent_connections};  // for agents that connect and disconnect, so that these lines hide no warning
     bool stopping_ = false;
 

@@ -64,7 +64,7 @@ struct Asked {
 };
 
 // (a, b): bytes received and total bytes, if b is positive. Before that, a counts wait rounds.
-int tell_progress(debuginfod_client* client, long a, long b) {
+int report_progress(debuginfod_client* client, long a, long b) {
     Asked& asked = *static_cast<Asked*>(library.get_user_data(client));
     const bool arriving = a >= 0 && b > 0;
     if (asked.progress(arriving ? static_cast<std::uint64_t>(a) : 0, arriving ? static_cast<std::uint64_t>(b) : 0))
@@ -214,7 +214,7 @@ void limit_debuginfod_folder(const std::string& folder, std::uint64_t limit_byte
 DebuginfodClient::DebuginfodClient() {
     if (library.begin == nullptr) return;
     client_ = library.begin();
-    if (client_ != nullptr) library.set_progressfn(client_, tell_progress);
+    if (client_ != nullptr) library.set_progressfn(client_, report_progress);
 }
 
 DebuginfodClient::~DebuginfodClient() {

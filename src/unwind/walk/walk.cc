@@ -294,10 +294,10 @@ Walk::Stop Walk::without_rule() {
     const bool cut = failed_read_ && reason_for(*failed_read_) == StopReason::truncated_copy;
     // If the code is readable, the call before that address shows its target. Reject calls that returned earlier.
     const CodePiece* piece = piece_at(pc_);
-    const bool can_tell = arch_.calls != nullptr && piece != nullptr && piece->module != 0;
+    const bool can_decide = arch_.calls != nullptr && piece != nullptr && piece->module != 0;
     const bool may_return_by_link =
-        !return_address_ && (!can_tell || (registers_.has(arch_.names.link) &&
-                                           arch_.calls(registers_.get(arch_.names.link), pc_, memory_reader_)));
+        !return_address_ && (!can_decide || (registers_.has(arch_.names.link) &&
+                                             arch_.calls(registers_.get(arch_.names.link), pc_, memory_reader_)));
     if (may_return_by_link && by_link_register()) return push(FoundBy::link_register, sp_);
     return cut ? StopReason::truncated_copy : StopReason::no_info;
 }

@@ -1,12 +1,12 @@
 // What anybody can have written into the log is not without end.
-#include "server/log_pace.h"
-
 #include <catch2/catch.hpp>
 #include <spdlog/sinks/ostream_sink.h>
 
 #include <algorithm>
 #include <sstream>
 #include <string>
+
+#include "server/rate_limited_log.h"
 
 using namespace flamewire::server;
 
@@ -36,8 +36,8 @@ private:
 TEST_CASE("lines of a minute are written up to a number, the others counted") {
     Log log;
     constexpr unsigned lines = 20;
-    LogPace pace(lines);
-    const LogPace::Clock::time_point begin{};
+    RateLimitedLog pace(lines);
+    const RateLimitedLog::Clock::time_point begin{};
     for (unsigned n = 0; n < lines + 7; ++n) {
         const auto now = begin + std::chrono::seconds(n);
         n % 2 ? pace.info("somebody is here", now) : pace.warn("somebody knocks", now);

@@ -95,7 +95,7 @@ Result<bool> RecordReader::read(const Visit& visit, const std::function<void(std
              {perf::sample::ip, perf::sample::tid, perf::sample::time, perf::sample::address})
             if (first.samples(before)) sample_id_offset_ += 8;
     TRY(read_all());
-    return give_out(order_.ready_all());
+    return deliver(order_.ready_all());
 }
 
 Result<bool> RecordReader::read_all() {
@@ -134,7 +134,7 @@ Result<bool> RecordReader::read_all() {
         if (!damage_.empty()) return true;
         if (*got < wanted) break;
         if (progress_ != nullptr && !header_records_only_) (*progress_)(offset);
-        if (blocks_.held_bytes() + order_.bytes() > most_waiting_bytes) TRY(give_out(order_.ready_half()));
+        if (blocks_.held_bytes() + order_.bytes() > most_waiting_bytes) TRY(deliver(order_.ready_half()));
     }
     if (!rest.empty() || (header_.cut && damage_.empty()))
         damaged(rest.empty() ? "the file ends before its last record" : "the file ends in the middle of a record");
@@ -199,7 +199,7 @@ Result<bool> RecordReader::take(Record record, Block& block, bool unpacked) {
             break;
     }
     if (header_records_only_) return true;
-    if (record.type == tool_record::finished_round) return give_out(order_.ready_at_round());
+    if (record.type == tool_record::finished_round) return deliver(order_.ready_at_round());
     if (!date(record)) {
         ++unknown_events_;
         return true;
@@ -256,7 +256,7 @@ Result<bool> RecordReader::unpack(Bytes packed) {
             return true;
         }
         if (!damage_.empty() || (in.pos == in.size && !full)) return true;
-        if (blocks_.held_bytes() + order_.bytes() > most_waiting_bytes) TRY(give_out(order_.ready_half()));
+        if (blocks_.held_bytes() + order_.bytes() > most_waiting_bytes) TRY(deliver(order_.ready_half()));
     }
 }
 
@@ -301,7 +301,7 @@ std::uint64_t RecordReader::trailing_time(const Record& record) {
     return trailed && event->sample_id_all ? possible_time(trailed->origin.time_ns) : 0;
 }
 
-Result<bool> RecordReader::give_out(std::size_t count) {
+Result<bool> RecordReader::deliver(std::size_t count) {
     Result<bool> outcome = true;
     for (std::size_t i = 0; i < count; ++i) {
         const RecordOrder::Entry& entry = order_.entry(i);

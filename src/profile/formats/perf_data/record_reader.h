@@ -53,7 +53,7 @@ private:
     // Sets the time of a record and, for a sample, its event. False: the event is unknown.
     bool date(Record& record);
     std::uint64_t trailing_time(const Record& record);
-    Result<bool> give_out(std::size_t count);
+    Result<bool> deliver(std::size_t count);
     void damaged(std::string what);
 
     ImportSource& source_;

@@ -1,12 +1,12 @@
-#include "agent/recording/names_pace.h"
-
 #include <catch2/catch.hpp>
 
-using flamewire::agent::NamesPace;
+#include "agent/recording/names_rate_limit.h"
+
+using flamewire::agent::NamesRateLimit;
 
 TEST_CASE("kernel names are looked for every ten seconds, and on slow CPUs a hundredth of the time") {
     constexpr std::uint64_t ms = 1'000'000, second = 1'000 * ms;
-    NamesPace pace;
+    NamesRateLimit pace;
     CHECK(pace.may_begin(0));  // the first pass waits for nothing
     pace.begin(5 * second);
     pace.spend(5 * second + 50 * ms, 50 * ms);

@@ -7,7 +7,7 @@
 
 namespace flamewire::agent {
 
-class NamesPace {
+class NamesRateLimit {
 public:
     // At most one pass in this time.
     static constexpr std::uint64_t least_pause_ns = 10'000'000'000;

@@ -1,4 +1,4 @@
-// A log with a pace (base/line_pace.h), so that a peer cannot fill the disk. One thread.
+// A log with a pace (base/line_rate_limit.h), so that a peer cannot fill the disk. One thread.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -7,16 +7,16 @@
 #include <cstdint>
 #include <string>
 
-#include "base/line_pace.h"
+#include "base/line_rate_limit.h"
 
 namespace flamewire::server {
 
-class LogPace {
+class RateLimitedLog {
 public:
     using Clock = std::chrono::steady_clock;
-    static constexpr std::chrono::nanoseconds window{LinePace::window_ns};
+    static constexpr std::chrono::nanoseconds window{LineRateLimit::window_ns};
 
-    explicit LogPace(unsigned lines = 20) : pace_(lines) {}
+    explicit RateLimitedLog(unsigned lines = 20) : pace_(lines) {}
 
     void warn(const std::string& line, Clock::time_point now = Clock::now()) {
         if (is_within(now)) spdlog::warn("{}", line);
@@ -26,7 +26,7 @@ public:
     }
     // Logs how many lines were left out once their minute is over. Call it periodically.
     void settle(Clock::time_point now = Clock::now()) {
-        if (const std::uint64_t left_out = pace_.take_left_out(ns(now)))
+        if (const std::uint64_t left_out = pace_.take_omitted(ns(now)))
             spdlog::warn("{} more lines like these were left out within a minute", left_out);
     }
 
@@ -39,7 +39,7 @@ private:
         return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
     }
 
-    LinePace pace_;
+    LineRateLimit pace_;
 };
 
 }  // namespace flamewire::server

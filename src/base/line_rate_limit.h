@@ -7,13 +7,13 @@
 
 namespace flamewire {
 
-class LinePace {
+class LineRateLimit {
 public:
     static constexpr std::uint64_t window_ns = 60'000'000'000;
 
-    explicit LinePace(unsigned lines = 20) : lines_(lines) {}
+    explicit LineRateLimit(unsigned lines = 20) : lines_(lines) {}
 
-    // Whether to write a line now. Call take_left_out() first.
+    // Whether to write a line now. Call take_omitted() first.
     bool admits(std::uint64_t now_ns) {
         if (written_ == 0) since_ns_ = now_ns;
         if (written_ < lines_) return ++written_ > 0;
@@ -21,7 +21,7 @@ public:
         return false;
     }
     // The number of lines left out of a minute that is over, once.
-    std::uint64_t take_left_out(std::uint64_t now_ns) {
+    std::uint64_t take_omitted(std::uint64_t now_ns) {
         if (written_ == 0 || now_ns - since_ns_ < window_ns) return 0;
         written_ = 0;
         return std::exchange(left_out_, 0);
