@@ -94,7 +94,7 @@ Result<Comparison> compare(const profile::Store& before, const profile::Store& a
     return result;
 }
 
-std::string text_of(const Comparison& comparison, const DiffOptions& options, const OutputStyle& look) {
+std::string text_of(const Comparison& comparison, const DiffOptions& options, const OutputStyle& style) {
     std::string out =
         fmt::format("# {}: {} samples before, {} after; shares by {}\n\n", printable(comparison.event),
                     with_commas(comparison.before.samples), with_commas(comparison.after.samples), options.by);
@@ -102,7 +102,7 @@ std::string text_of(const Comparison& comparison, const DiffOptions& options, co
     out += fmt::format(" {0} before  {0} after    Change  Function\n", of_self ? " Self" : "Total");
     std::size_t shown = 0;
     constexpr unsigned left = 36, least = 20;
-    const unsigned width = look.columns == 0 ? 0 : look.columns > left + least ? look.columns - left : least;
+    const unsigned width = style.columns == 0 ? 0 : style.columns > left + least ? style.columns - left : least;
     for (const Row& row : comparison.rows) {
         const double change = row.change(of_self);
         if (std::fabs(change) < options.percent_limit || change == 0) continue;
@@ -112,8 +112,8 @@ std::string text_of(const Comparison& comparison, const DiffOptions& options, co
         const auto& whole = row.diff->total;
         out += fmt::format("{:>11.2f}% {:>10.2f}%  ", of_self ? row.self_before : row.total_before,
                            of_self ? row.self_after : row.total_after);
-        out += look.styled(fmt::format("{:>+8.2f}", change),
-                           fmt::fg(change > 0 ? fmt::terminal_color::red : fmt::terminal_color::blue));
+        out += style.styled(fmt::format("{:>+8.2f}", change),
+                            fmt::fg(change > 0 ? fmt::terminal_color::red : fmt::terminal_color::blue));
         out += "  " + shown_function(row.diff->function.name, row.diff->function.module, width);
         if (whole.before.samples == 0 && after.samples != 0) out += " (new)";
         if (whole.after.samples == 0 && before.samples != 0) out += " (gone)";

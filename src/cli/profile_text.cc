@@ -21,11 +21,11 @@ using profile::Weight;
 // Thresholds of perf's colors for shares.
 constexpr double hot_percent = 5, warm_percent = 0.5;
 
-std::string percent_cell(std::uint64_t part, std::uint64_t whole, const OutputStyle& look) {
+std::string percent_cell(std::uint64_t part, std::uint64_t whole, const OutputStyle& style) {
     std::string cell = fmt::format("{:>7}%", percent(part, whole));
     const double share = whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole) * 100;
-    if (share >= hot_percent) return look.styled(cell, fmt::fg(fmt::terminal_color::red));
-    if (share >= warm_percent) return look.styled(cell, fmt::fg(fmt::terminal_color::green));
+    if (share >= hot_percent) return style.styled(cell, fmt::fg(fmt::terminal_color::red));
+    if (share >= warm_percent) return style.styled(cell, fmt::fg(fmt::terminal_color::green));
     return cell;
 }
 
@@ -42,16 +42,16 @@ std::size_t width_of(std::string_view text) {
 }
 
 std::string name_cell(const profile::Store& store, const profile::Function& function, std::string_view name,
-                      unsigned width, const OutputStyle& look) {
+                      unsigned width, const OutputStyle& style) {
     std::string text = shown_function(name, store.string(function.module), width);
-    if (function.kind == profile::group_frame) return look.styled(text, fmt::emphasis::bold);
+    if (function.kind == profile::group_frame) return style.styled(text, fmt::emphasis::bold);
     switch (function.kind) {
         case profile::FrameKind::kernel:
-            return look.styled(text, fmt::fg(fmt::terminal_color::yellow));
+            return style.styled(text, fmt::fg(fmt::terminal_color::yellow));
         case profile::FrameKind::unknown:
-            return look.styled(text, fmt::fg(fmt::terminal_color::bright_black));
+            return style.styled(text, fmt::fg(fmt::terminal_color::bright_black));
         case profile::FrameKind::inlined:
-            return text + look.styled(" (inlined)", fmt::fg(fmt::terminal_color::bright_black));
+            return text + style.styled(" (inlined)", fmt::fg(fmt::terminal_color::bright_black));
         default:
             return text;
     }
@@ -69,11 +69,11 @@ struct Limits {
 class TreeText {
 public:
     TreeText(const profile::Store& store, const profile::GroupedTree& grouped, const TableOptions& options,
-             const OutputStyle& look)
+             const OutputStyle& style)
         : store_(store),
           grouped_(grouped),
           tree_(grouped.tree),
-          look_(look),
+          style_(style),
           limits_(tree_.total, options.percent_limit),
           children_(tree_.nodes.size()) {
         for (std::uint32_t node = 1; node < tree_.nodes.size(); ++node)
@@ -107,7 +107,7 @@ private:
             const bool last = i + 1 == children.size();
             if (!parts)
                 open.push_back({children[i], lines, lines});
-            else if (look_.unicode)
+            else if (style_.unicode)
                 open.push_back({children[i], lines + (last ? "└ " : "├ "), lines + (last ? "  " : "│ ")});
             else
                 open.push_back({children[i], lines + (last ? "` " : "+ "), lines + (last ? "  " : "| ")});
@@ -116,25 +116,25 @@ private:
 
     void line(const Step& step) {
         const CallTree::Node& node = tree_.nodes[step.node];
-        out_ += percent_cell(limits_.measure(node.total), limits_.whole, look_);
+        out_ += percent_cell(limits_.measure(node.total), limits_.whole, style_);
         out_ += ' ';
-        out_ += percent_cell(limits_.measure(node.self), limits_.whole, look_);
+        out_ += percent_cell(limits_.measure(node.self), limits_.whole, style_);
         out_ += "  ";
-        out_ += look_.styled(step.before, fmt::fg(fmt::terminal_color::bright_black));
+        out_ += style_.styled(step.before, fmt::fg(fmt::terminal_color::bright_black));
         constexpr unsigned left = 19, least = 20;
         const auto indented = left + static_cast<unsigned>(width_of(step.before));
-        const unsigned width = look_.columns == 0                 ? 0
-                               : look_.columns > indented + least ? look_.columns - indented
-                                                                  : least;
+        const unsigned width = style_.columns == 0                 ? 0
+                               : style_.columns > indented + least ? style_.columns - indented
+                                                                   : least;
         out_ += name_cell(store_, tree_.functions[node.function], grouped_.name(store_, tree_.functions[node.function]),
-                          width, look_);
+                          width, style_);
         out_ += '\n';
     }
 
     const profile::Store& store_;
     const profile::GroupedTree& grouped_;
     const CallTree& tree_;
-    const OutputStyle& look_;
+    const OutputStyle& style_;
     const Limits limits_;
     std::vector<std::vector<std::uint32_t>> children_;
     std::string out_;
@@ -235,7 +235,7 @@ std::string event_head(const profile::Store& store, const server::View& view) {
 
 std::string function_table(const profile::Store& store, const server::View& view,
                            const std::vector<profile::FunctionRow>& rows, const TableOptions& options,
-                           const OutputStyle& look) {
+                           const OutputStyle& style) {
     const Limits limits(profile::total_of(store, view.filter), options.percent_limit);
     std::vector<const profile::FunctionRow*> order;
     for (const profile::FunctionRow& row : rows)
@@ -246,13 +246,13 @@ std::string function_table(const profile::Store& store, const server::View& view
 
     std::string out = "    Self    Total   Samples  Function\n";
     constexpr unsigned left = 29, least = 20;
-    const unsigned width = look.columns == 0 ? 0 : look.columns > left + least ? look.columns - left : least;
+    const unsigned width = style.columns == 0 ? 0 : style.columns > left + least ? style.columns - left : least;
     for (const profile::FunctionRow* row : order) {
-        out += percent_cell(limits.measure(row->self), limits.whole, look);
+        out += percent_cell(limits.measure(row->self), limits.whole, style);
         out += ' ';
-        out += percent_cell(limits.measure(row->total), limits.whole, look);
+        out += percent_cell(limits.measure(row->total), limits.whole, style);
         out += fmt::format(" {:>9}  ", row->self.samples);
-        out += name_cell(store, row->function, store.string(row->function.name), width, look);
+        out += name_cell(store, row->function, store.string(row->function.name), width, style);
         out += '\n';
     }
     if (order.size() < rows.size())
@@ -261,8 +261,8 @@ std::string function_table(const profile::Store& store, const server::View& view
 }
 
 std::string call_tree_text(const profile::Store& store, const profile::GroupedTree& tree, const TableOptions& options,
-                           const OutputStyle& look) {
-    return TreeText(store, tree, options, look).text();
+                           const OutputStyle& style) {
+    return TreeText(store, tree, options, style).text();
 }
 
 }  // namespace flamewire::cli

@@ -30,10 +30,10 @@ std::string event_head(const profile::Store& store, const server::View& view);
 // One row per function: self and total share, samples, module, name. `rows` as in query.h.
 std::string function_table(const profile::Store& store, const server::View& view,
                            const std::vector<profile::FunctionRow>& rows, const TableOptions& options,
-                           const OutputStyle& look);
+                           const OutputStyle& style);
 // One row per node, callers before callees. Lines are indented only where calls branch.
 std::string call_tree_text(const profile::Store& store, const profile::GroupedTree& tree, const TableOptions& options,
-                           const OutputStyle& look);
+                           const OutputStyle& style);
 
 // "name  [module]", without control characters. Names are shortened in the middle to fit `width` columns (0:
 // unlimited).

@@ -67,7 +67,7 @@ Result<bool> keep_label(const RecordOptions& options, const std::string& stream)
 }
 
 std::string summary(const server::Session& session, const std::vector<server::View>& views,
-                    const RecordOptions& options, const OutputStyle& look) {
+                    const RecordOptions& options, const OutputStyle& style) {
     const server::SessionInfo info = session.info();
     const server::ModuleReports reports = session.module_reports();
     return session.read([&](const profile::Store& store) {
@@ -75,7 +75,7 @@ std::string summary(const server::Session& session, const std::vector<server::Vi
         const TableOptions table{.percent_limit = 0, .most_rows = options.rows};
         for (const server::View& view : views)
             text += event_head(store, view) + notice_lines(server::quality_warnings(store, view, info, reports)) +
-                    function_table(store, view, profile::functions(store, view.filter), table, look);
+                    function_table(store, view, profile::functions(store, view.filter), table, style);
         return text;
     });
 }

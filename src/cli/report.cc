@@ -40,15 +40,15 @@ Result<int> print_json(const server::Session& session, const ReportOptions& opti
 }
 
 std::string tables_of(const profile::Store& store, const server::View& view, const std::string& warnings,
-                      const ReportOptions& options, const OutputStyle& look) {
+                      const ReportOptions& options, const OutputStyle& style) {
     std::string text = "\n" + event_head(store, view) + warnings;
     if (options.only != "tree")
-        text += "\n" + function_table(store, view, profile::functions(store, view.filter), options.table, look);
+        text += "\n" + function_table(store, view, profile::functions(store, view.filter), options.table, style);
     if (options.only != "functions") {
         const profile::TreeOptions shape{.inverted = options.inverted, .collapse_recursion = options.collapse};
         const auto group = profile::parse_group(options.group).value_or(profile::GroupBy::none);
         const profile::GroupedTree tree = profile::grouped_tree(store, view.filter, group, shape);
-        text += "\n" + call_tree_text(store, tree, options.table, look);
+        text += "\n" + call_tree_text(store, tree, options.table, style);
     }
     return text;
 }
@@ -91,7 +91,7 @@ Result<int> report(const ReportOptions& options) {
     if (options.sched) return print_scheduling(session, options);
     const std::vector<server::View> views = TRY(views_of(session, options.view));
     if (options.output.json) return print_json(session, options, views);
-    const OutputStyle look = style_of_output(options.output);
+    const OutputStyle style = style_of_output(options.output);
     const server::SessionInfo info = session.info();
     const server::ModuleReports reports = session.module_reports();
     std::string text = session_head(info);
@@ -99,7 +99,7 @@ Result<int> report(const ReportOptions& options) {
     for (const server::View& view : views)
         text += session.read([&](const profile::Store& store) {
             return tables_of(store, view, notice_lines(server::quality_warnings(store, view, info, reports)), options,
-                             look);
+                             style);
         });
     return print_paged(text, options.output);
 }

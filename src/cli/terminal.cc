@@ -44,12 +44,12 @@ bool locale_is_utf8() {
 
 OutputStyle style_of(int fd, const OutputOptions& options) {
     const bool terminal = ::isatty(fd) == 1;
-    OutputStyle look;
-    look.colors = options.color == "always" ||
-                  (options.color == "auto" && terminal && variable("NO_COLOR").empty() && variable("TERM") != "dumb");
-    look.unicode = locale_is_utf8();
-    look.columns = terminal ? size_of(fd).columns : 0;
-    return look;
+    OutputStyle style;
+    style.colors = options.color == "always" ||
+                   (options.color == "auto" && terminal && variable("NO_COLOR").empty() && variable("TERM") != "dumb");
+    style.unicode = locale_is_utf8();
+    style.columns = terminal ? size_of(fd).columns : 0;
+    return style;
 }
 
 // Keep colors, exit if everything fits on one screen, and leave the screen as it was.

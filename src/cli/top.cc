@@ -86,16 +86,16 @@ std::string head_of(const profile::Store& store, const Part& part, const Showing
 }
 
 std::string page_of(const profile::Store& store, const Showing& showing, const TopOptions& options,
-                    const OutputStyle& look, std::size_t rows) {
+                    const OutputStyle& style, std::size_t rows) {
     if (showing.help) return std::string(help_text);
     const Part part = part_of(store, showing, options);
     if (part.count == 0) return fmt::format("{}  no samples yet\n", options.agent.target());
     const TableOptions table{.percent_limit = 0.1, .most_rows = rows, .by_total = showing.by_total};
     std::string page = head_of(store, part, showing, options);
     if (showing.tree)
-        page += call_tree_text(store, {profile::call_tree(store, part.view.filter), {}}, table, look);
+        page += call_tree_text(store, {profile::call_tree(store, part.view.filter), {}}, table, style);
     else
-        page += function_table(store, part.view, profile::functions(store, part.view.filter), table, look);
+        page += function_table(store, part.view, profile::functions(store, part.view.filter), table, style);
     return page;
 }
 
@@ -175,7 +175,7 @@ Result<int> show_on_screen(Screen& screen, AgentProcess& agent, LiveProfile& pro
 
 // Prints one page per round, one below the other.
 Result<int> print_rounds(AgentProcess& agent, LiveProfile& profile, const TopOptions& options) {
-    const OutputStyle look = style_of_output(options.output);
+    const OutputStyle style = style_of_output(options.output);
     const auto round = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.delay_s));
     Clock::time_point next = Clock::now() + round;
     std::optional<int> code;
@@ -187,7 +187,7 @@ Result<int> print_rounds(AgentProcess& agent, LiveProfile& profile, const TopOpt
         next += round;
         ++done;
         const std::string page = options.output.json ? json_of(profile.store(), options)
-                                                     : page_of(profile.store(), {}, options, look, 20) + "\n";
+                                                     : page_of(profile.store(), {}, options, style, 20) + "\n";
         OutputOptions output = options.output;
         output.no_pager = true;
         TRY(print_paged(page, output));

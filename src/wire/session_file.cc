@@ -127,9 +127,9 @@ Result<SessionWriter> SessionWriter::append_to(const std::string& path) {
         (void)TRY(check_session_header(header, path));
         end = session_header_bytes;
         for (;;) {
-            const RecordHead look = TRY(read_record_head(fd.get(), end));
-            if (!look.header) break;
-            end += record_header_bytes + look.header->frame.payload_bytes;
+            const RecordHead head = TRY(read_record_head(fd.get(), end));
+            if (!head.header) break;
+            end += record_header_bytes + head.header->frame.payload_bytes;
         }
         (void)TRY(check_tail(fd.get(), end, path));
     }
@@ -180,16 +180,16 @@ Result<SessionReader> SessionReader::open(const std::string& path) {
 }
 
 Result<std::optional<SessionRecord>> SessionReader::next() {
-    const RecordHead look = TRY(read_record_head(fd_.get(), offset_));
-    torn_ = look.tail == Tail::torn;
-    if (!look.header) return std::nullopt;
-    const FrameHeader& frame = look.header->frame;
+    const RecordHead head = TRY(read_record_head(fd_.get(), offset_));
+    torn_ = head.tail == Tail::torn;
+    if (!head.header) return std::nullopt;
+    const FrameHeader& frame = head.header->frame;
     std::string payload = TRY(read_range(fd_.get(), offset_ + record_header_bytes, frame.payload_bytes));
     if (payload.size() < frame.payload_bytes) {  // the file was truncated in the meantime
         torn_ = true;
         return std::nullopt;
     }
-    SessionRecord record{offset_, look.header->arrival_ns, Frame{frame.flag, std::move(payload)}};
+    SessionRecord record{offset_, head.header->arrival_ns, Frame{frame.flag, std::move(payload)}};
     offset_ += record_header_bytes + frame.payload_bytes;
     return record;
 }

@@ -19,7 +19,7 @@ constexpr std::string_view id_field("\x0a\x10", 2);  // the first field of a bat
 constexpr std::size_t first_window_bytes = std::size_t{4} << 10;
 constexpr std::size_t last_window_bytes = std::size_t{1} << 20;
 // Bytes of a candidate that are checked before reading its payload.
-constexpr std::size_t look_bytes = record_header_bytes + zstd_magic.size();
+constexpr std::size_t head_bytes = record_header_bytes + zstd_magic.size();
 // A crafted file can have a candidate at every byte. This bounds the work; real damage stays far below it.
 constexpr std::uint64_t free_tries_bytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t tries_per_byte = 4;
@@ -132,16 +132,16 @@ Result<std::optional<SoundRecord>> SessionScanner::record_at(std::uint64_t offse
 Result<std::optional<SoundRecord>> SessionScanner::find_record(std::uint64_t from) {
     std::size_t window_bytes = first_window_bytes;
     for (std::uint64_t window_at = from; size_ > window_at && size_ - window_at >= record_header_bytes;) {
-        const std::string window = TRY(read_range(fd_.get(), window_at, window_bytes + look_bytes));
+        const std::string window = TRY(read_range(fd_.get(), window_at, window_bytes + head_bytes));
         if (window.size() < record_header_bytes) break;
         const std::size_t positions = std::min(window_bytes, window.size() - record_header_bytes + 1);
         for (std::size_t i = 0; i < positions; ++i) {
             if (!is_stored(static_cast<Flag>(window[i + record_header_bytes - 1]))) continue;
-            const std::string_view look = std::string_view(window).substr(i, look_bytes);
-            const FrameHeader header = frame_header(look);
+            const std::string_view found = std::string_view(window).substr(i, head_bytes);
+            const FrameHeader header = frame_header(found);
             const std::uint64_t begin = window_at + i + record_header_bytes;
             if (header.payload_bytes > max_payload_from_agent || size_ < begin ||
-                size_ - begin < header.payload_bytes || !begins_as(header.flag, look.substr(record_header_bytes)))
+                size_ - begin < header.payload_bytes || !begins_as(header.flag, found.substr(record_header_bytes)))
                 continue;
             tried_bytes_ += record_header_bytes + header.payload_bytes;
             if (tried_bytes_ / tries_per_byte > size_ + free_tries_bytes) return std::nullopt;

@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::uint64_t ns_per_s = 1'000'000'000;
 // How often --name scans for its process.
-constexpr std::uint64_t look_ns = 200'000'000;
+constexpr std::uint64_t poll_ns = 200'000'000;
 // How long to wait for acknowledgments at the end: shorter after a signal, longer after a launched command has exited.
 constexpr std::uint32_t flush_after_signal_ms = 2'000, flush_after_command_ms = 10'000;
 // timeout(1) signals both a process and its group. Signals this close together count as one.
@@ -258,8 +258,8 @@ Result<bool> Session::start_command() {
 
 void Session::look_for_name() {
     const std::uint64_t now = monotonic_ns();
-    if (now < next_look_ns_) return;
-    next_look_ns_ = now + look_ns;
+    if (now < next_poll_ns_) return;
+    next_poll_ns_ = now + poll_ns;
     std::vector<std::uint32_t> pids = named_->scan();
     if (pids.empty()) return;
     if (pids.size() > limits::max_pids) pids.resize(limits::max_pids);
@@ -277,7 +277,7 @@ void Session::look_for_name() {
 void Session::wait() {
     const std::uint64_t now = monotonic_ns();
     std::uint64_t until = now + 3600 * ns_per_s;
-    if (waiting_for_name_ || (named_ && recording_)) until = std::min(until, next_look_ns_);
+    if (waiting_for_name_ || (named_ && recording_)) until = std::min(until, next_poll_ns_);
     if (output_ends_ns_) until = std::min(until, *output_ends_ns_);
     std::array<pollfd, 2> fds{pollfd{signals_.get(), POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
     (void)::poll(fds.data(), fds.size(), until <= now ? 0 : static_cast<int>((until - now + 999'999) / 1'000'000));

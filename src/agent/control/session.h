@@ -120,7 +120,7 @@ private:
     std::optional<NamedProcesses> named_;  // target of the current or next recording
     bool named_by_server_ = false;
     bool waiting_for_name_ = false;  // to start the recording
-    std::uint64_t next_look_ns_ = 0;
+    std::uint64_t next_poll_ns_ = 0;
     std::optional<int> exit_code_;
     std::uint64_t signalled_ns_ = 0;  // when the first signal had been handled; 0: none
     bool command_gone_ = false;

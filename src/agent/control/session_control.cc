@@ -246,8 +246,8 @@ Result<Running> Session::start_requested(const StartRequest& request) {
 void Session::follow_name() {
     const std::uint64_t now = monotonic_ns();
     const std::shared_ptr<Recorder> current = recorder();
-    if (now < next_look_ns_ || !recording_ || !current) return;
-    next_look_ns_ = now + follow_ns;
+    if (now < next_poll_ns_ || !recording_ || !current) return;
+    next_poll_ns_ = now + follow_ns;
     std::vector<std::uint32_t> pids = named_->scan();
     if (named_by_server_) pids = allowed_among(std::move(pids), allowed_);
     const Running running = current->running();

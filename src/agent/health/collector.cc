@@ -12,7 +12,7 @@ std::vector<std::string> HealthCollector::round(const HealthSettings& settings, 
     std::vector<std::string> frames;
     frames.push_back(system_frame(now, read_system_health(roots_, usage_)));
     const std::vector<ProcessHealth> processes =
-        processes_.look(roots_.proc, own.pids, max_processes, now.monotonic_ns);
+        processes_.read(roots_.proc, own.pids, max_processes, now.monotonic_ns);
     for (const ProcessHealth& process : processes) frames.push_back(process_frame(now, process));
     if (settings.network) frames.push_back(network_frame(now, read_interfaces(roots_.proc, max_interfaces)));
     if (settings.disk) {

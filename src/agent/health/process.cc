@@ -76,7 +76,7 @@ const ProcessWatch::Before* ProcessWatch::before(std::uint32_t pid, const ProcSt
     return nullptr;
 }
 
-std::vector<ProcessHealth> ProcessWatch::look(const std::string& proc_root, std::span<const std::uint32_t> pids,
+std::vector<ProcessHealth> ProcessWatch::read(const std::string& proc_root, std::span<const std::uint32_t> pids,
                                               std::size_t most, std::uint64_t now_ns) {
     struct Candidate {
         ProcessHealth process;

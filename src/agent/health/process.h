@@ -28,7 +28,7 @@ public:
 
     // The live processes among `pids` (no duplicates), sorted by CPU time since the previous call; at most `most`.
     // `now_ns` is CLOCK_MONOTONIC.
-    std::vector<ProcessHealth> look(const std::string& proc_root, std::span<const std::uint32_t> pids, std::size_t most,
+    std::vector<ProcessHealth> read(const std::string& proc_root, std::span<const std::uint32_t> pids, std::size_t most,
                                     std::uint64_t now_ns);
     void forget() { before_.clear(); }
 

@@ -75,7 +75,7 @@ void HealthReporter::run() {
         const std::uint64_t before = std::exchange(last_ns_, now);
         next_ns_ = now + settings.interval_s * ns_per_s;  // change() and round_soon() may overwrite it during the round
         lock.unlock();
-        const std::optional<OwnState> own = callbacks_.look();
+        const std::optional<OwnState> own = callbacks_.own_state();
         if (own) {
             for (std::string& frame : collector_.round(settings, *own, {realtime_ns(), monotonic_ns()}))
                 callbacks_.send(std::move(frame));

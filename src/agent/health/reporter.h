@@ -20,7 +20,7 @@ public:
     // Both are called on the reporter's thread.
     struct Callbacks {
         // Returns nothing to skip the round if the frames would have no receiver: no connection, or no recording.
-        std::function<std::optional<OwnState>()> look;
+        std::function<std::optional<OwnState>()> own_state;
         std::function<void(std::string)> send;
     };
 

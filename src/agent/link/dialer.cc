@@ -66,7 +66,7 @@ void Dialer::try_next_endpoint() {
 
 void Dialer::succeeded() {
     pause_ms_ = first_pause_ms_;
-    said_ = false;
+    failure_logged_ = false;
 }
 
 void Dialer::again(bool useful, const std::string& reason) {
@@ -77,8 +77,8 @@ void Dialer::again(bool useful, const std::string& reason) {
 
 void Dialer::failed(const std::string& reason) {
     if (stopped_) return;
-    if (!said_) log("no server at {}:{} ({}); trying again until there is one", host_, port_, reason);
-    said_ = true;
+    if (!failure_logged_) log("no server at {}:{} ({}); trying again until there is one", host_, port_, reason);
+    failure_logged_ = true;
     pause();
 }
 

@@ -51,7 +51,7 @@ private:
     asio::ip::tcp::socket socket_;
     asio::steady_timer timer_;
     std::minstd_rand random_;
-    bool said_ = false, stopped_ = false;
+    bool failure_logged_ = false, stopped_ = false;
 };
 
 }  // namespace flamewire::agent

@@ -304,7 +304,7 @@ void TcpLink::stop() {
         asio::error_code ignored;
         acceptor_.close(ignored);
         accept_pause_.cancel();
-        key_look_.cancel();
+        key_timer_.cancel();
         if (current_) current_->close();
         for (const ConnectionPtr& candidate : candidates_) candidate->close();
         io_.stop();

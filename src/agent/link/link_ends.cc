@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view no_key =
     "a pairing code is needed: give the code from the line that the server prints for agents (--pair "
     "or --pair-file), or start both with --insecure";
-constexpr std::chrono::seconds between_key_looks{2};
+constexpr std::chrono::seconds key_check_interval{2};
 // With listen: connections that have not answered the hello yet. The first ones are closed for new ones.
 constexpr std::size_t max_candidates = 32;
 // Time between two accepts. It limits the work of handshakes; connections wait in the kernel's queue, which is short, so
@@ -64,8 +64,8 @@ void TcpLink::read_key() {
 }
 
 void TcpLink::check_key_later() {
-    key_look_.expires_after(between_key_looks);
-    key_look_.async_wait([this](asio::error_code cancelled) {
+    key_timer_.expires_after(key_check_interval);
+    key_timer_.async_wait([this](asio::error_code cancelled) {
         if (cancelled) return;
         read_key();
         check_key_later();

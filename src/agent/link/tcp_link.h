@@ -32,7 +32,7 @@ public:
           work_(asio::make_work_guard(io_)),
           acceptor_(io_),
           accept_pause_(io_),
-          key_look_(io_),
+          key_timer_(io_),
           dialer_(io_, options.host, options.port, options.retry_ms,
                   [this](asio::ip::tcp::socket socket) { dialled(std::move(socket)); }) {}
     ~TcpLink() override { stop(); }
@@ -94,7 +94,7 @@ private:
     asio::io_context io_{1};
     asio::executor_work_guard<asio::io_context::executor_type> work_;
     asio::ip::tcp::acceptor acceptor_;
-    asio::steady_timer accept_pause_, key_look_;
+    asio::steady_timer accept_pause_, key_timer_;
     Dialer dialer_;
 
     // Used only by the link thread.

@@ -56,7 +56,8 @@ Result<bool> CpuEventSet::attach() {
 }
 
 void CpuEventSet::notify_instead_of_threads() {
-    say("whole-cpus",
+    notify(
+        "whole-cpus",
         "The limit of open files is too low for events of each thread, so whole CPUs are sampled, and samples of other "
         "processes are discarded.",
         "ulimit -n 65536 before starting the agent");
@@ -96,15 +97,15 @@ Result<bool> CpuEventSet::open_cpu(std::uint32_t cpu_index, wire::StackMode mode
     return std::unexpected(open_error(failure));
 }
 
-CpuEventSet::Classification CpuEventSet::judge(const SampleRecord& sample, const OpenEvent&) {
+CpuEventSet::Classification CpuEventSet::classify(const SampleRecord& sample, const OpenEvent&) {
     if (sample.pid == own_pid_) return Classification::out_of_scope;
     if (of_targets_) return followed_.contains(sample.pid) ? Classification::counts : Classification::out_of_scope;
     if (sample.pid != pid_of_none) return Classification::counts;
     // An idle thread has no user mode.
     if (sample.user_mode())
-        say("other-namespaces",
-            "Processes outside of the agent's pid namespace have no numbers here; they are not shown.",
-            "run the agent in the host's pid namespace (docker run --pid=host)");
+        notify("other-namespaces",
+               "Processes outside of the agent's pid namespace have no numbers here; they are not shown.",
+               "run the agent in the host's pid namespace (docker run --pid=host)");
     return Classification::out_of_scope;
 }
 
@@ -137,10 +138,10 @@ bool CpuEventSet::poll_targets() {
             const bool first = online_.empty();
             online_ = std::move(online);
             if (!first && online_.size() > rings_->cpus().size())
-                say("cpus-changed",
-                    fmt::format("CPUs came online; sampled are {}.",
-                                cpu_list_text({rings_->cpus().begin(), rings_->cpus().end()})),
-                    "change a setting or start again to sample them, too");
+                notify("cpus-changed",
+                       fmt::format("CPUs came online; sampled are {}.",
+                                   cpu_list_text({rings_->cpus().begin(), rings_->cpus().end()})),
+                       "change a setting or start again to sample them, too");
         }
     if (groups_.empty()) return false;
     for (std::size_t i = 0; i < groups_.size(); ++i)

@@ -33,7 +33,7 @@ private:
     Result<bool> open_cpu(std::uint32_t cpu_index, wire::StackMode mode);
     [[nodiscard]] bool follows(const Record& record);
 
-    Classification judge(const SampleRecord& sample, const OpenEvent& event) override;
+    Classification classify(const SampleRecord& sample, const OpenEvent& event) override;
     // Accepts all switches: those of out-of-scope threads have no effect, because none of their samples was delivered.
     bool counts_switch(const SwitchRecord&, const OpenEvent&) override { return true; }
     bool on_sideband(const MergedRecord& merged, const Record& record, const perf::Origin& origin) override;

@@ -49,7 +49,7 @@ void RingEventSet::deliver(RecordSink& sink, std::uint64_t limit_ns) {
         rings_->release(ring, true);
         broken += rings_->cursors()[ring].broken;
     }
-    if (broken > broken_) say("ring-broken", "A ring buffer had invalid perf records; its content is lost.");
+    if (broken > broken_) notify("ring-broken", "A ring buffer had invalid perf records; its content is lost.");
     broken_ = broken;
 
     after_round();
@@ -70,7 +70,8 @@ OpenEvent* RingEventSet::writer_of(Bytes sample, bool& twin) {
     OpenEvent* first = id != 0 ? find(id) : nullptr;
     if (first == nullptr) {
         if (id != 0)
-            say("foreign-ids",
+            notify(
+                "foreign-ids",
                 "Another profiler takes samples of the same events; some of ours have the id of its event and are left "
                 "out.",
                 "stop the other one");
@@ -105,11 +106,11 @@ void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
 
     if (auto* sample = std::get_if<SampleRecord>(&record_)) {
         sample->of_cpu = event && event->of_cpu;
-        Classification verdict = Classification::duplicate;
+        Classification classification = Classification::duplicate;
         // A wake-up is reported to the events of the waker, of the CPU, and of the woken thread (__perf_task in
         // include/trace/events/sched.h). The first one counts: at the next ones the thread is no longer asleep.
-        if (event) verdict = sample->woken_tid != 0 ? Classification::counts : judge(*sample, *event);
-        if (verdict == Classification::out_of_scope) {
+        if (event) classification = sample->woken_tid != 0 ? Classification::counts : classify(*sample, *event);
+        if (classification == Classification::out_of_scope) {
             counts_.discarded_stack_bytes += sample->stack.size();
             return;
         }
@@ -118,11 +119,11 @@ void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
             ++event->samples;
             // Whichever set's id the samples have, one of them counts.
             sample->id = event->id;
-            if (twin) verdict = event->last_counted ? Classification::duplicate : Classification::counts;
-            event->last_counted = verdict == Classification::counts || (twin && event->last_counted);
+            if (twin) classification = event->last_counted ? Classification::duplicate : Classification::counts;
+            event->last_counted = classification == Classification::counts || (twin && event->last_counted);
         }
         ++counts_.samples_read;
-        if (verdict == Classification::duplicate) {
+        if (classification == Classification::duplicate) {
             ++counts_.samples_duplicate;
             return;
         }
@@ -137,9 +138,9 @@ void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
         else
             lost_seen_ += lost->count;
         if (!capabilities_.format_lost)
-            say("loss-lower-bound",
-                "This kernel does not count what it loses (Linux 6.0 does): losses after the last record of a full "
-                "ring are not counted.");
+            notify("loss-lower-bound",
+                   "This kernel does not count what it loses (Linux 6.0 does): losses after the last record of a full "
+                   "ring are not counted.");
     } else if (!std::holds_alternative<ThrottleRecord>(record_)) {
         if (!on_sideband(merged, record_, origin)) return;
     }

@@ -25,9 +25,9 @@ RingEventSet::~RingEventSet() {
         for (const OpenEvent& event : *list) kernel_.close(event.fd);
 }
 
-void RingEventSet::say(std::string code, std::string text, std::string remedy) {
-    if (std::find(said_.begin(), said_.end(), code) != said_.end()) return;
-    said_.push_back(code);
+void RingEventSet::notify(std::string code, std::string text, std::string remedy) {
+    if (std::find(notified_.begin(), notified_.end(), code) != notified_.end()) return;
+    notified_.push_back(code);
     notices_.push_back({std::move(code), std::move(text), std::move(remedy)});
 }
 
@@ -37,17 +37,17 @@ Result<bool> RingEventSet::check_modes(std::span<const wire::StackMode> modes) {
     const bool by_kernel =
         std::any_of(modes.begin(), modes.end(), [](wire::StackMode mode) { return mode != wire::StackMode::dwarf; });
     if (options_.max_depth > capabilities_.max_stack && by_kernel)
-        say("depth-limited",
-            fmt::format("The kernel walks frame pointers for {} frames at most; {} were requested.",
-                        capabilities_.max_stack, options_.max_depth),
-            fmt::format("sysctl -w kernel.perf_event_max_stack={}", options_.max_depth));
+        notify("depth-limited",
+               fmt::format("The kernel walks frame pointers for {} frames at most; {} were requested.",
+                           capabilities_.max_stack, options_.max_depth),
+               fmt::format("sysctl -w kernel.perf_event_max_stack={}", options_.max_depth));
     if (std::find(modes.begin(), modes.end(), wire::StackMode::lbr) == modes.end()) return true;
     for (const EventSpec& spec : options_.choice.events)
         if (!layout_of(wire::StackMode::lbr, spec, spec.parts.front()).branches)
-            say("lbr-hardware-only",
-                fmt::format(
-                    "{} is not a hardware event, so its stacks come from frame pointers, not from branch records.",
-                    spec.name));
+            notify("lbr-hardware-only",
+                   fmt::format(
+                       "{} is not a hardware event, so its stacks come from frame pointers, not from branch records.",
+                       spec.name));
     return true;
 }
 
@@ -88,7 +88,7 @@ Result<bool> RingEventSet::open_rings(std::span<const std::uint32_t> cpus, std::
     if (options_.force_one_page) pages = {1, 1};
     rings_ = TRY(RingSet::open(cpus, pages, capabilities_, kernel_));
     if (auto halved = rings_halved(rings_->pages(), pages, page_size))
-        say(std::move(halved->code), std::move(halved->text), std::move(halved->remedy));
+        notify(std::move(halved->code), std::move(halved->text), std::move(halved->remedy));
     lost_records_.assign(rings_->cursors().size(), 0);
     counts_.ring_bytes = rings_->bytes();
     // Without the privilege for whole CPUs (or on an old kernel), only the names in /proc/kallsyms are available.
@@ -135,9 +135,9 @@ void RingEventSet::prepare_wakings(bool beside) {
     const bool first = !names || names->inode == 0xeffffffc;
     if (!first && events.back().parts.back().woken_at != 0) {
         events.back().parts.pop_back();
-        return say("wakers-unknown",
-                   "The wakers of threads are unknown: the kernel gives their ids in the host's namespace.",
-                   "run the agent in the host's pid namespace (docker run --pid=host)");
+        return notify("wakers-unknown",
+                      "The wakers of threads are unknown: the kernel gives their ids in the host's namespace.",
+                      "run the agent in the host's pid namespace (docker run --pid=host)");
     }
     const auto event = static_cast<std::uint32_t>(events.size() - 1);
     const EventPart& part = events.back().parts.back();
@@ -149,8 +149,8 @@ void RingEventSet::prepare_wakings(bool beside) {
 }
 
 void RingEventSet::no_wakings() {
-    say("wakers-unknown", "The kernel refuses sched:sched_waking, so the wakers of threads are unknown.",
-        "setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent");
+    notify("wakers-unknown", "The kernel refuses sched:sched_waking, so the wakers of threads are unknown.",
+           "setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent");
 }
 
 // All events from `first` on belong to one set on one CPU.
@@ -193,10 +193,10 @@ int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const 
         // The kernel lowers the limit at run time; a rate above it is EINVAL.
         const std::int64_t max_hz = kernel_.sysctl("perf_event_max_sample_rate").value_or(0);
         if (max_hz > 0 && attr.sample_freq > static_cast<std::uint64_t>(max_hz)) {
-            say("rate-clamped",
-                fmt::format("The kernel now allows {} samples per second, so {} runs at {} Hz instead of {} Hz.",
-                            max_hz, spec.name, max_hz, static_cast<std::uint64_t>(attr.sample_freq)),
-                "sysctl -w kernel.perf_cpu_time_max_percent=0");
+            notify("rate-clamped",
+                   fmt::format("The kernel now allows {} samples per second, so {} runs at {} Hz instead of {} Hz.",
+                               max_hz, spec.name, max_hz, static_cast<std::uint64_t>(attr.sample_freq)),
+                   "sysctl -w kernel.perf_cpu_time_max_percent=0");
             attr.sample_freq = static_cast<std::uint64_t>(max_hz);
             error = open_event(attr, subject, 2 * std::size_t{cpu_index}, opened);
         }

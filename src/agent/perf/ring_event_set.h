@@ -87,12 +87,12 @@ protected:
     // (`beside`), opens additional events for them, because any thread may wake the target's threads. They copy no user
     // stacks. If they cannot be opened, adds a notice and continues.
     void prepare_wakings(bool beside);
-    void say(std::string code, std::string text, std::string remedy = {});
+    void notify(std::string code, std::string text, std::string remedy = {});
     [[nodiscard]] std::span<const OpenEvent> samples() const { return samples_; }
     [[nodiscard]] std::uint64_t drained_ns() const { return drained_ns_; }
 
     // Called for each sample, …
-    virtual Classification judge(const SampleRecord& sample, const OpenEvent& event) = 0;
+    virtual Classification classify(const SampleRecord& sample, const OpenEvent& event) = 0;
     // … for each switch: whether it counts, …
     virtual bool counts_switch(const SwitchRecord& change, const OpenEvent& event) = 0;
     // … for each other record except losses and throttles: false if it must not be delivered, …
@@ -149,7 +149,7 @@ private:
     bool gone_ = false;
     std::uint64_t next_gone_check_ns_ = 0;
     std::vector<wire::Notice> notices_;
-    std::vector<std::string> said_;  // codes of all notices, including those that were taken
+    std::vector<std::string> notified_;  // codes of all notices, including those that were taken
 };
 
 }  // namespace flamewire::agent

@@ -109,9 +109,9 @@ void ThreadEventSet::discover() {
         const std::uint64_t now = monotonic_ns();
         if (std::exchange(first_scan, false)) end = now + max_discovery_ns;
         if (now > end) {
-            say("attach-busy",
-                "The target creates threads faster than they can be opened; some that began during the start may be "
-                "missing.");
+            notify("attach-busy",
+                   "The target creates threads faster than they can be opened; some that began during the start may be "
+                   "missing.");
             break;
         }
     }
@@ -139,8 +139,8 @@ OpenFailure ThreadEventSet::failure_of(const Missing& missing) const {
 void ThreadEventSet::notify_missing(std::string code, const Missing& missing) {
     if (missing.threads == 0) return;
     Explanation why = explain_open_failure(failure_of(missing));
-    say(std::move(code), fmt::format("Threads that are not sampled: {}, because {}.", missing.threads, why.text),
-        std::move(why.remedy));
+    notify(std::move(code), fmt::format("Threads that are not sampled: {}, because {}.", missing.threads, why.text),
+           std::move(why.remedy));
 }
 
 // Reads the FORK and EXIT records that arrived since the last call, from all sideband rings, without consuming them.
@@ -193,7 +193,7 @@ int ThreadEventSet::open_thread(const Found& found) {
 }
 
 // With a single set there are no duplicates.
-ThreadEventSet::Classification ThreadEventSet::judge(const SampleRecord& sample, const OpenEvent& event) {
+ThreadEventSet::Classification ThreadEventSet::classify(const SampleRecord& sample, const OpenEvent& event) {
     const bool counts = !several_sets_ || owners_.accept(sample.tid, event.slot, event.set);
     return counts ? Classification::counts : Classification::duplicate;
 }

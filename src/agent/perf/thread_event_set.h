@@ -67,7 +67,7 @@ private:
     void learn_forks(std::vector<Found>& to_open);
     [[nodiscard]] Found found_by(const TaskRecord& fork);
 
-    Classification judge(const SampleRecord& sample, const OpenEvent& event) override;
+    Classification classify(const SampleRecord& sample, const OpenEvent& event) override;
     bool counts_switch(const SwitchRecord& change, const OpenEvent& event) override;
     bool on_sideband(const MergedRecord& merged, const Record& record, const perf::Origin& origin) override;
     void on_sideband_lost() override { owners_.forget_all(); }

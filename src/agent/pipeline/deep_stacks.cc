@@ -17,11 +17,11 @@ using unwind::StopReason;
 namespace {
 
 constexpr std::size_t most_threads = 4096;
-// Per round. A look takes about 20 us, a walk up to a millisecond.
-constexpr std::size_t most_looks = 64, most_walks = 4;
+// Per round. A memory read takes about 20 us, a walk up to a millisecond.
+constexpr std::size_t max_reads = 64, most_walks = 4;
 // No stack is remembered at first, and stacks should not stay truncated for long.
 constexpr unsigned first_rounds = 10;
-constexpr std::uint64_t longest_look_ns = 300'000;
+constexpr std::uint64_t max_read_ns = 300'000;
 constexpr unsigned most_attempts = 4;
 constexpr std::uint64_t most_stack_bytes = std::uint64_t{2} << 20;
 
@@ -45,9 +45,9 @@ void DeepStacks::note(ThreadHandle id, ProcessHandle process, std::uint32_t pid,
 
 bool DeepStacks::needs_poll() const { return rounds_ < first_rounds || joiner_.needs_poll(); }
 
-void DeepStacks::look() {
+void DeepStacks::verify() {
     rounds_ += rounds_ < first_rounds ? 1 : 0;
-    for (const std::uint64_t id : joiner_.to_look_at(most_looks)) {
+    for (const std::uint64_t id : joiner_.due_for_read(max_reads)) {
         const auto thread = threads_.find(static_cast<ThreadHandle>(id));
         if (thread != threads_.end() && !look_at(id, thread->second)) return joiner_.cannot_look();
     }
@@ -73,7 +73,7 @@ bool DeepStacks::look_at(std::uint64_t id, const Thread& thread) {
         before_ns = monotonic_ns();
         read = read_words(thread.pid, unwind::register_names(thread.arch).word_size,
                           std::span(addresses).first(places_.size()), words);
-        if (monotonic_ns() - before_ns <= longest_look_ns) break;
+        if (monotonic_ns() - before_ns <= max_read_ns) break;
     }
     if (!read) return read.error().code != ErrorCode::permission && read.error().code != ErrorCode::unsupported;
     places_.resize(*read);

@@ -26,8 +26,8 @@ public:
     void note(ThreadHandle thread, ProcessHandle process, std::uint32_t pid, unwind::Arch arch, bool known,
               const std::vector<unwind::Frame>& frames);
     // Call it before the joiner gets samples that may be newer.
-    void look();
-    // Whether to call look() again soon: at the start, and while the joiner has unconfirmed stacks.
+    void verify();
+    // Whether to call verify() again soon: at the start, and while the joiner has unconfirmed stacks.
     [[nodiscard]] bool needs_poll() const;
 
 private:

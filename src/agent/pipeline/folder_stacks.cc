@@ -173,7 +173,7 @@ FoldedStack Folder::State::fold_chain(const SampleRecord& sample, ThreadHandle t
     FoldedStack result = fold_frames(process, user_stack.stop);
     result.user_frames = static_cast<std::uint16_t>(user_stack.frames.size());
     if (stacks && !cut)
-        if (const auto need = stacks->judge(sample, process, user_stack))
+        if (const auto need = stacks->need_of(sample, process, user_stack))
             result.need = static_cast<std::uint8_t>(*need);
     if (!user_stack.provisional) remember(chain_hash, process, result);
     return result;
@@ -200,7 +200,7 @@ FoldedStack Folder::State::fold_walk(const SampleRecord& sample, ThreadHandle th
     result.joined = user_stack.joined;
     result.other_stack = user_stack.walked == unwind::StopReason::other_stack;
     result.user_frames = static_cast<std::uint16_t>(user_stack.frames.size());
-    if (const auto need = stacks->judge(sample, process, user_stack)) result.need = static_cast<std::uint8_t>(*need);
+    if (const auto need = stacks->need_of(sample, process, user_stack)) result.need = static_cast<std::uint8_t>(*need);
     if (!user_stack.provisional) remember(chain_hash, process, result);
     return result;
 }

@@ -23,7 +23,7 @@ constexpr std::size_t most_places = 1024;
 // Each takes about 20 us.
 constexpr unsigned reads_a_second = 500;
 constexpr std::uint64_t second_ns = 1'000'000'000;
-// How long callers are trusted without another look.
+// How long callers are trusted without another read.
 constexpr std::uint64_t trusted_ns = 10'000'000;
 constexpr std::size_t most_stack_bytes = std::size_t{16} << 10;
 // Other callers were seen in at most one of this many readings: the thread had returned, and the old address remained.

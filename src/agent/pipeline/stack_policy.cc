@@ -109,7 +109,7 @@ void StackPolicy::add(State& state, StackMode mode, StackNeed need, std::uint64_
 }
 
 // Returns true and sets `choice` if the mode should change. It can be too small after `soonest` stacks.
-bool StackPolicy::judge(const State& state, std::uint64_t soonest, StackChoice& choice) {
+bool StackPolicy::needs_change(const State& state, std::uint64_t soonest, StackChoice& choice) {
     const std::uint64_t seen = total(state.needs);
     Needs needs = state.needs;
     // A chain is best for stacks that no copy contains.
@@ -143,10 +143,10 @@ bool StackPolicy::judge(const State& state, std::uint64_t soonest, StackChoice& 
 std::vector<StackPolicy::Change> StackPolicy::wanted() const {
     std::vector<Change> changes;
     for (const auto& [process, state] : processes_)
-        if (StackChoice choice; judge(state, stacks_to_raise_soon, choice))
+        if (StackChoice choice; needs_change(state, stacks_to_raise_soon, choice))
             changes.push_back({process, std::move(choice)});
     for (const State& state : inherited_)
-        if (StackChoice choice; judge(state, stacks_to_raise, choice) && choice.mode > state.mode) {
+        if (StackChoice choice; needs_change(state, stacks_to_raise, choice) && choice.mode > state.mode) {
             choice.why = "of the processes that it started: " + choice.why;
             changes.push_back({inherited, std::move(choice)});
         }

@@ -63,7 +63,7 @@ private:
         bool other_stacks = false;
     };
     static void add(State& state, wire::StackMode mode, unwind::StackNeed need, std::uint64_t time_ns);
-    static bool judge(const State& state, std::uint64_t soonest, StackChoice& choice);
+    static bool needs_change(const State& state, std::uint64_t soonest, StackChoice& choice);
 
     std::array<State, 4> inherited_;  // by mode
     std::unordered_map<std::uint64_t, State> processes_;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t most_frames = 4;
 constexpr std::size_t most_tails = 4096;
 // Each reads the mappings and a part of the stack, in about 0.2 ms.
-constexpr unsigned looks_a_second = 50;
+constexpr unsigned reads_per_second = 50;
 constexpr std::uint64_t second_ns = 1'000'000'000;
 // Above the outermost frame: environment and arguments of a program, thread-local storage of a thread.
 constexpr std::uint64_t most_stack_bytes = std::uint64_t{512} << 10;
@@ -67,10 +67,10 @@ StackTails::Answer StackTails::find(std::uint64_t space, std::uint32_t pid, unwi
         if (stack_pointer == 0) return Answer::none;
         if (now_ns - window_ns_ >= second_ns) {
             window_ns_ = now_ns;
-            looks_ = 0;
+            reads_ = 0;
         }
-        if (looks_ == looks_a_second) return Answer::later;
-        ++looks_;
+        if (reads_ == reads_per_second) return Answer::later;
+        ++reads_;
         if (tails_.size() >= most_tails) tails_.clear();
         known = tails_.try_emplace(key, Tail{read(pid, arch, return_address, stack_pointer, map), false}).first;
     }

@@ -50,8 +50,8 @@ private:
     std::string proc_root_;
     unwind::Unwinder& unwinder_;
     std::unordered_map<Key, Tail, KeyHash> tails_;
-    std::uint64_t window_ns_ = 0;  // start of the second for which looks_ counts reads
-    unsigned looks_ = 0;
+    std::uint64_t window_ns_ = 0;  // start of the second for which reads_ counts reads
+    unsigned reads_ = 0;
     std::vector<unwind::Frame> scratch_;
 };
 

@@ -89,7 +89,8 @@ void UserStacks::find(const SampleRecord& sample, std::span<const std::uint64_t>
     if (unwinder_.stack_spent() && costly_pid_ == 0) costly_pid_ = sample.pid;
 }
 
-std::optional<StackNeed> UserStacks::judge(const SampleRecord& sample, ProcessHandle process, const UserStack& stack) {
+std::optional<StackNeed> UserStacks::need_of(const SampleRecord& sample, ProcessHandle process,
+                                             const UserStack& stack) {
     if constexpr (!unwind::walks_here) return std::nullopt;
     if (stack.frames.empty() || sample.mode == wire::StackMode::lbr || !options_.check_chains) return std::nullopt;
     if (unwinder_.work_spent()) return std::nullopt;
@@ -116,7 +117,7 @@ std::optional<StackNeed> UserStacks::judge(const SampleRecord& sample, ProcessHa
 void UserStacks::verify_stacks() {
     if constexpr (!unwind::walks_here) return;
     unwinder_.begin_round();
-    deep_.look();
+    deep_.verify();
 }
 
 // Ends a chain that is right so far: at the root, with the tail that leads there, or as incomplete.

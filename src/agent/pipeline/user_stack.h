@@ -62,7 +62,7 @@ public:
     void find(const SampleRecord& sample, std::span<const std::uint64_t> chain, ThreadHandle thread,
               ProcessHandle process, UserStack& out);
     // What find() needed to unwind this stack. Empty if that cannot be determined.
-    std::optional<unwind::StackNeed> judge(const SampleRecord& sample, ProcessHandle process, const UserStack& stack);
+    std::optional<unwind::StackNeed> need_of(const SampleRecord& sample, ProcessHandle process, const UserStack& stack);
 
     // Samples were lost, so the next sample of a thread is not consecutive to its last one.
     void samples_lost() { joiner_.samples_lost(); }

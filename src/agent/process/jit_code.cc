@@ -111,7 +111,7 @@ void JitCode::watch(int inotify) const {
         (void)::inotify_add_watch(inotify, fmt::format("/proc/self/fd/{}", fd).c_str(), IN_MODIFY | IN_ONESHOT);
 }
 
-void JitCode::look(const PollTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
+void JitCode::poll(const PollTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
                    std::vector<wire::Notice>& notices) {
     now_ns_ = times.now_ns;
     answer_bytes_ = budget.answer_bytes;
@@ -131,7 +131,7 @@ void JitCode::find_file(const PollTimes& times, std::vector<wire::Notice>& notic
         gone_since_ns_ = 0;
     } else if (gone_since_ns_ == 0) {
         gone_since_ns_ = times.now_ns;
-        if (!user_known_) {  // gone before the first look
+        if (!user_known_) {  // gone before the first poll
             host_root_ = process_.ns_pid == 0;
             user_ = static_cast<std::uint32_t>(System::current().constant(Constant::effective_user));
             user_known_ = true;
@@ -323,7 +323,7 @@ void JitCode::answer_wants(std::vector<JitAnswer>& answers) {
     // Must come first: an answer about the current code names all earlier samples at its addresses that have no name
     // yet.
     answer_wants_of_replaced(answers);
-    // Addresses for which there is no space left stay in wants_ until the next look.
+    // Addresses for which there is no space left stay in wants_ until the next poll.
     for (auto want = wants_.begin(); want != wants_.end() && answer_bytes_ != 0;) {
         const auto* range = code_.find(want->first);
         if (range == nullptr) {
@@ -369,7 +369,7 @@ std::optional<JitBody> JitCode::body_of(const Place& place) const {
 
 bool JitCode::answer(std::uint64_t start, std::uint64_t end, Place place, std::uint64_t from_ns, std::uint64_t until_ns,
                      std::vector<JitAnswer>& answers) {
-    // Code can be replaced any number of times in one look, and each answer may contain a megabyte of lines.
+    // Code can be replaced any number of times in one poll, and each answer may contain a megabyte of lines.
     const bool in_short = answer_bytes_ == 0;
     auto body = body_of(in_short ? name_of(place) : place);
     if (!body) return false;

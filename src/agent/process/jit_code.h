@@ -50,13 +50,13 @@ inline constexpr std::uint64_t jit_writer_delay_ns = 10'000'000'000;
 // Whether an entry that appeared at `from_ns` (0: always) names a sample for which no other entry is known.
 bool may_name(std::uint64_t sampled_ns, std::uint64_t from_ns);
 
-// Limits for one look().
+// Limits for one poll().
 struct JitBudget {
     std::size_t bytes = 0;          // of files
     std::size_t answer_bytes = 0;   // of bodies in this process's answers; once used up, bodies contain only names
     std::uint64_t deadline_ns = 0;  // in CPU time of the thread
     std::size_t ranges = 0;         // that all processes together may hold
-    bool last = false;              // there is no further look() after this
+    bool last = false;              // there is no further poll() after this
     [[nodiscard]] bool spent() const;
 };
 
@@ -75,7 +75,7 @@ public:
     // Requests one inotify event for the next write to the file.
     void watch(int inotify) const;
     // Continues reading, and appends new answers and notices.
-    void look(const PollTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
+    void poll(const PollTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
               std::vector<wire::Notice>& notices);
 
     // Everything available has been read and answered.
@@ -133,7 +133,7 @@ private:
     std::string why_not_;  // most recent reason for the lack of a file
     std::string remedy_;   // … if the remedy is not to write a map
     bool notice_given_ = false, full_notice_given_ = false;
-    std::size_t answer_bytes_ = 0;    // remaining JitBudget::answer_bytes of this look()
+    std::size_t answer_bytes_ = 0;    // remaining JitBudget::answer_bytes of this poll()
     bool answered_in_short_ = false;  // some bodies contain only names
 
     RangeMap<Place> code_;

@@ -30,7 +30,7 @@ struct JitBody {
 // One entry: from `from_ns` on, [start, end) is the function that the file describes at `record`.
 struct JitEntry {
     std::uint64_t start = 0, end = 0;
-    std::uint64_t from_ns = 0;     // CLOCK_MONOTONIC; 0: since before the first look
+    std::uint64_t from_ns = 0;     // CLOCK_MONOTONIC; 0: since before the first poll
     std::uint64_t record = 0;      // position in the file
     std::uint64_t lines = 0;       // position of its line table in the file; 0: none
     std::uint64_t unwinding = 0;   // position of its unwinding information; 0: none
@@ -38,7 +38,7 @@ struct JitEntry {
 };
 
 // Converts the time of the last write to a file. That clock may be another machine's, so the result is limited to the
-// time between two looks.
+// time between two polls.
 struct PollTimes {
     std::uint64_t previous_ns = 0, now_ns = 0;  // CLOCK_MONOTONIC
     std::int64_t realtime_ns = 0;               // the same time as now_ns

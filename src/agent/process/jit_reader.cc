@@ -21,22 +21,22 @@
 namespace flamewire::agent {
 namespace {
 
-// A write to a file triggers a look, because lines of a perf map have no times. Pauses limit this: a compiler that
-// warms up writes all the time. Without write events, look_pause_ns applies. The sampler also requests a look before
+// A write to a file triggers a poll, because lines of a perf map have no times. Pauses limit this: a compiler that
+// warms up writes all the time. Without write events, poll_pause_ns applies. The sampler also requests a poll before
 // each of its rounds.
-constexpr std::uint64_t look_pause_ns = 100'000'000, least_pause_ns = 5'000'000;
-// The maximum share of a CPU for reading, and the limits of one look: a map of hundreds of MB is read in half a minute.
+constexpr std::uint64_t poll_pause_ns = 100'000'000, least_pause_ns = 5'000'000;
+// The maximum share of a CPU for reading, and the limits of one poll: a map of hundreds of MB is read in half a minute.
 constexpr std::uint64_t cpu_share = 20;
-constexpr std::uint64_t least_look_cpu_ns = 200'000, most_look_cpu_ns = 5'000'000;
+constexpr std::uint64_t min_poll_cpu_ns = 200'000, max_poll_cpu_ns = 5'000'000;
 constexpr std::size_t look_bytes = std::size_t{4} << 20;
-// For the last look of a recording, whose end waits for it.
+// For the last poll of a recording, whose end waits for it.
 constexpr std::uint64_t last_cpu_ns = 1'500'000'000;
 constexpr std::size_t last_bytes = std::size_t{512} << 20;
 
 // Code ranges kept for all processes together, about 90 bytes each.
 constexpr std::size_t max_ranges = 131'072;
 constexpr std::size_t max_processes = 64;
-// Nothing is read while this many answers, or answers of this many bytes, are queued. One look can add about as much
+// Nothing is read while this many answers, or answers of this many bytes, are queued. One poll can add about as much
 // again.
 constexpr std::size_t max_answers = 16'384, max_answer_bytes = std::size_t{8} << 20;
 
@@ -56,22 +56,22 @@ struct JitReader::Shared {
     void wake() const { (void)!::eventfd_write(wake_fd.get(), 1); }
     void wait_for_work();
     void take_questions(const JitQuestions& asked_now, JitAnswers& found);
-    bool look(bool last, JitAnswers& found);
+    bool poll(bool last, JitAnswers& found);
 
     const UniqueFd wake_fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    const UniqueFd writes_fd{::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};  // invalid: looks by time only
+    const UniqueFd writes_fd{::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};  // invalid: polls by time only
     std::mutex mutex;
     std::condition_variable answered;
     JitQuestions questions;
     JitAnswers answers;
     bool started = false, stop = false, hurry = false, settled = false, poll_wanted = false;
-    std::uint64_t looks_begun = 0, looks_ended = 0;
+    std::uint64_t polls_begun = 0, polls_ended = 0;
     std::uint64_t given_up_at = std::numeric_limits<std::uint64_t>::max();  // looks_ended when a wait timed out
 
     // Used only by the thread.
     const std::string proc_root;
     std::map<ModuleHandle, JitCode> codes;
-    std::uint64_t previous_look_ns = 0;
+    std::uint64_t previous_poll_ns = 0;
     bool too_many_notified = false;
 };
 
@@ -103,14 +103,14 @@ void JitReader::poll_now(std::uint64_t patience_ns) {
         lock.unlock();
         return shared_->poll_once();
     }
-    const std::uint64_t wanted = shared_->looks_begun + 1;
+    const std::uint64_t wanted = shared_->polls_begun + 1;
     shared_->poll_wanted = true;
     shared_->wake();
-    // Do not wait again for a look that hangs in a file system.
-    if (shared_->given_up_at == shared_->looks_ended) return;
+    // Do not wait again for a poll that hangs in a file system.
+    if (shared_->given_up_at == shared_->polls_ended) return;
     if (!shared_->answered.wait_for(lock, std::chrono::nanoseconds(patience_ns),
-                                    [&] { return shared_->looks_ended >= wanted; }))
-        shared_->given_up_at = shared_->looks_ended;
+                                    [&] { return shared_->polls_ended >= wanted; }))
+        shared_->given_up_at = shared_->polls_ended;
 }
 
 JitAnswers JitReader::take() {
@@ -147,21 +147,21 @@ void JitReader::Shared::poll_once() {
         last = hurry && !settled;
         asked_now = std::exchange(questions, {});
         poll_wanted = false;
-        ++looks_begun;
+        ++polls_begun;
         room = has_room(answers);
     }
     JitAnswers found;
     take_questions(asked_now, found);
-    const bool done = room && look(last, found);
+    const bool done = room && poll(last, found);
     for (const JitAnswer& answer : found.answers) found.bytes += bytes_of(*answer.body);
     const std::lock_guard lock(mutex);
     answers.bytes += found.bytes;
     // Append to answers that were not yet taken, so that the caller waiting for this look receives them.
     std::ranges::move(found.answers, std::back_inserter(answers.answers));
     std::ranges::move(found.notices, std::back_inserter(answers.notices));
-    if (done) answers.known_until_ns = previous_look_ns;
+    if (done) answers.known_until_ns = previous_poll_ns;
     if (last && done && questions.empty()) settled = true;
-    ++looks_ended;
+    ++polls_ended;
     answered.notify_all();
 }
 
@@ -182,12 +182,12 @@ void JitReader::Shared::run() {
     }
 }
 
-// Waits until there is a request, a file is written, or the last look was long ago.
+// Waits until there is a request, a file is written, or the last poll was long ago.
 void JitReader::Shared::wait_for_work() {
     const std::uint64_t begin_ns = monotonic_ns();
     bool written = false;
     for (;;) {
-        const std::uint64_t until_ns = begin_ns + (written ? least_pause_ns : look_pause_ns);
+        const std::uint64_t until_ns = begin_ns + (written ? least_pause_ns : poll_pause_ns);
         const std::uint64_t now_ns = monotonic_ns();
         if (now_ns >= until_ns) break;
         std::array<pollfd, 2> fds{{{wake_fd.get(), POLLIN, 0}, {written ? -1 : writes_fd.get(), POLLIN, 0}}};
@@ -225,11 +225,11 @@ void JitReader::Shared::take_questions(const JitQuestions& asked_now, JitAnswers
 }
 
 // True if nothing is left to read.
-bool JitReader::Shared::look(bool last, JitAnswers& found) {
-    PollTimes times{previous_look_ns, monotonic_ns(), realtime_ns()};
+bool JitReader::Shared::poll(bool last, JitAnswers& found) {
+    PollTimes times{previous_poll_ns, monotonic_ns(), realtime_ns()};
     const std::uint64_t cpu_ns =
-        std::clamp((times.now_ns - previous_look_ns) / cpu_share, least_look_cpu_ns, most_look_cpu_ns);
-    previous_look_ns = times.now_ns;
+        std::clamp((times.now_ns - previous_poll_ns) / cpu_share, min_poll_cpu_ns, max_poll_cpu_ns);
+    previous_poll_ns = times.now_ns;
     JitBudget budget{last ? last_bytes : look_bytes, 0, thread_cpu_ns() + (last ? last_cpu_ns : cpu_ns), 0, last};
     std::size_t held = 0;
     for (const auto& [module, code] : codes) held += code.ranges();
@@ -242,7 +242,7 @@ bool JitReader::Shared::look(bool last, JitAnswers& found) {
         // A process that produces answers without end must not block those of the others.
         budget.answer_bytes = max_answer_bytes / codes.size();
         budget.ranges = max_ranges - std::min(held - own, max_ranges);
-        code.look(times, budget, found.answers, found.notices);
+        code.poll(times, budget, found.answers, found.notices);
         held = held - own + code.ranges();
         done &= code.up_to_date();
         entry = code.over() ? codes.erase(entry) : std::next(entry);

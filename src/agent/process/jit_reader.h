@@ -37,7 +37,7 @@ public:
     // Takes the questions, unless the previous ones are still queued: then they stay with the caller. The first
     // questions start the thread.
     void ask(JitQuestions& questions);
-    // Makes the reader look now, and waits at most `patience_ns` for that.
+    // Makes the reader poll now, and waits at most `patience_ns` for that.
     void poll_now(std::uint64_t patience_ns);
     // Returns what was found since the last call.
     JitAnswers take();

@@ -25,7 +25,7 @@ namespace {
 // 50-100 ms).
 constexpr std::uint64_t tick_ns = 100'000'000;
 // The same while stacks deeper than their copies are not confirmed yet, or kernel names are read.
-constexpr std::uint64_t look_tick_ns = 10'000'000;
+constexpr std::uint64_t poll_tick_ns = 10'000'000;
 // Kernel names are scanned in steps of this length, between two drains.
 constexpr std::uint64_t names_piece_ns = 5'000'000;
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
@@ -200,7 +200,7 @@ Result<bool> Recorder::open_counters(const Capabilities& capabilities) {
     auto counting = Counting::open(plan, capabilities, *environment_.kernel);
     if (!counting && plan_.wanted.events.empty()) return std::unexpected(std::move(counting).error());
     if (!counting) {
-        say({{"counters-failed", fmt::format("Nothing is counted: {}.", counting.error().message), {}}});
+        add_notices({{"counters-failed", fmt::format("Nothing is counted: {}.", counting.error().message), {}}});
         plan.wanted.clear();
         counting = Counting::open(plan, capabilities, *environment_.kernel);
     }
@@ -274,7 +274,7 @@ void Recorder::start_folding(std::uint32_t max_stack) {
         const std::lock_guard lock(mutex_);
         running_ = describe_running();
     }
-    say(choice_.notices);
+    add_notices(choice_.notices);
 }
 
 void Recorder::run(const Capabilities& capabilities) {
@@ -339,7 +339,7 @@ void Recorder::loop() {
 std::chrono::milliseconds Recorder::next_timeout() const {
     const std::uint64_t now = monotonic_ns();
     const bool soon = folder_->needs_poll() || processes_.kernel_symbols_begun();
-    std::uint64_t until = std::min(next_flush_ns_, now + (soon ? look_tick_ns : tick_ns));
+    std::uint64_t until = std::min(next_flush_ns_, now + (soon ? poll_tick_ns : tick_ns));
     if (enable_at_ns_) until = std::min(until, *enable_at_ns_);
     // Round up, because waking too early would cause a useless round.
     return std::chrono::milliseconds(until <= now ? 0 : (until - now + ns_per_ms - 1) / ns_per_ms);

@@ -231,7 +231,7 @@ private:
     [[nodiscard]] wire::AgentStats own_cost() const;
     void begin_kernel_names();
     void advance_kernel_names(std::uint64_t deadline_ns);
-    void say(std::vector<wire::Notice> notices);
+    void add_notices(std::vector<wire::Notice> notices);
     void publish();
     void list_processes();
 

@@ -15,11 +15,11 @@ constexpr std::uint64_t adapt_pause_ns = 500'000'000;
 // The same after a failure.
 constexpr std::uint64_t failed_adapt_pause_ns = 5'000'000'000;
 // More fault samples than this within this time would slow down the target and fill the rings.
-constexpr std::uint64_t most_faults = 2'000, faults_look_ns = 100'000'000;
+constexpr std::uint64_t most_faults = 2'000, fault_window_ns = 100'000'000;
 // Then the period is multiplied by this. It is odd, because programs often access memory in powers of two.
 constexpr std::uint64_t fault_step = 17;
 // How often the count of events is compared with their samples.
-constexpr std::uint64_t look_interval_ns = 250'000'000;
+constexpr std::uint64_t check_interval_ns = 250'000'000;
 
 }  // namespace
 
@@ -73,22 +73,23 @@ void Recorder::adapt_stack_copies(std::uint64_t now_ns) {
     copy_budget_.apply(wanted, now_ns);
     // Reopening fails if the target has just exited.
     if (const auto switched = switch_events(choice_); !switched) return copy_budget_.apply(before, now_ns);
-    say(copy_budget_.notices(before));
+    add_notices(copy_budget_.notices(before));
     (void)describe_events();
 }
 
 // Samples every fault until there are too many.
 void Recorder::throttle_faults(std::uint64_t now_ns) {
     const std::uint64_t elapsed_ns = now_ns - faults_from_ns_;
-    if (fault_samples_ < most_faults && elapsed_ns < faults_look_ns) return;
-    if (fault_samples_ * faults_look_ns > most_faults * elapsed_ns) {
+    if (fault_samples_ < most_faults && elapsed_ns < fault_window_ns) return;
+    if (fault_samples_ * fault_window_ns > most_faults * elapsed_ns) {
         EventChoice choice = choice_;
         std::uint64_t period = 0;
         for (EventSpec& spec : choice.events)
             if (spec.period != 0) period = spec.period *= fault_step;
         // This fails if the target has just exited.
         if (switch_events(std::move(choice)))
-            say({{"faults-thinned",
+            add_notices(
+                {{"faults-thinned",
                   fmt::format("Faults are so frequent that from now on a sample stands for {} of them.", period),
                   "--count N sets how many"}});
     }
@@ -99,7 +100,7 @@ void Recorder::throttle_faults(std::uint64_t now_ns) {
 
 void Recorder::check_unsampled(std::uint64_t now_ns) {
     if (now_ns < next_unsampled_ns_ || plan_.scope.wide || paused_) return;
-    next_unsampled_ns_ = now_ns + look_interval_ns;
+    next_unsampled_ns_ = now_ns + check_interval_ns;
     const std::vector<Unsampled> reports = add_unsampled(now_ns);
     if (unsampled_policy_.add(reports, now_ns) && !whole_cpus_refused_) sample_whole_cpus();
 }
@@ -141,7 +142,7 @@ void Recorder::sample_whole_cpus() {
         if (put_in_place(std::move(*set), choice_)) {
             use_one_mode();
             notice.text += " From now on, whole CPUs are sampled.";
-            return say({std::move(notice)});
+            return add_notices({std::move(notice)});
         }
     } else {
         notice.remedy = "run the agent as root, or setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent";
@@ -149,7 +150,7 @@ void Recorder::sample_whole_cpus() {
     prefer_whole_cpus_ = false;
     whole_cpus_refused_ = true;
     copy_budget_ = before;
-    say({std::move(notice)});
+    add_notices({std::move(notice)});
 }
 
 }  // namespace flamewire::agent

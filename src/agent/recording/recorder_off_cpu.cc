@@ -44,11 +44,13 @@ void Recorder::start_off_cpu(OffCpuEvents events) {
     if ((events.wanted & io_wait_bit) != 0) {
         if (choice_.kernel && io_functions_) functions = *io_functions_;
         if (!choice_.kernel)
-            say({{"io-wait-unknown",
+            add_notices(
+                {{"io-wait-unknown",
                   "Without kernel functions waits for devices are not distinguished from others: they are off-cpu.",
                   std::string(plan_.settings.kernel ? remedy_paranoid : "leave out --no-kernel")}});
         else if (functions.empty())
-            say({{"io-wait-unknown",
+            add_notices(
+                {{"io-wait-unknown",
                   "The kernel hides its names, so waits for devices are not distinguished from others: they are "
                   "off-cpu.",
                   kernel_names_problem(read_kernel_base("/proc"), "/proc").value_or(wire::Notice{}).remedy}});

@@ -266,7 +266,7 @@ Result<bool> Recorder::change(const Change& change) {
         counted = replace_counters(settings, change.wanted, change.capabilities);
     if (!counted && target) {
         // The new target is already sampled, so a failure to open counters does not undo the change.
-        say({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
+        add_notices({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
         counted = true;
     }
     if (!counted) settings.stat = old.stat;
@@ -277,7 +277,7 @@ Result<bool> Recorder::change(const Change& change) {
         start_off_cpu(announce_change());
         if (target) folder_->off_cpu().forget();
         scan_threads(monotonic_ns());
-        say(choice_.notices);
+        add_notices(choice_.notices);
     }
     const std::lock_guard lock(mutex_);
     running_ = describe_running();
@@ -306,7 +306,8 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
     if (const std::size_t room = limits::max_pids - std::min(limits::max_pids, plan_.pids.size());
         fresh.size() > room) {
         if (!std::exchange(processes_limit_notified_, true))
-            say({{"processes-limit",
+            add_notices(
+                {{"processes-limit",
                   fmt::format("More than {} processes have this name; the others are not recorded.", limits::max_pids),
                   "--all records every process"}});
         fresh.resize(room);
@@ -328,7 +329,7 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
         folder_->chose_stack_mode(pid, modes_[pid]);
     }
     if (auto counted = replace_counters(plan_.settings, plan_.wanted, capabilities_); !counted)
-        say({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
+        add_notices({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
     (void)announce_change();
     scan_threads(monotonic_ns());
     const std::lock_guard lock(mutex_);
@@ -407,12 +408,13 @@ void Recorder::gather(std::uint64_t now_ns) {
     }
     if (const std::uint32_t pid = folder_->process_of_costly_tables();
         pid != 0 && !std::exchange(costly_tables_notified_, true))
-        say({{"costly-tables",
+        add_notices(
+            {{"costly-tables",
               fmt::format("The unwind tables of process {} take too long to read: some of its stacks end early.", pid),
               "--unwind fp reads none"}});
-    say(events_->take_notices());
-    say(processes_.take_notices());
-    say(counting_->take_notices());
+    add_notices(events_->take_notices());
+    add_notices(processes_.take_notices());
+    add_notices(counting_->take_notices());
 }
 
 wire::AgentStats Recorder::own_cost() const {
@@ -448,7 +450,7 @@ void Recorder::advance_kernel_names(std::uint64_t deadline_ns) {
     something_new_ = true;
 }
 
-void Recorder::say(std::vector<wire::Notice> notices) {
+void Recorder::add_notices(std::vector<wire::Notice> notices) {
     for (wire::Notice& notice : notices) {
         if (notice.remedy.empty())
             log_line(notice.text);

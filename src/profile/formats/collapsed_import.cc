@@ -154,12 +154,12 @@ bool CollapsedImport::recognises(std::string_view beginning) {
 Result<bool> import_collapsed(ImportJob& job) {
     FoldedScan scan;
     LineFeed lines;
-    const auto look = [&](std::string_view line) -> Result<bool> {
+    const auto inspect = [&](std::string_view line) -> Result<bool> {
         scan.line(line);
         return true;
     };
-    TRY(read_through(job, [&](std::string_view piece) { return lines.feed(piece, look); }));
-    TRY(lines.finish(look));
+    TRY(read_through(job, [&](std::string_view piece) { return lines.feed(piece, inspect); }));
+    TRY(lines.finish(inspect));
     wire::Recording about;
     about.start_ns = import_moment_ns;
     CollapsedImport import(job.begin(std::move(about), 0), import_moment_ns / wire::default_bucket_ns, scan.shape());

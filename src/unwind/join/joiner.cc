@@ -50,7 +50,7 @@ struct Movement {
     [[nodiscard]] bool possible(std::uint64_t turn, std::uint64_t sp) const;
 };
 
-struct Look {
+struct MemoryRead {
     std::uint64_t time_ns = 0;
     std::vector<Joiner::Place> places;  // empty: none
 };
@@ -68,12 +68,12 @@ struct Thread {
     std::uint32_t returns = 0;  // how often, since the thread was caught elsewhere
     std::uint64_t deepest = 0;  // lowest stack pointer since a stack was walked to its root
     std::size_t outside = 0;    // nodes beyond the copy of the last stack; 0 if it was whole or nothing is known
-    std::uint32_t looks = 0;    // memory reads without a change, since the last change
+    std::uint32_t reads = 0;    // memory reads without a change, since the last change
     std::uint32_t all_looks = 0, lessons = 0;
-    std::uint64_t looked_ns = 0;      // time of the newest memory read
-    bool seen_since_look = false;     // whether a stack came after it
-    std::array<Look, 2> looks_ahead;  // reads newer than the last stack, the older one first
-    std::uint64_t refuted_at = 0;     // the last read found changed callers at this stack pointer
+    std::uint64_t last_read_ns = 0;         // time of the newest memory read
+    bool seen_since_look = false;           // whether a stack came after it
+    std::array<MemoryRead, 2> looks_ahead;  // reads newer than the last stack, the older one first
+    std::uint64_t refuted_at = 0;           // the last read found changed callers at this stack pointer
 };
 
 // In units of nodes. A place is half as large.
@@ -246,25 +246,25 @@ bool Joiner::State::has_several_callers(std::uint64_t thread_id, const Node& fra
 // one inwards. Frames inside of `sp`, the current stack pointer, have ended, and their memory has been reused.
 void Joiner::State::apply_look(std::uint64_t thread_id, Thread& thread, std::uint64_t sp) {
     std::vector<Node>& stack = thread.stack;
-    const Look look = std::exchange(thread.looks_ahead[0], std::exchange(thread.looks_ahead[1], {}));
+    const MemoryRead read = std::exchange(thread.looks_ahead[0], std::exchange(thread.looks_ahead[1], {}));
     std::size_t seen = 0;
     std::size_t changed = stack.size();
     bool other_caller = false;
-    compare_places(stack, first_at(stack, sp), look.places, [&](std::size_t i, bool same) {
+    compare_places(stack, first_at(stack, sp), read.places, [&](std::size_t i, bool same) {
         ++seen;
         if (same && other_caller) callers_of(thread_id, stack[i]).several = true;
         other_caller = !same;
         if (!same) changed = std::min(changed, i);
     });
     if (seen == 0) return;
-    ++counts.looks;
+    ++counts.reads;
     if (changed == stack.size()) {
-        ++thread.looks;
+        ++thread.reads;
         thread.doubted = false;
         return;
     }
     ++counts.refuted;
-    thread.looks = 0;
+    thread.reads = 0;
     thread.refuted_at = stack[changed].sp;
     stack.resize(changed);
 }
@@ -329,7 +329,7 @@ bool Joiner::State::may_be_another(std::uint64_t thread_id, const Thread& thread
 // memory agreed for a while (before this stack and after it), or if memory cannot be read.
 bool Joiner::State::proven(const Thread& thread, std::uint64_t sp) const {
     if (!can_look || (thread.came_back && !thread.movement.possible(thread.stack.front().sp, sp))) return true;
-    return thread.looks >= wanted_looks && agrees_ahead(thread);
+    return thread.reads >= wanted_looks && agrees_ahead(thread);
 }
 
 // Appends the stored frames outside of the outermost frame.
@@ -450,13 +450,13 @@ StopReason Joiner::with_callers(std::uint64_t thread_id, std::uint64_t time_ns, 
     return StopReason::max_depth;
 }
 
-std::vector<std::uint64_t> Joiner::to_look_at(std::size_t limit) const {
+std::vector<std::uint64_t> Joiner::due_for_read(std::size_t limit) const {
     std::vector<std::uint64_t> ids;
     for (const auto& [id, thread] : state_->threads)
         if (thread.outside > 0 && thread.seen_since_look) ids.push_back(id);
     if (ids.size() <= limit) return ids;
-    const auto looked_at = [&](std::uint64_t id) { return state_->threads.at(id).looked_ns; };
-    std::sort(ids.begin(), ids.end(), [&](auto a, auto b) { return looked_at(a) < looked_at(b); });
+    const auto last_read_of = [&](std::uint64_t id) { return state_->threads.at(id).last_read_ns; };
+    std::sort(ids.begin(), ids.end(), [&](auto a, auto b) { return last_read_of(a) < last_read_of(b); });
     ids.resize(limit);
     return ids;
 }
@@ -475,10 +475,10 @@ void Joiner::looked(std::uint64_t thread_id, std::uint64_t time_ns, std::vector<
     if (found == state_->threads.end() || places.empty()) return;
     Thread& thread = found->second;
     state_->nodes -= room_of(thread);
-    thread.looked_ns = time_ns;
+    thread.last_read_ns = time_ns;
     thread.seen_since_look = false;
     ++thread.all_looks;
-    Look& place = thread.looks_ahead[0].places.empty() ? thread.looks_ahead[0] : thread.looks_ahead[1];
+    MemoryRead& place = thread.looks_ahead[0].places.empty() ? thread.looks_ahead[0] : thread.looks_ahead[1];
     place = {time_ns, std::move(places)};
     state_->nodes += room_of(thread);
     state_->make_room(thread_id);
@@ -489,7 +489,7 @@ bool Joiner::needs_poll() const {
                const Thread& thread = entry.second;
                if (!thread.cut || thread.all_looks >= most_early_looks || thread.movement.leap != 0) return false;
                return thread.stack.empty() ? thread.lessons < most_lessons
-                                           : !thread.came_back && thread.looks < wanted_looks;
+                                           : !thread.came_back && thread.reads < wanted_looks;
            });
 }
 

@@ -66,7 +66,7 @@ public:
     };
     // to_look_at: threads for which a memory read would help, at most `limit`, those not read for longest first.
     // places_of: the places of one thread, at most `limit`, outermost first.
-    [[nodiscard]] std::vector<std::uint64_t> to_look_at(std::size_t limit) const;
+    [[nodiscard]] std::vector<std::uint64_t> due_for_read(std::size_t limit) const;
     void places_of(std::uint64_t thread, std::size_t limit, std::vector<Place>& places) const;
     // Reports what these places held at `time_ns`. Takes effect with the first stack at or after that time.
     void looked(std::uint64_t thread, std::uint64_t time_ns, std::vector<Place> places);
@@ -85,7 +85,7 @@ public:
         std::uint64_t joined = 0;     // stacks completed
         std::uint64_t truncated = 0;  // stacks that stayed truncated
         std::uint64_t ambiguous = 0;  // of these: other callers are equally likely
-        std::uint64_t looks = 0;      // memory reads
+        std::uint64_t reads = 0;      // memory reads
         std::uint64_t refuted = 0;    // of these: other callers were found
     };
     [[nodiscard]] const Counts& counts() const;

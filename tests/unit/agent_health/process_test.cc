@@ -34,7 +34,7 @@ TEST_CASE("one process") {
     for (const char* fd : {"0", "1", "7"}) proc.link(std::string("proc/42/fd/") + fd, "/dev/null");
     ProcessWatch watch(100);
     const std::vector<std::uint32_t> pids{42, 43};
-    const auto first = watch.look(proc.root(), pids, 16, 10 * ns_per_s);
+    const auto first = watch.read(proc.root(), pids, 16, 10 * ns_per_s);
     REQUIRE(first.size() == 1);
     CHECK(first[0].pid == 42);
     CHECK(first[0].stat.comm == "de mo)");
@@ -52,18 +52,18 @@ TEST_CASE("one process") {
 
     // 250 + 50 ticks of 10 ms in 2 s: one and a half CPUs.
     write_stat(proc, "proc/42/stat", 350, 100);
-    CHECK(watch.look(proc.root(), pids, 16, 12 * ns_per_s).at(0).cpu_permille == 1500U);
+    CHECK(watch.read(proc.root(), pids, 16, 12 * ns_per_s).at(0).cpu_permille == 1500U);
     // A tick in 2.1 s is 0.476 %.
     write_stat(proc, "proc/42/stat", 351, 100);
-    CHECK(watch.look(proc.root(), pids, 16, 14'100'000'000).at(0).cpu_permille == 5U);
+    CHECK(watch.read(proc.root(), pids, 16, 14'100'000'000).at(0).cpu_permille == 5U);
     // Another process with the same number.
     write_stat(proc, "proc/42/stat", 400, 100, 900);
-    CHECK_FALSE(watch.look(proc.root(), pids, 16, 16 * ns_per_s).at(0).cpu_permille.has_value());
+    CHECK_FALSE(watch.read(proc.root(), pids, 16, 16 * ns_per_s).at(0).cpu_permille.has_value());
     // Time that runs backwards, and a pause.
     write_stat(proc, "proc/42/stat", 300, 100, 900);
-    CHECK(watch.look(proc.root(), pids, 16, 18 * ns_per_s).at(0).cpu_permille == 0U);
+    CHECK(watch.read(proc.root(), pids, 16, 18 * ns_per_s).at(0).cpu_permille == 0U);
     watch.forget();
-    CHECK_FALSE(watch.look(proc.root(), pids, 16, 20 * ns_per_s).at(0).cpu_permille.has_value());
+    CHECK_FALSE(watch.read(proc.root(), pids, 16, 20 * ns_per_s).at(0).cpu_permille.has_value());
 }
 
 TEST_CASE("what may not be read is absent") {
@@ -72,7 +72,7 @@ TEST_CASE("what may not be read is absent") {
     proc.write("proc/42/status", "Name:\tkthread\nThreads:\t1\nVmRSS:\nvoluntary_ctxt_switches:\tmany\n");
     ProcessWatch watch(100);
     const std::vector<std::uint32_t> pids{42};
-    const auto processes = watch.look(proc.root(), pids, 16, 1);
+    const auto processes = watch.read(proc.root(), pids, 16, 1);
     REQUIRE(processes.size() == 1);
     CHECK_FALSE(processes[0].rss_kb.has_value());
     CHECK_FALSE(processes[0].vsize_kb.has_value());
@@ -94,7 +94,7 @@ TEST_CASE("the busiest processes, those equally busy in the order of the target"
     ProcessWatch watch(100);
     const auto look = [&](std::uint64_t second) {
         std::vector<std::uint32_t> found;
-        for (const ProcessHealth& process : watch.look(proc.root(), pids, 3, second * ns_per_s))
+        for (const ProcessHealth& process : watch.read(proc.root(), pids, 3, second * ns_per_s))
             found.push_back(process.pid);
         return found;
     };
@@ -138,11 +138,11 @@ TEST_CASE("open files of a real process") {
     const auto own = static_cast<std::uint32_t>(::getpid());
     const std::vector<std::uint32_t> pids{own};
     ProcessWatch watch(100);
-    const auto before = watch.look("/proc", pids, 1, 1).at(0).fds;
+    const auto before = watch.read("/proc", pids, 1, 1).at(0).fds;
     REQUIRE(before.has_value());
     const int one = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     const int two = ::dup(one);
-    CHECK(watch.look("/proc", pids, 1, 2).at(0).fds == *before + 2);
+    CHECK(watch.read("/proc", pids, 1, 2).at(0).fds == *before + 2);
     ::close(one);
     ::close(two);
 }

@@ -34,13 +34,13 @@ struct Target {
         std::ofstream(proc.path(file), std::ios::app) << text;
     }
     // The file was last written at the look's own time.
-    void look(std::uint64_t now_ns) {
+    void poll(std::uint64_t now_ns) {
         struct stat status{};
         ::stat(proc.path("root/tmp/perf-3.map").c_str(), &status);
         const std::int64_t written = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
         JitBudget budget{1 << 20, answer_bytes, UINT64_MAX, 1000, false};
         answers.clear();
-        code.look({previous_ns, now_ns, written}, budget, answers, notices);
+        code.poll({previous_ns, now_ns, written}, budget, answers, notices);
         previous_ns = now_ns;
     }
     FakeProc proc;
@@ -56,12 +56,12 @@ struct Target {
 TEST_CASE("only what was sampled is answered") {
     Target target;
     target.write("1000 10 one\n2000 10 two\n");
-    target.look(1 * second);
+    target.poll(1 * second);
     CHECK(target.answers.empty());
     target.code.want(0x2008, 1 * second);
     target.code.want(0x200a, 1 * second);
     target.code.want(0x3000, 1 * second);
-    target.look(2 * second);
+    target.poll(2 * second);
     REQUIRE(target.answers.size() == 1);
     CHECK(target.answers[0].module == 7);
     CHECK(target.answers[0].start == 0x2000);
@@ -70,7 +70,7 @@ TEST_CASE("only what was sampled is answered") {
     CHECK(target.answers[0].body->name == "two");
     // It is named as soon as somebody says so.
     target.append("3000 10 three\n");
-    target.look(3 * second);
+    target.poll(3 * second);
     REQUIRE(target.answers.size() == 1);
     CHECK(target.answers[0].body->name == "three");
     CHECK(target.code.up_to_date());
@@ -79,12 +79,12 @@ TEST_CASE("only what was sampled is answered") {
 TEST_CASE("an address that is used again has another name from then on") {
     Target target;
     target.write("1000 10 old\n2000 10 other\n");
-    target.look(1 * second);
+    target.poll(1 * second);
     target.code.want(0x1004, 1 * second);
-    target.look(2 * second);
+    target.poll(2 * second);
     REQUIRE(target.answers.size() == 1);
     target.append("ff8 20 new\n2000 10 never sampled\n");
-    target.look(3 * second);
+    target.poll(3 * second);
     REQUIRE(target.answers.size() == 1);
     CHECK(target.answers[0].body->name == "new");
     CHECK(target.answers[0].from_ns == 3 * second);
@@ -94,10 +94,10 @@ TEST_CASE("an address that is used again has another name from then on") {
 TEST_CASE("what was sampled before the address was used again has the old name") {
     Target target;
     target.write("1000 10 old\n");
-    target.look(1 * second);
+    target.poll(1 * second);
     target.append("1000 10 new\n");
     target.code.want(0x1004, 2 * second);  // asked too late, sampled in time
-    target.look(3 * second);
+    target.poll(3 * second);
     REQUIRE(target.answers.size() == 2);
     CHECK(target.answers[0].body->name == "old");
     CHECK(target.answers[0].until_ns == 3 * second);
@@ -108,14 +108,14 @@ TEST_CASE("what was sampled before the address was used again has the old name")
 TEST_CASE("a sample that is asked for after its code was replaced has the old name") {
     Target target;
     target.write("");
-    target.look(1 * second);
+    target.poll(1 * second);
     target.append("1000 10 old\n");
-    target.look(2 * second);
+    target.poll(2 * second);
     target.append("1000 10 new\n");
-    target.look(3 * second);
+    target.poll(3 * second);
     target.code.want(0x1000, 3 * second + 1);  // of "new"
     target.code.want(0x1004, 2 * second + 1);  // of "old", which "new" has replaced since
-    target.look(3 * second + 2);
+    target.poll(3 * second + 2);
     // "old" first: the sampler gives a name to whatever has none yet.
     REQUIRE(target.answers.size() == 2);
     CHECK(target.answers[0].body->name == "old");
@@ -123,30 +123,30 @@ TEST_CASE("a sample that is asked for after its code was replaced has the old na
     CHECK(target.answers[1].body->name == "new");
     CHECK(target.answers[1].from_ns == 3 * second);
     // Nobody asks for what was replaced long ago.
-    target.look(20 * second);
+    target.poll(20 * second);
     target.append("2000 10 other\n");
     target.code.want(0x1008, 2 * second + 1);
-    target.look(21 * second);
+    target.poll(21 * second);
     CHECK(std::ranges::none_of(target.answers, [](const JitAnswer& answer) { return answer.body->name == "old"; }));
 }
 
 TEST_CASE("code that was replaced is forgotten when its file is written anew") {
     Target target;
     target.write("");
-    target.look(1 * second);
+    target.poll(1 * second);
     target.append("1000 10 one\n");
-    target.look(2 * second);
+    target.poll(2 * second);
     target.append("1000 10 two\n");
-    target.look(3 * second);
+    target.poll(3 * second);
     target.append("1000 10 three\n");
-    target.look(4 * second);
+    target.poll(4 * second);
     target.write("1000 10 new\n3000 10 far\n");  // "far" stands where "two" stood
-    target.look(5 * second);
-    target.look(5 * second + 1);
+    target.poll(5 * second);
+    target.poll(5 * second + 1);
     target.append("1000 10 last\n");
-    target.look(6 * second);
+    target.poll(6 * second);
     target.code.want(0x1004, 3 * second + 1);
-    target.look(6 * second + 1);
+    target.poll(6 * second + 1);
     REQUIRE(target.answers.size() == 2);
     CHECK(target.answers[0].body->name == "new");
     CHECK(target.answers[1].body->name == "last");
@@ -156,19 +156,19 @@ TEST_CASE("code that nobody named for long is not what follows it") {
     Target target;
     target.write("1000 10 one\n");
     target.code.want(0x5004, 1 * second);
-    target.look(2 * second);
+    target.poll(2 * second);
     CHECK(target.answers.empty());
     target.append("5000 10 late\n");
-    target.look(60 * second);
+    target.poll(60 * second);
     REQUIRE(target.answers.size() == 1);
     CHECK(target.answers[0].from_ns == 60 * second);
     CHECK_FALSE(may_name(1 * second, target.answers[0].from_ns));
     // But a map that is written in one piece, when somebody asks for it, names all that ran.
     Target late;
     late.code.want(0x5004, 1 * second);
-    late.look(2 * second);
+    late.poll(2 * second);
     late.write("5000 10 f\n");
-    late.look(60 * second);
+    late.poll(60 * second);
     REQUIRE(late.answers.size() == 1);
     CHECK(late.answers[0].from_ns == 0);
 }
@@ -177,11 +177,11 @@ TEST_CASE("a map that is written anew changes the names that changed") {
     Target target;
     target.write("1000 10 same\n2000 10 before\n3000 10 gone\n");
     for (const std::uint64_t address : {0x1000U, 0x2000U, 0x3000U}) target.code.want(address, second);
-    target.look(1 * second);
+    target.poll(1 * second);
     CHECK(target.answers.size() == 3);
     target.write("2000 10 after\n1000 10 same\n");
-    target.look(2 * second);
-    target.look(3 * second);
+    target.poll(2 * second);
+    target.poll(3 * second);
     REQUIRE(target.answers.size() == 1);
     CHECK(target.answers[0].body->name == "after");
     CHECK(target.answers[0].from_ns == 2 * second);
@@ -195,7 +195,7 @@ TEST_CASE("moved code keeps its name and its lines") {
                           jitdump_load(3, 0x1000, 0x20, "g"));
     target.code.want(0x500c, second);
     target.code.want(0x1000, second);
-    target.look(2 * second);
+    target.poll(2 * second);
     REQUIRE(target.answers.size() == 2);
     CHECK(target.answers[0].body->name == "g");
     CHECK(target.answers[1].body->name == "f");
@@ -218,7 +218,7 @@ std::size_t bytes_of_all(const std::vector<JitAnswer>& answers) {
     return bytes;
 }
 
-TEST_CASE("what one look has no room for is answered by the next one") {
+TEST_CASE("what one poll has no room for is answered by the next one") {
     constexpr std::uint64_t base = 0x10000, size = 0x20, functions = 5;
     std::string dump = jitdump_header();
     for (std::uint64_t i = 0; i < functions; ++i) dump += long_function(base + i * size, size);
@@ -229,13 +229,13 @@ TEST_CASE("what one look has no room for is answered by the next one") {
     std::size_t answered = 0;
     for (std::uint64_t look = 2; answered < functions && look < 20; ++look) {
         CHECK_FALSE(target.code.up_to_date());
-        target.look(look * second);
+        target.poll(look * second);
         for (const JitAnswer& answer : target.answers) CHECK(answer.body->rows.size() == 1000);
         CHECK(target.answers.size() <= 2);
         answered += target.answers.size();
     }
     CHECK(answered == functions);
-    target.look(20 * second);
+    target.poll(20 * second);
     CHECK(target.code.up_to_date());
     CHECK(target.notices.empty());
 }
@@ -247,20 +247,20 @@ TEST_CASE("code that is replaced again and again answers by names alone, and say
     target.proc.write("root/tmp/jit-3.dump", jitdump_header() + long_function(one, size) + long_function(other, size) +
                                                  jitdump_move(2, one, known, size));
     target.code.want(known, second);
-    target.look(2 * second);
+    target.poll(2 * second);
     REQUIRE(target.answers.size() == 1);
     CHECK(target.answers[0].body->rows.size() == 1000);
     std::string more;
     for (std::uint64_t i = 0; i < moves; ++i) more += jitdump_move(3 + i, i % 2 == 0 ? other : one, known, size);
     target.append(more, "root/tmp/jit-3.dump");
-    target.look(3 * second);
+    target.poll(3 * second);
     CHECK(target.answers.size() == moves);
     constexpr std::size_t largest = 200'000, shortest = 500;
     CHECK(bytes_of_all(target.answers) < target.answer_bytes + largest + moves * shortest);
     const JitBody& last = *target.answers.back().body;
     CHECK(last.rows.empty());
     CHECK(last.name.starts_with("long"));
-    target.look(4 * second);
+    target.poll(4 * second);
     CHECK(target.code.up_to_date());
     REQUIRE(target.notices.size() == 1);
     CHECK(target.notices[0].text.find("has short names without lines") != std::string::npos);
@@ -270,11 +270,11 @@ TEST_CASE("a jitdump that is mapped later takes the place of a map") {
     Target target;
     target.write("1000 10 coarse\n");
     target.code.want(0x1000, second);
-    target.look(1 * second);
+    target.poll(1 * second);
     CHECK(target.answers.size() == 1);
     target.proc.write("root/x/jit-3.dump", jitdump_header() + jitdump_load(2 * second, 0x1000, 0x20, "fine"));
     target.code.found_jitdump("/x/jit-3.dump");
-    target.look(3 * second);
+    target.poll(3 * second);
     REQUIRE(target.answers.size() == 1);
     CHECK(target.answers[0].body->name == "fine");
 }
@@ -300,10 +300,10 @@ TEST_CASE("the remedy for missing names fits the runtime, which the program file
 TEST_CASE("a map of somebody else, a link and what is no file are not believed") {
     const auto said = [](Target& target) {
         target.code.want(0x1000, second);
-        for (std::uint64_t now = 1; now < 5; ++now) target.look(now * second);
+        for (std::uint64_t now = 1; now < 5; ++now) target.poll(now * second);
         CHECK(target.notices.empty());
         target.code.often_unnamed();
-        target.look(6 * second);
+        target.poll(6 * second);
         CHECK(target.answers.empty());
         REQUIRE(target.notices.size() == 1);
         CHECK(target.notices[0].code == "jit-names-missing");
@@ -328,7 +328,7 @@ TEST_CASE("a map of somebody else, a link and what is no file are not believed")
     REQUIRE(::chown(foreign.proc.path("root/tmp/perf-3.map").c_str(), 4711, 4711) == 0);
     CHECK(said(foreign).find("belongs to another user") != std::string::npos);
     foreign.proc.write("proc/42/status", "Uid:\t0\t4711\t0\t0\n");
-    foreign.look(20 * second);
+    foreign.poll(20 * second);
     CHECK(foreign.answers.size() == 1);
     // Of root: trusted if the program may read it, too.
     for (const bool readable : {false, true}) {
@@ -337,10 +337,10 @@ TEST_CASE("a map of somebody else, a link and what is no file are not believed")
         of_root.write("1000 10 f\n");
         REQUIRE(::chmod(of_root.proc.path("root/tmp/perf-3.map").c_str(), readable ? 0644 : 0640) == 0);
         of_root.code.want(0x1000, second);
-        of_root.look(2 * second);
+        of_root.poll(2 * second);
         CHECK(of_root.answers.size() == (readable ? 1 : 0));
         of_root.proc.write("proc/42/status", "Uid:\t0\t0\t0\t0\n");
-        of_root.look(20 * second);
+        of_root.poll(20 * second);
         CHECK(of_root.answers.size() == (readable ? 0 : 1));
     }
 }
@@ -349,12 +349,12 @@ TEST_CASE("a map that an earlier process of that pid left behind is not believed
     Target target({}, boottime_ns() + 60 * second);
     target.write("1000 10 f\n");
     target.code.want(0x1000, second);
-    target.look(1 * second);
+    target.poll(1 * second);
     CHECK(target.answers.empty());
     Target own({}, boottime_ns() - second);
     own.write("1000 10 f\n");
     own.code.want(0x1000, second);
-    own.look(1 * second);
+    own.poll(1 * second);
     CHECK(own.answers.size() == 1);
 }
 
@@ -364,7 +364,7 @@ TEST_CASE("links of the target stay in the target's root") {
     target.proc.write("root/var/tmp/perf-3.map", "1000 10 inside\n");
     target.proc.link("root/tmp", "/var/tmp");
     target.code.want(0x1000, second);
-    target.look(1 * second);
+    target.poll(1 * second);
     REQUIRE(target.answers.size() == 1);
     CHECK(target.answers[0].body->name == "inside");
 }
@@ -374,7 +374,7 @@ TEST_CASE("more code than there is room for is said") {
     std::string text;
     for (int i = 0; i < 2000; ++i) text += std::to_string(1000 + i) + "00 10 f" + std::to_string(i) + "\n";
     target.write(text);
-    target.look(1 * second);
+    target.poll(1 * second);
     CHECK(target.code.ranges() == 1000);
     REQUIRE(target.notices.size() == 1);
     CHECK(target.notices[0].code == "jit-names-full");
@@ -403,7 +403,7 @@ TEST_CASE("the sampler's names change at the time of the change, and bare addres
     CHECK_FALSE(names.find(7, 0x1004, 250));
 }
 
-TEST_CASE("who waits for a look hears what it found, also when nobody took what was found before") {
+TEST_CASE("who waits for a poll hears what it found, also when nobody took what was found before") {
     FakeProc proc;
     proc.write("proc/42/status", "Uid:\t0\t" + std::to_string(::geteuid()) + "\t0\t0\n");
     proc.link("proc/42/root", proc.path("root"));

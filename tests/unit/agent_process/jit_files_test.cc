@@ -66,7 +66,7 @@ TEST_CASE("a perf map grows, its last line torn") {
     append(read.path, "o\nnonsense\n3000 8 three\n");
     CHECK(read.go() == JitProgress::at_end);
     REQUIRE(read.entries.size() == 2);
-    CHECK(read.entries[0].from_ns == 0);  // its beginning was there at the first look
+    CHECK(read.entries[0].from_ns == 0);  // its beginning was there at the first poll
     CHECK(read.entries[1].from_ns >= 1'000);
     CHECK(read.entries[1].from_ns <= 5'000);
     CHECK(read.file.body_of(read.entries[0].record)->name == "two");

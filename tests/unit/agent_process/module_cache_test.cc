@@ -222,7 +222,7 @@ TEST_CASE("a file that the program cannot read is opened by name only if it is t
     CHECK(readable({}));
 }
 
-TEST_CASE("a file that takes the name of another between two looks is not opened") {
+TEST_CASE("a file that takes the name of another between two polls is not opened") {
     // Changes the file after it was looked at.
     class Race : public System {
     public:

@@ -110,7 +110,7 @@ TEST_CASE("attach: identity, threads, maps") {
     target.table.attach(4242);  // no such process: no trace
 }
 
-TEST_CASE("mappings older than the last look into /proc are in it already") {
+TEST_CASE("mappings older than the last poll into /proc are in it already") {
     Target target;
     target.live(42);
     target.table.attach(42);
@@ -129,7 +129,7 @@ TEST_CASE("a mapping over the attach race is found in /proc, and a garbage addre
     const ProcessHandle process = target.process_of(42, fake_now);
     target.proc.write_maps(
         42, "10000-18000 r-xp 00001000 00:00 0 /bin/tool\n30000-38000 r-xp 00000000 00:00 0 /lib/one.so\n");
-    // One address alone is garbage, as records tell of what is mapped; many are worth a look.
+    // One address alone is garbage, as records tell of what is mapped; many are worth a poll.
     CHECK(target.table.resolve(process, 0x30020).module == 0);
     CHECK(target.at(process, 0x30020) == "/lib/one.so+" + std::to_string(0x20));
     CHECK(target.at(process, 0x70000) == "+" + std::to_string(0x70000));

@@ -57,7 +57,7 @@ std::vector<std::uint64_t> pcs(const std::vector<Frame>& frames) {
 
 struct Sampler {
     explicit Sampler(bool looks = false) {
-        if (!looks) joiner.cannot_look();
+        if (!reads) joiner.cannot_look();
     }
 
     Joiner joiner{gap};
@@ -148,7 +148,7 @@ TEST_CASE("a thread that came down another path to the same frames gets its own 
 TEST_CASE("a thread that was caught leaping is not believed where it could leap again") {
     Machine machine;
     const bool looks = GENERATE(false, true);
-    Sampler sampler(looks);
+    Sampler sampler(reads);
     std::uint64_t wrong = 0;
     const auto sampled = [&] {
         const StopReason stop = sampler.sample(machine, 16'384);
@@ -170,7 +170,7 @@ TEST_CASE("a thread that was caught leaping is not believed where it could leap 
         }
         machine.ret();
         // Of the first time samples alone tell nothing; with looks, nothing is trusted before it is proven.
-        REQUIRE((wrong > 0) == (round == 0 && !looks));
+        REQUIRE((wrong > 0) == (round == 0 && !reads));
     }
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("what memory holds ends what is remembered") {
         machine.call(0x3000, 400);
         (void)sampler.sample(machine, 16'384);
     }
-    REQUIRE(sampler.joiner.to_look_at(8) == std::vector<std::uint64_t>{1});
+    REQUIRE(sampler.joiner.due_for_read(8) == std::vector<std::uint64_t>{1});
     sampler.joiner.places_of(1, 8, places);
     REQUIRE(places.size() == 8);
     REQUIRE((places[0].address == top - 8 && places[0].value == 0x1000));
@@ -228,7 +228,7 @@ TEST_CASE("what memory holds ends what is remembered") {
     SECTION("when it is the same, nothing changes") {
         sampler.joiner.looked(1, sampler.now, places);
         REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
-        REQUIRE(sampler.joiner.counts().looks == 1);
+        REQUIRE(sampler.joiner.counts().reads == 1);
     }
     SECTION("from the moment of the look on") {
         places[1].value = 0xbbbb;
