@@ -144,8 +144,8 @@ std::size_t Dictionary::bytes() const {
            stacks_.bytes();
 }
 
-std::vector<KeptStack> Dictionary::keep(std::span<wire::Id* const> stacks) const {
-    std::vector<KeptStack> kept;
+std::vector<SavedStack> Dictionary::keep(std::span<wire::Id* const> stacks) const {
+    std::vector<SavedStack> kept;
     if (stacks.empty()) return kept;
     std::vector<NodeKey> nodes(next_.stack);
     stacks_.each([&](const NodeKey& key, wire::Id id) { nodes[id] = key; });
@@ -153,7 +153,7 @@ std::vector<KeptStack> Dictionary::keep(std::span<wire::Id* const> stacks) const
     modules_.each([&](const HandleKey& key, wire::Id id) { modules[id] = key.handle; });
     std::vector<const std::string*> texts(next_.string);
     for (const auto& [text, id] : strings_) texts[id] = &text;
-    std::vector<KeptFrame> frames(next_.location);
+    std::vector<SavedFrame> frames(next_.location);
     locations_.each([&](const LocationKey& key, wire::Id id) {
         frames[id] = {modules[key.module], key.address, key.flags, 0, {}, {}};
     });
@@ -163,16 +163,16 @@ std::vector<KeptStack> Dictionary::keep(std::span<wire::Id* const> stacks) const
                       *texts[key.name],    key.file != 0 ? *texts[key.file] : std::string()};
     });
     for (const wire::Id* stack : stacks) {
-        KeptStack& one = kept.emplace_back();
+        SavedStack& one = kept.emplace_back();
         for (wire::Id id = *stack; id != 0; id = nodes[id].parent) one.push_back(frames[nodes[id].location]);
         std::reverse(one.begin(), one.end());
     }
     return kept;
 }
 
-wire::Id Dictionary::put_back(const KeptStack& stack_kept) {
+wire::Id Dictionary::put_back(const SavedStack& stack_kept) {
     wire::Id id = 0;
-    for (const KeptFrame& frame : stack_kept) {
+    for (const SavedFrame& frame : stack_kept) {
         const wire::Id location = frame.name.empty()
                                       ? address({frame.module, frame.address}, frame.flags)
                                       : function_of(frame.module, {frame.name, frame.file, frame.line}, frame.flags);

@@ -16,13 +16,13 @@
 namespace flamewire::agent {
 
 // A stack without ids, so that it outlives an epoch. Outermost frame first.
-struct KeptFrame {
+struct SavedFrame {
     ModuleHandle module = 0;
     std::uint64_t address = 0;
     std::uint32_t flags = 0, line = 0;
     std::string name, file;  // of a name location
 };
-using KeptStack = std::vector<KeptFrame>;
+using SavedStack = std::vector<SavedFrame>;
 
 class Dictionary {
 public:
@@ -46,8 +46,8 @@ public:
     [[nodiscard]] std::size_t bytes() const;
     // Preserve stacks for the next epoch: keep() copies them in one pass over the tables, put_back() adds them to the
     // new tables.
-    [[nodiscard]] std::vector<KeptStack> keep(std::span<wire::Id* const> stacks) const;
-    wire::Id put_back(const KeptStack& stack);
+    [[nodiscard]] std::vector<SavedStack> keep(std::span<wire::Id* const> stacks) const;
+    wire::Id put_back(const SavedStack& stack);
     // Starts a new epoch.
     void clear();
 

@@ -34,7 +34,7 @@ void Folder::State::begin_epoch() {
     epoch_due = false;
     recording_due = true;
     const std::vector<wire::Id*> waiting = off_cpu.stacks();
-    const std::vector<KeptStack> kept = dictionary.keep(waiting);
+    const std::vector<SavedStack> kept = dictionary.keep(waiting);
     dictionary.clear();
     located.clear();
     chains.clear();

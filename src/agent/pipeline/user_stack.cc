@@ -48,8 +48,8 @@ UserStacks::UserStacks(ProcessTable& processes, UserStackOptions options)
       options_(std::move(options)),
       files_(processes),
       unwinder_(files_, unwinder_options(options_)),
-      joiner_(options_.gap_ns),
-      deep_(options_.proc_root, processes, unwinder_, joiner_),
+      stitcher_(options_.gap_ns),
+      deep_(options_.proc_root, processes, unwinder_, stitcher_),
       tails_(options_.proc_root, unwinder_),
       other_stacks_(options_.proc_root, unwinder_) {}
 
@@ -125,12 +125,12 @@ void UserStacks::end_chain(Context& in, bool at_root, UserStack& out) {
     out.stop = StopReason::root;
     if (at_root || out.frames.empty()) return;
     const std::uint64_t stack_pointer = in.registers ? in.registers->sp() : 0;
-    const StackTails::Answer answer =
+    const ThreadRootFrames::Answer answer =
         tails_.find(processes_.generation(in.process), in.sample.pid, in.arch, out.frames.back().pc, stack_pointer,
                     in.map, in.sample.time_ns, out.frames);
-    if (answer == StackTails::Answer::found) return;
+    if (answer == ThreadRootFrames::Answer::found) return;
     out.stop = StopReason::no_info;
-    out.provisional = answer == StackTails::Answer::later;
+    out.provisional = answer == ThreadRootFrames::Answer::later;
 }
 
 void UserStacks::by_chain(Context& in, UserStack& out) {
@@ -174,8 +174,8 @@ void UserStacks::by_walk(Context& in, UserStack& out) {
         if (out.stop == StopReason::root) return;
         out.frames.resize(own_frames);
     }
-    out.stop = joiner_.join(in.thread, processes_.generation(in.process), in.sample.time_ns, options_.max_depth,
-                            out.frames, out.walked);
+    out.stop = stitcher_.join(in.thread, processes_.generation(in.process), in.sample.time_ns, options_.max_depth,
+                              out.frames, out.walked);
     if (out.frames.back().found_by == unwind::FoundBy::signal && own_frames == out.frames.size()) over_signal(in, out);
     out.joined = out.frames.size() > own_frames;
     if (out.walked == StopReason::truncated_copy)
@@ -188,13 +188,13 @@ void UserStacks::over_signal(Context& in, UserStack& out) {
     const std::uint64_t space = processes_.generation(in.process);
     const unwind::Frame& interrupted = out.frames.back();
     if (out.walked != StopReason::truncated_copy && out.walked != StopReason::bad_read) return;
-    const auto last = joiner_.last_called(in.thread, space, in.sample.time_ns, pc_at);
+    const auto last = stitcher_.last_called(in.thread, space, in.sample.time_ns, pc_at);
     if (!last) return;
     // An unwind row never extends from one function into the next.
     const auto now = unwinder_.facts(in.arch, {interrupted.pc, false}, in.map);
     const auto then = unwinder_.facts(in.arch, last->code_address(), in.map);
     if (now.row_start == 0 || now.row_start != then.row_start) return;
-    out.stop = joiner_.with_callers(in.thread, in.sample.time_ns, pc_at, options_.max_depth, out.frames);
+    out.stop = stitcher_.with_callers(in.thread, in.sample.time_ns, pc_at, options_.max_depth, out.frames);
 }
 
 void UserStacks::by_short_walk(Context& in, UserStack& out) {

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "agent/perf/record.h"
-#include "agent/pipeline/deep_stacks.h"
 #include "agent/pipeline/other_stacks.h"
 #include "agent/pipeline/process_code.h"
 #include "agent/pipeline/stack_pages.h"
-#include "agent/pipeline/stack_tails.h"
+#include "agent/pipeline/stack_verifier.h"
+#include "agent/pipeline/thread_root_frames.h"
 #include "agent/process/process_table.h"
-#include "unwind/join/joiner.h"
+#include "unwind/join/stack_stitcher.h"
 #include "unwind/walk/branch_stack.h"
 #include "unwind/walk/stack_need.h"
 #include "unwind/walk/unwinder.h"
@@ -65,7 +65,7 @@ public:
     std::optional<unwind::StackNeed> need_of(const SampleRecord& sample, ProcessHandle process, const UserStack& stack);
 
     // Samples were lost, so the next sample of a thread is not consecutive to its last one.
-    void samples_lost() { joiner_.samples_lost(); }
+    void samples_lost() { stitcher_.samples_lost(); }
     // Reads deep stacks in memory before the next samples arrive. needs_poll(): call it again soon.
     void verify_stacks();
     [[nodiscard]] bool needs_poll() const { return deep_.needs_poll(); }
@@ -92,9 +92,9 @@ private:
     UserStackOptions options_;
     ProcessFiles files_;
     unwind::Unwinder unwinder_;
-    unwind::Joiner joiner_;
-    DeepStacks deep_;
-    StackTails tails_;
+    unwind::StackStitcher stitcher_;
+    StackVerifier deep_;
+    ThreadRootFrames tails_;
     StackPages pages_;
     OtherStacks other_stacks_;
     std::uint32_t costly_pid_ = 0;

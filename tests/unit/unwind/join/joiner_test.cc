@@ -1,8 +1,8 @@
-#include "unwind/join/joiner.h"
-
 #include <catch2/catch.hpp>
 
 #include <random>
+
+#include "unwind/join/stack_stitcher.h"
 
 using namespace flamewire::unwind;
 
@@ -60,7 +60,7 @@ struct Sampler {
         if (!reads) joiner.cannot_look();
     }
 
-    Joiner joiner{gap};
+    StackStitcher joiner{gap};
     std::uint64_t now = 1000 * ms;
     std::vector<Frame> frames;
 
@@ -203,7 +203,7 @@ TEST_CASE("a thread that was caught leaping is trusted only for ways longer than
 TEST_CASE("what memory holds ends what is remembered") {
     Machine machine;
     Sampler sampler(true);
-    std::vector<Joiner::Place> places;
+    std::vector<StackStitcher::Place> places;
     machine.call(0xaaaa, 128);
     for (int level = 0; level < 50; ++level) {
         machine.call(0x3000, 400);
@@ -262,7 +262,7 @@ TEST_CASE("what memory holds ends what is remembered") {
 TEST_CASE("a thread as fast as its stack is deep is believed after its memory was looked at") {
     Machine machine;
     Sampler sampler(true);
-    std::vector<Joiner::Place> places;
+    std::vector<StackStitcher::Place> places;
     machine.call(0xaaaa, 128);
     const auto descend = [&] {
         while (machine.frames.size() > 2) machine.ret();
@@ -374,7 +374,7 @@ TEST_CASE("threads and address spaces have nothing to do with each other") {
 
 TEST_CASE("a completed stack ends at the frame limit") {
     Machine machine;
-    Joiner joiner{gap};
+    StackStitcher joiner{gap};
     joiner.cannot_look();
     std::vector<Frame> frames;
     std::uint64_t now = 0;
@@ -389,7 +389,7 @@ TEST_CASE("a completed stack ends at the frame limit") {
 }
 
 TEST_CASE("other stops are left alone") {
-    Joiner joiner{gap};
+    StackStitcher joiner{gap};
     std::vector<Frame> frames(3);
     for (std::size_t i = 0; i < frames.size(); ++i) frames[i].sp = 0x1000 + 64 * i;
     for (const StopReason stop : {StopReason::no_map, StopReason::no_info, StopReason::bad_read, StopReason::max_depth,
@@ -402,7 +402,7 @@ TEST_CASE("other stops are left alone") {
 
 TEST_CASE("memory stays within its limit whatever threads do") {
     constexpr std::size_t limit = 256 << 10;
-    Joiner joiner{gap, limit};
+    StackStitcher joiner{gap, limit};
     std::mt19937 random(1);
     std::vector<Frame> frames;
     for (std::uint64_t round = 0; round < 2000; ++round) {
@@ -416,7 +416,7 @@ TEST_CASE("memory stays within its limit whatever threads do") {
                           random() % 2 == 0 ? StopReason::root : StopReason::truncated_copy);
         if (round % 3 == 0) joiner.learn(thread, frames, frames.size() / 2);
         // Of threads that are never seen again, too.
-        std::vector<Joiner::Place> places(random() % 1024 + 1);
+        std::vector<StackStitcher::Place> places(random() % 1024 + 1);
         for (std::size_t i = 0; i < places.size(); ++i) places[i] = {0x100000 - 32 * i, random() % 64};
         joiner.looked(random() % 500, (round + random() % 3) * ms, places);
     }

@@ -1,4 +1,4 @@
-#include "unwind/join/joiner.h"
+#include "unwind/join/stack_stitcher.h"
 
 #include <algorithm>
 #include <array>
@@ -22,9 +22,9 @@ constexpr double ordinary_periods = 1.5;
 // trusted again.
 constexpr std::uint32_t forgiving_returns = 8;
 // Memory reads without a change that are required before trusting a thread that no sample proves.
-constexpr std::uint32_t wanted_looks = 6;
+constexpr std::uint32_t needed_reads = 6;
 // Limit of memory reads per thread up to which needs_poll() requests early ones. Later reads come with the samples.
-constexpr std::uint32_t most_early_looks = 64;
+constexpr std::uint32_t max_early_reads = 64;
 // Limit of walks through memory for a thread that still has no stored stack.
 constexpr std::uint32_t most_lessons = 16;
 
@@ -52,7 +52,7 @@ struct Movement {
 
 struct MemoryRead {
     std::uint64_t time_ns = 0;
-    std::vector<Joiner::Place> places;  // empty: none
+    std::vector<StackStitcher::Place> places;  // empty: none
 };
 
 struct Thread {
@@ -69,16 +69,16 @@ struct Thread {
     std::uint64_t deepest = 0;  // lowest stack pointer since a stack was walked to its root
     std::size_t outside = 0;    // nodes beyond the copy of the last stack; 0 if it was whole or nothing is known
     std::uint32_t reads = 0;    // memory reads without a change, since the last change
-    std::uint32_t all_looks = 0, lessons = 0;
+    std::uint32_t total_reads = 0, lessons = 0;
     std::uint64_t last_read_ns = 0;         // time of the newest memory read
     bool seen_since_look = false;           // whether a stack came after it
-    std::array<MemoryRead, 2> looks_ahead;  // reads newer than the last stack, the older one first
+    std::array<MemoryRead, 2> reads_ahead;  // reads newer than the last stack, the older one first
     std::uint64_t refuted_at = 0;           // the last read found changed callers at this stack pointer
 };
 
 // In units of nodes. A place is half as large.
 std::size_t room_of(const Thread& thread) {
-    return thread.stack.capacity() + thread.looks_ahead[0].places.size() + thread.looks_ahead[1].places.size();
+    return thread.stack.capacity() + thread.reads_ahead[0].places.size() + thread.reads_ahead[1].places.size();
 }
 
 // The caller of a frame. `several`: it had more than one.
@@ -110,7 +110,7 @@ std::size_t first_at(const std::vector<Node>& stack, std::uint64_t sp) {
 
 // Calls `each(index, same)` for those of the first `count` nodes whose place was read.
 template <class Each>
-void compare_places(const std::vector<Node>& stack, std::size_t count, const std::vector<Joiner::Place>& places,
+void compare_places(const std::vector<Node>& stack, std::size_t count, const std::vector<StackStitcher::Place>& places,
                     Each each) {
     std::size_t next = 0;
     for (std::size_t i = 0; i < std::min(count, stack.size()); ++i) {
@@ -181,7 +181,7 @@ bool Movement::possible(std::uint64_t turn, std::uint64_t sp) const {
 
 }  // namespace
 
-struct Joiner::State {
+struct StackStitcher::State {
     State(std::uint64_t gap_ns_in, std::size_t memory_bytes) : gap_ns(gap_ns_in), limit(memory_bytes) {}
 
     Thread& thread_of(std::uint64_t thread, std::uint64_t space, std::uint64_t time_ns, bool& continuous);
@@ -209,7 +209,8 @@ struct Joiner::State {
     Counts counts;
 };
 
-Thread& Joiner::State::thread_of(std::uint64_t id, std::uint64_t space, std::uint64_t time_ns, bool& continuous) {
+Thread& StackStitcher::State::thread_of(std::uint64_t id, std::uint64_t space, std::uint64_t time_ns,
+                                        bool& continuous) {
     Thread& thread = threads[id];
     continuous = thread.last_used > lost_at && time_ns <= thread.last_ns + gap_ns && thread.space == space;
     if (thread.space != space) {
@@ -220,7 +221,7 @@ Thread& Joiner::State::thread_of(std::uint64_t id, std::uint64_t space, std::uin
     return thread;
 }
 
-Callers& Joiner::State::callers_of(std::uint64_t thread_id, const Node& frame) {
+Callers& StackStitcher::State::callers_of(std::uint64_t thread_id, const Node& frame) {
     if (callers.empty()) callers.resize(caller_places);
     const std::uint64_t key = key_of(thread_id, frame);
     Callers& place = callers[key % caller_places];
@@ -228,14 +229,14 @@ Callers& Joiner::State::callers_of(std::uint64_t thread_id, const Node& frame) {
     return place;
 }
 
-void Joiner::State::note_caller(std::uint64_t thread_id, const Node& frame, const Node& caller) {
+void StackStitcher::State::note_caller(std::uint64_t thread_id, const Node& frame, const Node& caller) {
     const std::uint64_t of = mix(mix(0, caller.sp), caller.pc);
     Callers& place = callers_of(thread_id, frame);
     place.several = place.several || (place.caller != 0 && place.caller != of);
     place.caller = of;
 }
 
-bool Joiner::State::has_several_callers(std::uint64_t thread_id, const Node& frame) const {
+bool StackStitcher::State::has_several_callers(std::uint64_t thread_id, const Node& frame) const {
     if (callers.empty()) return false;
     const std::uint64_t key = key_of(thread_id, frame);
     const Callers& place = callers[key % caller_places];
@@ -244,9 +245,9 @@ bool Joiner::State::has_several_callers(std::uint64_t thread_id, const Node& fra
 
 // Applies a memory read made before this stack. It confirms the stored callers, or discards them from the first changed
 // one inwards. Frames inside of `sp`, the current stack pointer, have ended, and their memory has been reused.
-void Joiner::State::apply_look(std::uint64_t thread_id, Thread& thread, std::uint64_t sp) {
+void StackStitcher::State::apply_look(std::uint64_t thread_id, Thread& thread, std::uint64_t sp) {
     std::vector<Node>& stack = thread.stack;
-    const MemoryRead read = std::exchange(thread.looks_ahead[0], std::exchange(thread.looks_ahead[1], {}));
+    const MemoryRead read = std::exchange(thread.reads_ahead[0], std::exchange(thread.reads_ahead[1], {}));
     std::size_t seen = 0;
     std::size_t changed = stack.size();
     bool other_caller = false;
@@ -270,10 +271,10 @@ void Joiner::State::apply_look(std::uint64_t thread_id, Thread& thread, std::uin
 }
 
 // Whether the memory read made after this stack agrees with the frames that would complete it.
-bool Joiner::State::agrees_ahead(const Thread& thread) {
+bool StackStitcher::State::agrees_ahead(const Thread& thread) {
     std::size_t seen = 0;
     bool all_same = true;
-    compare_places(thread.stack, thread.outside, thread.looks_ahead[0].places, [&](std::size_t, bool same) {
+    compare_places(thread.stack, thread.outside, thread.reads_ahead[0].places, [&](std::size_t, bool same) {
         ++seen;
         all_same = all_same && same;
     });
@@ -282,7 +283,7 @@ bool Joiner::State::agrees_ahead(const Thread& thread) {
 
 // Records that the thread went out to `turn` and came back to `sp` without a sample. If that was not just now, at an
 // ordinary speed, it was some time since the last whole stack, from the deepest stack pointer since then.
-void Joiner::State::note_unseen_way(Thread& thread, std::uint64_t turn, std::uint64_t sp, std::uint64_t gap) {
+void StackStitcher::State::note_unseen_way(Thread& thread, std::uint64_t turn, std::uint64_t sp, std::uint64_t gap) {
     Movement& movement = thread.movement;
     const bool just_now = thread.whole || movement.time_of_way(turn, sp) <= ordinary_periods * static_cast<double>(gap);
     const std::uint64_t way = just_now ? distance(movement.last_sp, turn) + distance(sp, turn)
@@ -292,7 +293,7 @@ void Joiner::State::note_unseen_way(Thread& thread, std::uint64_t turn, std::uin
 }
 
 // Compares a whole stack with the stored one.
-void Joiner::State::compare(Thread& thread, const std::vector<Frame>& frames, std::uint64_t gap) {
+void StackStitcher::State::compare(Thread& thread, const std::vector<Frame>& frames, std::uint64_t gap) {
     const std::size_t same = same_from_root(thread.stack, frames);
     if (thread.outside > 0 && same >= thread.outside) {
         thread.came_back = true;
@@ -306,7 +307,7 @@ void Joiner::State::compare(Thread& thread, const std::vector<Frame>& frames, st
 }
 
 // Stores `frames` as the thread's stack. The unchanged outer part costs one comparison per frame.
-void Joiner::State::remember(std::uint64_t thread_id, Thread& thread, const std::vector<Frame>& frames) {
+void StackStitcher::State::remember(std::uint64_t thread_id, Thread& thread, const std::vector<Frame>& frames) {
     std::vector<Node>& stack = thread.stack;
     const std::size_t same = same_from_root(stack, frames);
     stack.resize(same);
@@ -317,8 +318,8 @@ void Joiner::State::remember(std::uint64_t thread_id, Thread& thread, const std:
 }
 
 // Whether the thread may have reached the frames beyond the copy by another path. `sp` is its stack pointer now.
-bool Joiner::State::may_be_another(std::uint64_t thread_id, const Thread& thread, bool continuous,
-                                   std::uint64_t sp) const {
+bool StackStitcher::State::may_be_another(std::uint64_t thread_id, const Thread& thread, bool continuous,
+                                          std::uint64_t sp) const {
     for (std::size_t i = thread.outside; i > 0; --i)
         if (has_several_callers(thread_id, thread.stack[i]))
             return !continuous || thread.movement.possible(thread.stack[i].sp, sp);
@@ -327,13 +328,13 @@ bool Joiner::State::may_be_another(std::uint64_t thread_id, const Thread& thread
 
 // Whether to trust the stored frames that the copy does not show: if samples followed the thread there and back, if
 // memory agreed for a while (before this stack and after it), or if memory cannot be read.
-bool Joiner::State::proven(const Thread& thread, std::uint64_t sp) const {
+bool StackStitcher::State::proven(const Thread& thread, std::uint64_t sp) const {
     if (!can_look || (thread.came_back && !thread.movement.possible(thread.stack.front().sp, sp))) return true;
-    return thread.reads >= wanted_looks && agrees_ahead(thread);
+    return thread.reads >= needed_reads && agrees_ahead(thread);
 }
 
 // Appends the stored frames outside of the outermost frame.
-bool Joiner::State::complete(Thread& thread, std::vector<Frame>& frames) {
+bool StackStitcher::State::complete(Thread& thread, std::vector<Frame>& frames) {
     const std::vector<Node>& stack = thread.stack;
     const Frame& outermost = frames.back();
     std::size_t at = first_at(stack, outermost.sp);
@@ -347,7 +348,7 @@ bool Joiner::State::complete(Thread& thread, std::vector<Frame>& frames) {
 }
 
 // Removes the threads that were not seen for longest.
-void Joiner::State::make_room(std::uint64_t keep) {
+void StackStitcher::State::make_room(std::uint64_t keep) {
     while (nodes * sizeof(Node) > limit && threads.size() > 1) {
         auto oldest = threads.end();
         for (auto it = threads.begin(); it != threads.end(); ++it)
@@ -358,12 +359,12 @@ void Joiner::State::make_room(std::uint64_t keep) {
     }
 }
 
-Joiner::Joiner(std::uint64_t gap_ns, std::size_t memory_bytes)
+StackStitcher::StackStitcher(std::uint64_t gap_ns, std::size_t memory_bytes)
     : state_(std::make_unique<State>(gap_ns, memory_bytes)) {}
-Joiner::~Joiner() = default;
+StackStitcher::~StackStitcher() = default;
 
-StopReason Joiner::join(std::uint64_t thread_id, std::uint64_t space, std::uint64_t time_ns, std::size_t max_depth,
-                        std::vector<Frame>& frames, StopReason stop) {
+StopReason StackStitcher::join(std::uint64_t thread_id, std::uint64_t space, std::uint64_t time_ns,
+                               std::size_t max_depth, std::vector<Frame>& frames, StopReason stop) {
     State& state = *state_;
     if (frames.empty() || !falls_inwards(frames)) {
         state.counts.truncated += stop == StopReason::truncated_copy ? 1 : 0;
@@ -374,7 +375,7 @@ StopReason Joiner::join(std::uint64_t thread_id, std::uint64_t space, std::uint6
     if (known != state.threads.end()) state.nodes -= room_of(known->second);
     Thread& thread = state.thread_of(thread_id, space, time_ns, continuous);
     thread.seen_since_look = true;
-    while (!thread.looks_ahead[0].places.empty() && time_ns >= thread.looks_ahead[0].time_ns)
+    while (!thread.reads_ahead[0].places.empty() && time_ns >= thread.reads_ahead[0].time_ns)
         state.apply_look(thread_id, thread, frames.front().sp);
     const std::uint64_t sp = frames.front().sp;
     const std::uint64_t gap = distance(thread.last_ns, time_ns);
@@ -419,8 +420,8 @@ StopReason Joiner::join(std::uint64_t thread_id, std::uint64_t space, std::uint6
     return StopReason::max_depth;
 }
 
-std::optional<Frame> Joiner::last_called(std::uint64_t thread_id, std::uint64_t space, std::uint64_t time_ns,
-                                         std::uint64_t pc_at) const {
+std::optional<Frame> StackStitcher::last_called(std::uint64_t thread_id, std::uint64_t space, std::uint64_t time_ns,
+                                                std::uint64_t pc_at) const {
     const auto found = state_->threads.find(thread_id);
     if (found == state_->threads.end() || pc_at == 0) return std::nullopt;
     const Thread& thread = found->second;
@@ -436,8 +437,8 @@ std::optional<Frame> Joiner::last_called(std::uint64_t thread_id, std::uint64_t 
     return frame;
 }
 
-StopReason Joiner::with_callers(std::uint64_t thread_id, std::uint64_t time_ns, std::uint64_t pc_at,
-                                std::size_t max_depth, std::vector<Frame>& frames) {
+StopReason StackStitcher::with_callers(std::uint64_t thread_id, std::uint64_t time_ns, std::uint64_t pc_at,
+                                       std::size_t max_depth, std::vector<Frame>& frames) {
     Thread& thread = state_->threads.at(thread_id);
     thread.last_ns = time_ns;
     thread.last_used = ++state_->now;
@@ -450,7 +451,7 @@ StopReason Joiner::with_callers(std::uint64_t thread_id, std::uint64_t time_ns, 
     return StopReason::max_depth;
 }
 
-std::vector<std::uint64_t> Joiner::due_for_read(std::size_t limit) const {
+std::vector<std::uint64_t> StackStitcher::due_for_read(std::size_t limit) const {
     std::vector<std::uint64_t> ids;
     for (const auto& [id, thread] : state_->threads)
         if (thread.outside > 0 && thread.seen_since_look) ids.push_back(id);
@@ -461,7 +462,7 @@ std::vector<std::uint64_t> Joiner::due_for_read(std::size_t limit) const {
     return ids;
 }
 
-void Joiner::places_of(std::uint64_t thread_id, std::size_t limit, std::vector<Place>& places) const {
+void StackStitcher::places_of(std::uint64_t thread_id, std::size_t limit, std::vector<Place>& places) const {
     places.clear();
     const auto found = state_->threads.find(thread_id);
     if (found == state_->threads.end()) return;
@@ -470,37 +471,37 @@ void Joiner::places_of(std::uint64_t thread_id, std::size_t limit, std::vector<P
         if (thread.stack[i].pc_at != 0) places.push_back({thread.stack[i].pc_at, thread.stack[i].pc});
 }
 
-void Joiner::looked(std::uint64_t thread_id, std::uint64_t time_ns, std::vector<Place> places) {
+void StackStitcher::looked(std::uint64_t thread_id, std::uint64_t time_ns, std::vector<Place> places) {
     const auto found = state_->threads.find(thread_id);
     if (found == state_->threads.end() || places.empty()) return;
     Thread& thread = found->second;
     state_->nodes -= room_of(thread);
     thread.last_read_ns = time_ns;
     thread.seen_since_look = false;
-    ++thread.all_looks;
-    MemoryRead& place = thread.looks_ahead[0].places.empty() ? thread.looks_ahead[0] : thread.looks_ahead[1];
+    ++thread.total_reads;
+    MemoryRead& place = thread.reads_ahead[0].places.empty() ? thread.reads_ahead[0] : thread.reads_ahead[1];
     place = {time_ns, std::move(places)};
     state_->nodes += room_of(thread);
     state_->make_room(thread_id);
 }
 
-bool Joiner::needs_poll() const {
+bool StackStitcher::needs_poll() const {
     return state_->can_look && std::any_of(state_->threads.begin(), state_->threads.end(), [&](const auto& entry) {
                const Thread& thread = entry.second;
-               if (!thread.cut || thread.all_looks >= most_early_looks || thread.movement.leap != 0) return false;
+               if (!thread.cut || thread.total_reads >= max_early_reads || thread.movement.leap != 0) return false;
                return thread.stack.empty() ? thread.lessons < most_lessons
-                                           : !thread.came_back && thread.reads < wanted_looks;
+                                           : !thread.came_back && thread.reads < needed_reads;
            });
 }
 
-bool Joiner::knows_nothing(std::uint64_t thread_id) const {
+bool StackStitcher::has_nothing(std::uint64_t thread_id) const {
     const auto found = state_->threads.find(thread_id);
     if (found == state_->threads.end()) return false;
     const Thread& thread = found->second;
     return thread.stack.empty() && thread.movement.leap == 0 && thread.lessons < most_lessons;
 }
 
-void Joiner::learn(std::uint64_t thread_id, const std::vector<Frame>& frames, std::size_t own_frames) {
+void StackStitcher::learn(std::uint64_t thread_id, const std::vector<Frame>& frames, std::size_t own_frames) {
     const auto found = state_->threads.find(thread_id);
     if (found == state_->threads.end()) return;
     Thread& thread = found->second;
@@ -513,20 +514,20 @@ void Joiner::learn(std::uint64_t thread_id, const std::vector<Frame>& frames, st
     state_->make_room(thread_id);
 }
 
-void Joiner::cannot_look() { state_->can_look = false; }
+void StackStitcher::cannot_look() { state_->can_look = false; }
 
-void Joiner::samples_lost() { state_->lost_at = state_->now; }
+void StackStitcher::samples_lost() { state_->lost_at = state_->now; }
 
-void Joiner::forget(std::uint64_t thread) {
+void StackStitcher::forget(std::uint64_t thread) {
     const auto found = state_->threads.find(thread);
     if (found == state_->threads.end()) return;
     state_->nodes -= room_of(found->second);
     state_->threads.erase(found);
 }
 
-const Joiner::Counts& Joiner::counts() const { return state_->counts; }
+const StackStitcher::Counts& StackStitcher::counts() const { return state_->counts; }
 
-std::size_t Joiner::memory_bytes() const {
+std::size_t StackStitcher::memory_bytes() const {
     return state_->nodes * sizeof(Node) + state_->threads.size() * sizeof(Thread) +
            state_->callers.capacity() * sizeof(Callers);
 }

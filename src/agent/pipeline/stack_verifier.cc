@@ -1,4 +1,4 @@
-#include "agent/pipeline/deep_stacks.h"
+#include "agent/pipeline/stack_verifier.h"
 
 #include <algorithm>
 #include <array>
@@ -27,8 +27,8 @@ constexpr std::uint64_t most_stack_bytes = std::uint64_t{2} << 20;
 
 }  // namespace
 
-void DeepStacks::note(ThreadHandle id, ProcessHandle process, std::uint32_t pid, unwind::Arch arch, bool known,
-                      const std::vector<unwind::Frame>& frames) {
+void StackVerifier::note(ThreadHandle id, ProcessHandle process, std::uint32_t pid, unwind::Arch arch, bool known,
+                         const std::vector<unwind::Frame>& frames) {
     if (threads_.size() >= most_threads && !threads_.contains(id)) {
         threads_.clear();
         unknown_.clear();
@@ -37,19 +37,19 @@ void DeepStacks::note(ThreadHandle id, ProcessHandle process, std::uint32_t pid,
     thread.process = process;
     thread.pid = pid;
     thread.arch = arch;
-    if (known || !joiner_.knows_nothing(id)) return;
+    if (known || !stitcher_.has_nothing(id)) return;
     if (thread.frames.empty()) unknown_.push_back(id);
     thread.frames = frames;
     thread.outermost = unwinder_.cut().registers;
 }
 
-bool DeepStacks::needs_poll() const { return rounds_ < first_rounds || joiner_.needs_poll(); }
+bool StackVerifier::needs_poll() const { return rounds_ < first_rounds || stitcher_.needs_poll(); }
 
-void DeepStacks::verify() {
+void StackVerifier::verify() {
     rounds_ += rounds_ < first_rounds ? 1 : 0;
-    for (const std::uint64_t id : joiner_.due_for_read(max_reads)) {
+    for (const std::uint64_t id : stitcher_.due_for_read(max_reads)) {
         const auto thread = threads_.find(static_cast<ThreadHandle>(id));
-        if (thread != threads_.end() && !look_at(id, thread->second)) return joiner_.cannot_look();
+        if (thread != threads_.end() && !look_at(id, thread->second)) return stitcher_.cannot_look();
     }
     for (std::size_t walks = 0; walks < most_walks && !unknown_.empty(); ++walks) {
         const ThreadHandle id = unknown_.back();
@@ -59,10 +59,10 @@ void DeepStacks::verify() {
 }
 
 // False: reading the process is not permitted or not supported.
-bool DeepStacks::look_at(std::uint64_t id, const Thread& thread) {
+bool StackVerifier::look_at(std::uint64_t id, const Thread& thread) {
     std::array<std::uint64_t, most_words_at_once> addresses;
     std::array<std::uint64_t, most_words_at_once> words;
-    joiner_.places_of(id, most_words_at_once, places_);
+    stitcher_.places_of(id, most_words_at_once, places_);
     for (std::size_t i = 0; i < places_.size(); ++i) addresses[i] = places_[i].address;
     std::uint64_t before_ns = 0;
     Result<std::size_t> read = std::size_t{0};
@@ -78,15 +78,15 @@ bool DeepStacks::look_at(std::uint64_t id, const Thread& thread) {
     if (!read) return read.error().code != ErrorCode::permission && read.error().code != ErrorCode::unsupported;
     places_.resize(*read);
     for (std::size_t i = 0; i < *read; ++i) places_[i].value = unwinder_.address_of(thread.arch, words[i]);
-    joiner_.looked(id, before_ns, places_);
+    stitcher_.looked(id, before_ns, places_);
     return true;
 }
 
 // Continues the walk at the outermost frame of the copy, over the current memory.
-void DeepStacks::walk_on(std::uint64_t id, Thread& thread) {
+void StackVerifier::walk_on(std::uint64_t id, Thread& thread) {
     std::vector<unwind::Frame> frames = std::exchange(thread.frames, {});
     const std::size_t own_frames = frames.size();
-    if (frames.empty() || !joiner_.knows_nothing(id)) return;
+    if (frames.empty() || !stitcher_.has_nothing(id)) return;
     const unwind::RegisterNames& names = unwind::register_names(thread.arch);
     unwind::Registers registers = thread.outermost;
     // Use an address within the call instruction, to find its unwind row.
@@ -104,7 +104,7 @@ void DeepStacks::walk_on(std::uint64_t id, Thread& thread) {
             if (stop == StopReason::root) frames.insert(frames.end(), scratch_.begin() + 1, scratch_.end());
         }
     }
-    joiner_.learn(id, frames, own_frames);
+    stitcher_.learn(id, frames, own_frames);
 }
 
 }  // namespace flamewire::agent

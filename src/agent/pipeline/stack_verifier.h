@@ -12,15 +12,16 @@
 #include <vector>
 
 #include "agent/process/process_table.h"
-#include "unwind/join/joiner.h"
+#include "unwind/join/stack_stitcher.h"
 #include "unwind/walk/unwinder.h"
 
 namespace flamewire::agent {
 
-class DeepStacks {
+class StackVerifier {
 public:
-    DeepStacks(std::string proc_root, ProcessTable& processes, unwind::Unwinder& unwinder, unwind::Joiner& joiner)
-        : proc_root_(std::move(proc_root)), processes_(processes), unwinder_(unwinder), joiner_(joiner) {}
+    StackVerifier(std::string proc_root, ProcessTable& processes, unwind::Unwinder& unwinder,
+                  unwind::StackStitcher& joiner)
+        : proc_root_(std::move(proc_root)), processes_(processes), unwinder_(unwinder), stitcher_(joiner) {}
 
     // The unwinder's last walk reached the end of the copy with these frames. `known`: the joiner completed it.
     void note(ThreadHandle thread, ProcessHandle process, std::uint32_t pid, unwind::Arch arch, bool known,
@@ -45,11 +46,11 @@ private:
     std::string proc_root_;
     ProcessTable& processes_;
     unwind::Unwinder& unwinder_;
-    unwind::Joiner& joiner_;
+    unwind::StackStitcher& stitcher_;
     unsigned rounds_ = 0;
     std::unordered_map<ThreadHandle, Thread> threads_;
     std::vector<ThreadHandle> unknown_;  // threads with frames
-    std::vector<unwind::Joiner::Place> places_;
+    std::vector<unwind::StackStitcher::Place> places_;
     std::vector<unwind::Frame> scratch_;
 };
 

@@ -15,9 +15,9 @@
 
 namespace flamewire::agent {
 
-class StackTails {
+class ThreadRootFrames {
 public:
-    StackTails(std::string proc_root, unwind::Unwinder& unwinder)
+    ThreadRootFrames(std::string proc_root, unwind::Unwinder& unwinder)
         : proc_root_(std::move(proc_root)), unwinder_(unwinder) {}
 
     // Adds a stack that reached its root. `space` is the generation of its address space.

@@ -1,4 +1,4 @@
-#include "agent/pipeline/stack_tails.h"
+#include "agent/pipeline/thread_root_frames.h"
 
 #include <algorithm>
 #include <cstring>
@@ -36,11 +36,11 @@ std::uint64_t word_at(Bytes bytes, std::size_t offset, std::size_t word) {
 
 }  // namespace
 
-std::size_t StackTails::KeyHash::operator()(const Key& key) const {
+std::size_t ThreadRootFrames::KeyHash::operator()(const Key& key) const {
     return static_cast<std::size_t>(mix_in(mix_in(0, key.space), key.return_address));
 }
 
-void StackTails::learn(std::uint64_t space, const std::vector<unwind::Frame>& frames) {
+void ThreadRootFrames::learn(std::uint64_t space, const std::vector<unwind::Frame>& frames) {
     std::size_t last_safe = frames.size();
     while (last_safe > 0 && !frames[last_safe - 1].frame_pointer_safe) --last_safe;
     // The last safe frame returns to frames[last_safe]. The tail starts after that frame.
@@ -58,9 +58,10 @@ void StackTails::learn(std::uint64_t space, const std::vector<unwind::Frame>& fr
     }
 }
 
-StackTails::Answer StackTails::find(std::uint64_t space, std::uint32_t pid, unwind::Arch arch,
-                                    std::uint64_t return_address, std::uint64_t stack_pointer, unwind::CodeMap& map,
-                                    std::uint64_t now_ns, std::vector<unwind::Frame>& frames) {
+ThreadRootFrames::Answer ThreadRootFrames::find(std::uint64_t space, std::uint32_t pid, unwind::Arch arch,
+                                                std::uint64_t return_address, std::uint64_t stack_pointer,
+                                                unwind::CodeMap& map, std::uint64_t now_ns,
+                                                std::vector<unwind::Frame>& frames) {
     const Key key{space, return_address};
     auto known = tails_.find(key);
     if (known == tails_.end()) {
@@ -85,8 +86,8 @@ StackTails::Answer StackTails::find(std::uint64_t space, std::uint32_t pid, unwi
     return Answer::found;
 }
 
-std::vector<std::uint64_t> StackTails::read(std::uint32_t pid, unwind::Arch arch, std::uint64_t return_address,
-                                            std::uint64_t stack_pointer, unwind::CodeMap& map) {
+std::vector<std::uint64_t> ThreadRootFrames::read(std::uint32_t pid, unwind::Arch arch, std::uint64_t return_address,
+                                                  std::uint64_t stack_pointer, unwind::CodeMap& map) {
     std::vector<std::uint64_t> addresses;
     const unwind::RegisterNames& names = unwind::register_names(arch);
     const std::size_t word = names.word_size;

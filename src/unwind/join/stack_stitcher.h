@@ -32,13 +32,13 @@
 
 namespace flamewire::unwind {
 
-class Joiner {
+class StackStitcher {
 public:
     // Samples of a thread that are more than `gap_ns` apart are not consecutive: others may be missing between them.
-    explicit Joiner(std::uint64_t gap_ns, std::size_t memory_bytes = std::size_t{4} << 20);
-    ~Joiner();
-    Joiner(const Joiner&) = delete;
-    Joiner& operator=(const Joiner&) = delete;
+    explicit StackStitcher(std::uint64_t gap_ns, std::size_t memory_bytes = std::size_t{4} << 20);
+    ~StackStitcher();
+    StackStitcher(const StackStitcher&) = delete;
+    StackStitcher& operator=(const StackStitcher&) = delete;
 
     // Adds a stack of a thread as walked, innermost frame first, in time order per thread. `space` identifies the
     // contents of the address space; frames stored for another one are discarded. Stacks that stopped at `root` are
@@ -74,7 +74,7 @@ public:
     [[nodiscard]] bool needs_poll() const;
     // Whether no stored frames exist that could complete the thread's last, truncated stack. A walk through memory
     // would provide them.
-    [[nodiscard]] bool knows_nothing(std::uint64_t thread) const;
+    [[nodiscard]] bool has_nothing(std::uint64_t thread) const;
     // Adds the result of such a walk: the last stack and the frames outside of it, innermost first. The first
     // `own_frames` are from the copy.
     void learn(std::uint64_t thread, const std::vector<Frame>& frames, std::size_t own_frames);
