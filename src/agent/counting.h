@@ -20,7 +20,7 @@ namespace flamewire::agent {
 inline constexpr std::uint64_t counter_interval_ns = 500'000'000;
 
 struct CountingPlan {
-    std::vector<WantedCounter> wanted;
+    std::vector<RequestedCounter> wanted;
     std::vector<std::uint32_t> pids;
     Scope scope;  // wide: instead of pids
     bool user_only = false;

@@ -47,13 +47,13 @@ void put_capabilities(JsonObject& object, const Capabilities& capabilities) {
         .number("max_stack", capabilities.max_stack)
         .texts("pmus", capabilities.pmus);
     object.array("findings");
-    for (const Finding& finding : capabilities.findings)
+    for (const Diagnostic& diagnostic : capabilities.diagnostics)
         object.element()
-            .text("code", finding.code)
-            .text("name", finding.name)
-            .flag("works", finding.works)
-            .text("text", finding.text)
-            .text("remedy", finding.remedy)
+            .text("code", diagnostic.code)
+            .text("name", diagnostic.name)
+            .flag("works", diagnostic.works)
+            .text("text", diagnostic.text)
+            .text("remedy", diagnostic.remedy)
             .end_object();
     object.end_array();
 }

@@ -85,7 +85,7 @@ bool has_proc() {
 int examine() {
     if (!has_proc()) return 1;
     be_polite();
-    const Diagnosis diagnosis = diagnose(describe_machine(), examine_machine(real_sysfs()).findings);
+    const Diagnosis diagnosis = diagnose(describe_machine(), examine_machine(real_sysfs()).diagnostics);
     print(diagnosis.text);
     return diagnosis.healthy ? 0 : 1;
 }

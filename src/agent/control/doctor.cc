@@ -15,27 +15,27 @@ namespace {
 // With a lower limit, the rings of a few threads on a board's CPUs use most of the files.
 constexpr std::uint64_t few_files = 1'024;
 
-Finding kernel_names() {
+Diagnostic kernel_names() {
     if (auto problem = kernel_names_problem(read_kernel_base("/proc"), "/proc"))
         return {"kernel-names", {}, false, std::move(problem->text), std::move(problem->remedy)};
     return {"kernel-names", {}, true, "Kernel functions have names", {}};
 }
 
 // Opens the rings of a recording at 999 Hz.
-Finding locked_memory(const Sysfs& sysfs, const Capabilities& capabilities) {
+Diagnostic locked_memory(const Sysfs& sysfs, const Capabilities& capabilities) {
     constexpr std::string_view code = "locked-memory";
     const std::vector<std::uint32_t> cpus = online_cpus(sysfs);
     const Kernel& kernel = real_kernel();
     const RingPages wanted = ring_pages_for({.samples_per_second = 999, .cpus = cpus.size()}, kernel.page_size);
     const auto rings = RingSet::open(cpus, wanted, capabilities, kernel);
     if (!rings) {
-        Finding finding{std::string(code), {}, false, rings.error().message, {}};
+        Diagnostic diagnostic{std::string(code), {}, false, rings.error().message, {}};
         // The remedy follows the message, as in all errors of opening events.
-        if (const std::size_t at = finding.text.rfind(". Try: "); at != std::string::npos) {
-            finding.remedy = finding.text.substr(at + 7);
-            finding.text.resize(at);
+        if (const std::size_t at = diagnostic.text.rfind(". Try: "); at != std::string::npos) {
+            diagnostic.remedy = diagnostic.text.substr(at + 7);
+            diagnostic.text.resize(at);
         }
-        return finding;
+        return diagnostic;
     }
     if (auto halved = rings_halved((*rings)->pages(), wanted, kernel.page_size)) {
         halved->text.pop_back();
@@ -44,7 +44,7 @@ Finding locked_memory(const Sysfs& sysfs, const Capabilities& capabilities) {
     return {std::string(code), {}, true, "The sample rings have the size that they need", {}};
 }
 
-Finding open_files() {
+Diagnostic open_files() {
     rlimit files{};
     if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_max < few_files)
         return {"open-files",
@@ -56,10 +56,10 @@ Finding open_files() {
     return {"open-files", {}, true, "Enough files can be open for programs with many threads", {}};
 }
 
-std::string without_name(const Finding& finding) {
-    std::string text = finding.text;
-    const std::size_t at = finding.name.empty() ? std::string::npos : text.find("event " + finding.name);
-    if (at != std::string::npos) text.replace(at, 6 + finding.name.size(), "such event");
+std::string without_name(const Diagnostic& diagnostic) {
+    std::string text = diagnostic.text;
+    const std::size_t at = diagnostic.name.empty() ? std::string::npos : text.find("event " + diagnostic.name);
+    if (at != std::string::npos) text.replace(at, 6 + diagnostic.name.size(), "such event");
     return text;
 }
 
@@ -68,33 +68,37 @@ std::string without_name(const Finding& finding) {
 Capabilities examine_machine(const Sysfs& sysfs) {
     Capabilities found = probe_capabilities(sysfs);
     if (!found.perf_events) return found;
-    found.findings.push_back(kernel_names());
-    found.findings.push_back(locked_memory(sysfs, found));
-    found.findings.push_back(open_files());
+    found.diagnostics.push_back(kernel_names());
+    found.diagnostics.push_back(locked_memory(sysfs, found));
+    found.diagnostics.push_back(open_files());
     return found;
 }
 
-Diagnosis diagnose(const Machine& machine, std::span<const Finding> findings) {
+Diagnosis diagnose(const Machine& machine, std::span<const Diagnostic> diagnostics) {
     Diagnosis diagnosis;
     diagnosis.text = fmt::format("flamewire-agent " FLAMEWIRE_VERSION " on {}: Linux {}, {}, {} CPUs\n", machine.host,
                                  machine.kernel_release, machine.arch, machine.cpus);
-    std::vector<bool> told(findings.size());
-    for (std::size_t i = 0; i < findings.size(); ++i) {
+    std::vector<bool> told(diagnostics.size());
+    for (std::size_t i = 0; i < diagnostics.size(); ++i) {
         if (told[i]) continue;
-        const Finding& finding = findings[i];
-        const std::string text = without_name(finding);
-        std::string names = finding.name;
-        for (std::size_t j = i + 1; j < findings.size() && !names.empty(); ++j)
-            if (!findings[j].name.empty() && findings[j].remedy == finding.remedy &&
-                without_name(findings[j]) == text) {
-                names += ", " + findings[j].name;
+        const Diagnostic& diagnostic = diagnostics[i];
+        const std::string text = without_name(diagnostic);
+        std::string names = diagnostic.name;
+        for (std::size_t j = i + 1; j < diagnostics.size() && !names.empty(); ++j)
+            if (!diagnostics[j].name.empty() && diagnostics[j].remedy == diagnostic.remedy &&
+                without_name(diagnostics[j]) == text) {
+                names += ", " + diagnostics[j].name;
                 told[j] = true;
             }
         if (!names.empty()) names += ": ";
-        const bool limited = !finding.works && !finding.remedy.empty();
-        if (limited || (!finding.works && finding.code == "perf-events")) diagnosis.healthy = false;
-        diagnosis.text += fmt::format("{:<9}{}{}", finding.works ? "ok" : limited ? "limited" : "missing", names, text);
-        if (limited) diagnosis.text += fmt::format(". Try: {}", finding.remedy);
+        const bool limited = !diagnostic.works && !diagnostic.remedy.empty();
+        if (limited || (!diagnostic.works && diagnostic.code == "perf-events")) diagnosis.healthy = false;
+        diagnosis.text += fmt::format("{:<9}{}{}",
+                                      diagnostic.works ? "ok"
+                                      : limited        ? "limited"
+                                                       : "missing",
+                                      names, text);
+        if (limited) diagnosis.text += fmt::format(". Try: {}", diagnostic.remedy);
         diagnosis.text += '\n';
     }
     return diagnosis;

@@ -20,6 +20,6 @@ struct Diagnosis {
     std::string text;
     bool healthy = true;  // nothing is limited, and the user's own processes can be profiled
 };
-Diagnosis diagnose(const Machine& machine, std::span<const Finding> findings);
+Diagnosis diagnose(const Machine& machine, std::span<const Diagnostic> diagnostics);
 
 }  // namespace flamewire::agent

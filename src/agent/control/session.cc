@@ -81,12 +81,12 @@ void Session::fail_with(const Error& error) {
 }
 
 int Session::run() {
-    auto wanted = parse_wanted(settings_, sysfs_);
+    auto wanted = parse_requested(settings_, sysfs_);
     if (!wanted) {
         log("--{}", wanted.error().message);
         return wanted.error().code == ErrorCode::invalid ? 2 : 1;
     }
-    first_wanted_ = *std::move(wanted);
+    first_requested_ = *std::move(wanted);
     auto allowed = AllowedProcesses::of(options_.allowed);
     if (!allowed) {
         log_line(allowed.error().message);
@@ -229,17 +229,17 @@ Result<bool> Session::start_target() {
     }
     if (options_.wide.given()) {
         RecordingTarget target = TRY(find_wide(options_.wide));
-        (void)TRY(record(std::move(target), settings_, first_wanted_));
+        (void)TRY(record(std::move(target), settings_, first_requested_));
         return true;
     }
     if (options_.pids.empty()) return true;
     if (auto problem = problem_of(options_.pids)) return std::unexpected(*std::move(problem));
-    (void)TRY(record(describe_target(options_.pids), settings_, first_wanted_));
+    (void)TRY(record(describe_target(options_.pids), settings_, first_requested_));
     return true;
 }
 
 Result<bool> Session::start_command() {
-    (void)TRY(record({joined(options_.command), {command_->pid()}}, settings_, first_wanted_));
+    (void)TRY(record({joined(options_.command), {command_->pid()}}, settings_, first_requested_));
     auto running = command_->exec();
     if (!running) {
         command_gone_ = true;
@@ -263,7 +263,7 @@ void Session::look_for_name() {
     std::vector<std::uint32_t> pids = named_->scan();
     if (pids.empty()) return;
     if (pids.size() > limits::max_pids) pids.resize(limits::max_pids);
-    auto started = record(describe_target(pids), settings_, first_wanted_);
+    auto started = record(describe_target(pids), settings_, first_requested_);
     // The process may have exited already. Then wait for the next one.
     if (!started && started.error().code == ErrorCode::not_found) return;
     waiting_for_name_ = false;

@@ -67,7 +67,7 @@ private:
     Result<bool> start_command();
     void look_for_name();
     void follow_name();
-    Result<Running> record(RecordingTarget target, Settings settings, Wanted wanted);
+    Result<Running> record(RecordingTarget target, Settings settings, RequestedEvents wanted);
     Result<Environment> begin_capture(const RecordingPlan& plan, const Capabilities& capabilities, BatchSink*& sink);
     void end_capture();
     void end_recording(std::string reason, std::int32_t exit_code);
@@ -104,7 +104,7 @@ private:
     std::string agent_id_;
     Settings settings_;  // of the next start; set by run()'s thread, read by the worker under mutex_
     AllowedProcesses allowed_;
-    Wanted first_wanted_;  // of settings_, for the target of the command line
+    RequestedEvents first_requested_;  // of settings_, for the target of the command line
 
     std::optional<FileSink> file_;
     NoSink no_sink_;

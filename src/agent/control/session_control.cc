@@ -123,7 +123,7 @@ Result<RecordingTarget> Session::wide_for_server(const WideTarget& wide) const {
     return find_wide(wide);
 }
 
-Result<Running> Session::record(RecordingTarget target, Settings settings, Wanted wanted) {
+Result<Running> Session::record(RecordingTarget target, Settings settings, RequestedEvents wanted) {
     (void)TRY(check_unwind_here(settings.unwind, capabilities()));
     RecordingPlan plan;
     plan.target = std::move(target.name);
@@ -225,7 +225,7 @@ Result<Running> Session::start_requested(const StartRequest& request) {
     const Settings settings = changed(settings_, request.change);
     if (request.wide.given()) {
         RecordingTarget target = TRY(wide_for_server(request.wide));
-        Wanted wanted = TRY(parse_wanted(settings, sysfs_));
+        RequestedEvents wanted = TRY(parse_requested(settings, sysfs_));
         return record(std::move(target), settings, std::move(wanted));
     }
     std::vector<std::uint32_t> pids = request.pids;
@@ -238,7 +238,7 @@ Result<Running> Session::start_requested(const StartRequest& request) {
         if (pids.size() > limits::max_pids) pids.resize(limits::max_pids);
     }
     if (auto problem = problem_for_server(pids)) return std::unexpected(*std::move(problem));
-    Wanted wanted = TRY(parse_wanted(settings, sysfs_));
+    RequestedEvents wanted = TRY(parse_requested(settings, sysfs_));
     return record(describe_target(pids), settings, std::move(wanted));
 }
 
@@ -317,9 +317,9 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
         }
     }
     Settings settings = changed(current ? current->running().settings : settings_, change);
-    Wanted wanted = TRY(parse_wanted(settings, sysfs_));
+    RequestedEvents wanted = TRY(parse_requested(settings, sysfs_));
     if (!current) {
-        first_wanted_ = std::move(wanted);  // for the process that --name may still wait for
+        first_requested_ = std::move(wanted);  // for the process that --name may still wait for
         const std::lock_guard lock(mutex_);
         settings_ = std::move(settings);
         return std::optional<Running>{};
@@ -388,7 +388,7 @@ ProcessCheck Session::verify_pid(std::uint32_t pid) {
         settings = settings_;
     }
     const auto try_open = [&]() -> Result<bool> {
-        Wanted wanted = TRY(parse_wanted(settings, sysfs_));
+        RequestedEvents wanted = TRY(parse_requested(settings, sysfs_));
         EventSetOptions options;
         options.choice = TRY(
             choose_events(std::move(wanted.events), settings.frequency_hz, settings.period, settings.kernel, known));

@@ -92,7 +92,7 @@ bool is_software_clock(const EventPart& part) {
 }
 
 std::uint64_t fixed_period(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options) {
-    const Pace pace = pace_of(spec, {options.frequency_hz, options.period});
+    const SamplingRate pace = sampling_rate_of(spec, {options.frequency_hz, options.period});
     if (spec.off_cpu != 0 || pace.frequency_hz > 0 || pace.period <= 1) return 0;
     const bool counted =
         part.type == PERF_TYPE_TRACEPOINT || (part.type == PERF_TYPE_SOFTWARE && !is_software_clock(part));
@@ -114,7 +114,7 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
     attr.watermark = 1;
     attr.precise_ip = spec.precise & 3U;
 
-    const Pace pace = pace_of(spec, {options.frequency_hz, options.period});
+    const SamplingRate pace = sampling_rate_of(spec, {options.frequency_hz, options.period});
     if (spec.off_cpu != 0) {
         attr.sample_period = 1;
         attr.context_switch = part.woken_at == 0 ? 1 : 0;

@@ -9,11 +9,11 @@
 #include <ctime>
 
 #include "agent/perf/attr.h"
+#include "agent/perf/diagnostics.h"
 #include "agent/perf/event_names.h"
-#include "agent/perf/findings.h"
+#include "agent/perf/event_probe.h"
 #include "agent/perf/open_error.h"
 #include "agent/perf/pmu.h"
-#include "agent/perf/trial.h"
 #include "unwind/frame/linux_registers.h"
 
 namespace flamewire::agent {
@@ -209,10 +209,10 @@ void choose_mode(bool kernel_wanted, const Capabilities& capabilities, EventChoi
 
 }  // namespace
 
-Explanation why_not(const Trial& trial, const Capabilities& capabilities) {
-    if (trial.error != 0) return explain_open_failure({trial.error, trial.spec.name, 0, capabilities.paranoid});
-    if (!trial.scheduled) return explain_open_failure({EBUSY, trial.spec.name, 0, capabilities.paranoid});
-    return {ErrorCode::unsupported, fmt::format("event {} opens but never counts on this CPU", trial.spec.name), {}};
+Explanation why_not(const EventProbe& probe, const Capabilities& capabilities) {
+    if (probe.error != 0) return explain_open_failure({probe.error, probe.spec.name, 0, capabilities.paranoid});
+    if (!probe.scheduled) return explain_open_failure({EBUSY, probe.spec.name, 0, capabilities.paranoid});
+    return {ErrorCode::unsupported, fmt::format("event {} opens but never counts on this CPU", probe.spec.name), {}};
 }
 
 std::string kernel_excluded_text(int paranoid) {
@@ -245,7 +245,7 @@ Capabilities read_capabilities(const Sysfs& sysfs, const Kernel& calls) {
 Capabilities probe_capabilities(const Sysfs& sysfs, const Kernel& calls) {
     Capabilities capabilities = read_capabilities(sysfs, calls);
     if (!capabilities.perf_events) {
-        capabilities.findings = find_out(capabilities, {}, sysfs, calls);
+        capabilities.diagnostics = collect_diagnostics(capabilities, {}, sysfs, calls);
         return capabilities;
     }
     std::vector<EventSpec> specs;
@@ -253,10 +253,10 @@ Capabilities probe_capabilities(const Sysfs& sysfs, const Kernel& calls) {
         if (auto parsed = parse_events(name, sysfs)) specs.push_back(std::move(parsed->front()));
     const SampleAttrOptions options{.frequency_hz = std::min(probe_frequency_hz, capabilities.max_sample_rate_hz),
                                     .kernel = capabilities.kernel_samples};
-    const std::vector<Trial> trials = try_events(specs, options, capabilities, calls);
-    for (const Trial& trial : trials)
-        if (trial.works()) capabilities.sampling_events.push_back(trial.spec.name);
-    capabilities.findings = find_out(capabilities, trials, sysfs, calls);
+    const std::vector<EventProbe> probes = probe_events(specs, options, capabilities, calls);
+    for (const EventProbe& probe : probes)
+        if (probe.works()) capabilities.sampling_events.push_back(probe.spec.name);
+    capabilities.diagnostics = collect_diagnostics(capabilities, probes, sysfs, calls);
     return capabilities;
 }
 
@@ -298,7 +298,7 @@ Result<bool> check_unwind_here(std::string_view mode, const Capabilities& capabi
 std::uint64_t sample_rate(const EventChoice& choice) {
     std::uint64_t sum_hz = 0;
     for (const EventSpec& spec : choice.events) {
-        const std::uint32_t hz = spec.off_cpu != 0 ? 0 : pace_of(spec, {choice.frequency_hz, 0}).frequency_hz;
+        const std::uint32_t hz = spec.off_cpu != 0 ? 0 : sampling_rate_of(spec, {choice.frequency_hz, 0}).frequency_hz;
         if (hz == 0) return 0;
         sum_hz += hz;
     }
@@ -328,28 +328,28 @@ Result<EventChoice> choose_events(std::vector<EventSpec> wanted, std::uint32_t f
     const SampleAttrOptions options{
         .frequency_hz = choice.frequency_hz, .period = choice.period, .kernel = choice.kernel};
     std::optional<Error> first_failure;
-    const std::vector<Trial> trials = try_events(wanted, options, capabilities, calls);
-    for (std::size_t i = 0; i < trials.size(); ++i) {
-        if (trials[i].filter_error != 0) return std::unexpected(filter_refused(wanted[i], trials[i].filter_error));
+    const std::vector<EventProbe> probes = probe_events(wanted, options, capabilities, calls);
+    for (std::size_t i = 0; i < probes.size(); ++i) {
+        if (probes[i].filter_error != 0) return std::unexpected(filter_refused(wanted[i], probes[i].filter_error));
         const bool nothing_left = wanted[i].exclude_user && !choice.kernel;
-        if (trials[i].works() && !nothing_left) {
-            if (has_event(choice, trials[i].spec.name)) continue;  // the clock that replaced cycles
-            if (trials[i].spec.precise < wanted[i].precise)
+        if (probes[i].works() && !nothing_left) {
+            if (has_event(choice, probes[i].spec.name)) continue;  // the clock that replaced cycles
+            if (probes[i].spec.precise < wanted[i].precise)
                 choice.notices.push_back(
                     {"precise-lowered",
                      fmt::format("{} is sampled with less precise addresses: the CPU has no more precise ones.",
                                  wanted[i].name),
                      {}});
-            choice.events.push_back(trials[i].spec);
+            choice.events.push_back(probes[i].spec);
             continue;
         }
         const Explanation why = nothing_left ? Explanation{ErrorCode::permission, "kernel mode may not be sampled here",
                                                            std::string(remedy_paranoid)}
-                                             : why_not(trials[i], capabilities);
+                                             : why_not(probes[i], capabilities);
         if (!first_failure) {
             std::string text = fmt::format("{}: {}", wanted[i].name, why.text);
             if (!why.remedy.empty()) text += fmt::format(". Try: {}", why.remedy);
-            first_failure = Error{why.code, trials[i].error, std::move(text)};
+            first_failure = Error{why.code, probes[i].error, std::move(text)};
         }
         if (!nothing_left) replace_event(wanted[i], why, choice);
     }

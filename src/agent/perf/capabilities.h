@@ -16,12 +16,12 @@
 namespace flamewire::agent {
 
 // The result of one check: what was tested, one sentence on the outcome, and a remedy if there is one.
-struct Finding {
+struct Diagnostic {
     std::string code;  // "perf-events", "other-users", "kernel-samples", "event", …: docs/agent/commands.md lists all
     std::string name;  // of the event
     bool works = false;
     std::string text, remedy;
-    bool operator==(const Finding&) const = default;
+    bool operator==(const Diagnostic&) const = default;
 };
 
 struct Capabilities {
@@ -43,7 +43,7 @@ struct Capabilities {
     bool user_stacks = false;                  // samples can carry a copy of the user stack
     bool branch_stacks = false;                // samples can carry the CPU's call-stack branch records
     std::vector<std::string> unwind_modes;     // {"auto", "fp"}, plus "dwarf" and "lbr" if they work
-    std::vector<Finding> findings;             // of probe_capabilities
+    std::vector<Diagnostic> diagnostics;       // of probe_capabilities
 };
 
 // Architectures whose registers this build can request from the kernel: those that its unwinder may encounter. Empty on
@@ -60,8 +60,8 @@ Result<bool> check_unwind_here(std::string_view mode, const Capabilities& capabi
 
 // Why an event that was tried does not work.
 struct Explanation;
-struct Trial;
-Explanation why_not(const Trial& trial, const Capabilities& capabilities);
+struct EventProbe;
+Explanation why_not(const EventProbe& probe, const Capabilities& capabilities);
 std::string kernel_excluded_text(int paranoid);
 
 // Reads sysctls, and opens and closes a few events: about 0.1 ms. Leaves sampling_events empty. Sufficient for

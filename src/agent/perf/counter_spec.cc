@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "agent/perf/attr.h"
-#include "agent/perf/trial.h"
+#include "agent/perf/event_probe.h"
 
 namespace flamewire::agent {
 namespace {
@@ -47,16 +47,16 @@ std::string user_mode_name(std::string name) {
     return name;
 }
 
-Result<std::vector<WantedCounter>> add_counters(std::vector<WantedCounter> counters, std::string_view list,
-                                                bool optional, const Sysfs& sysfs) {
+Result<std::vector<RequestedCounter>> add_counters(std::vector<RequestedCounter> counters, std::string_view list,
+                                                   bool optional, const Sysfs& sysfs) {
     for (EventSpec& spec : TRY(parse_events(list, sysfs))) counters.push_back({std::move(spec), optional});
     return counters;
 }
 
 // Every part of every counter separately; its status is not yet known.
-std::vector<Counter> split_parts(const std::vector<WantedCounter>& wanted, bool user_only, bool kernel_allowed) {
+std::vector<Counter> split_parts(const std::vector<RequestedCounter>& wanted, bool user_only, bool kernel_allowed) {
     std::vector<Counter> counters;
-    for (const WantedCounter& one : wanted)
+    for (const RequestedCounter& one : wanted)
         for (const EventPart& part : one.spec.parts) {
             Counter counter;
             counter.unit = one.spec.unit;
@@ -73,22 +73,22 @@ std::vector<Counter> split_parts(const std::vector<WantedCounter>& wanted, bool 
     return counters;
 }
 
-wire::CounterStatus status_of(const Counter& counter, const Trial& trial) {
+wire::CounterStatus status_of(const Counter& counter, const EventProbe& probe) {
     using wire::CounterStatus;
-    if (trial.error == EACCES || trial.error == EPERM) return CounterStatus::forbidden;
+    if (probe.error == EACCES || probe.error == EPERM) return CounterStatus::forbidden;
     // Without a descriptor for the trial the event's support is unknown; opening it later reports the problem.
-    if (trial.error == EMFILE || trial.error == ENFILE) return CounterStatus::counted;
-    if (trial.error != 0) return CounterStatus::unsupported;
+    if (probe.error == EMFILE || probe.error == ENFILE) return CounterStatus::counted;
+    if (probe.error != 0) return CounterStatus::unsupported;
     // The trial ran on one core type only.
     if (!counter.part.empty()) return CounterStatus::counted;
     // An event that was not scheduled may be later; otherwise each interval reports it as not counted.
-    return trial.scheduled && !trial.counted ? CounterStatus::never_counts : CounterStatus::counted;
+    return probe.scheduled && !probe.counted ? CounterStatus::never_counts : CounterStatus::counted;
 }
 
 }  // namespace
 
-Result<std::vector<WantedCounter>> parse_counters(std::string_view list, const Sysfs& sysfs) {
-    if (list == "none") return std::vector<WantedCounter>{};
+Result<std::vector<RequestedCounter>> parse_counters(std::string_view list, const Sysfs& sysfs) {
+    if (list == "none") return std::vector<RequestedCounter>{};
     if (!list.empty() && list != "default") return add_counters({}, list, false, sysfs);
     return add_counters(TRY(add_counters({}, always_counted, false, sysfs)), counted_where_possible, true, sysfs);
 }
@@ -111,7 +111,7 @@ perf_event_attr counter_attr(const EventSpec& spec, const EventPart& part, const
     return attr;
 }
 
-std::vector<Counter> choose_counters(const std::vector<WantedCounter>& wanted, bool user_only,
+std::vector<Counter> choose_counters(const std::vector<RequestedCounter>& wanted, bool user_only,
                                      const Capabilities& capabilities, const Kernel& calls) {
     using wire::CounterStatus;
     const bool kernel_allowed = capabilities.kernel_samples;
@@ -122,11 +122,11 @@ std::vector<Counter> choose_counters(const std::vector<WantedCounter>& wanted, b
     const MakeAttr make_attr = [](const EventSpec& spec, const EventPart& part) {
         return counter_attr(spec, part, {.inherit = false, .group_read = false});
     };
-    const std::vector<Trial> trials = try_events(specs, make_attr, calls);
+    const std::vector<EventProbe> probes = probe_events(specs, make_attr, calls);
     for (std::size_t i = 0; i < counters.size(); ++i) {
         Counter& counter = counters[i];
-        counter.status = status_of(counter, trials[i]);
-        if (!trials[i].spec.parts.empty()) counter.spec = trials[i].spec;
+        counter.status = status_of(counter, probes[i]);
+        if (!probes[i].spec.parts.empty()) counter.spec = probes[i].spec;
         if (cannot_count(counter.event())) counter.status = CounterStatus::never_counts;
         const bool kernel_only = needs_kernel(counter.event()) || counter.spec.exclude_user;
         if (kernel_only && counter.spec.exclude_kernel && counter.status == CounterStatus::counted)
@@ -134,7 +134,7 @@ std::vector<Counter> choose_counters(const std::vector<WantedCounter>& wanted, b
     }
     std::vector<Counter> chosen;
     std::size_t index = 0;
-    for (const WantedCounter& one : wanted) {
+    for (const RequestedCounter& one : wanted) {
         const auto begin = counters.begin() + static_cast<std::ptrdiff_t>(index);
         const auto end = begin + static_cast<std::ptrdiff_t>(one.spec.parts.size());
         const bool works =

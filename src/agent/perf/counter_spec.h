@@ -16,14 +16,14 @@
 
 namespace flamewire::agent {
 
-struct WantedCounter {
+struct RequestedCounter {
     EventSpec spec;
     bool optional = false;  // one of the defaults: if it does not work here, it is left out without a status
 };
 
 // `list` is the value of --stat: "default" (or empty), "none", or events in the grammar of --events. Errors: those of
 // parse_events.
-Result<std::vector<WantedCounter>> parse_counters(std::string_view list, const Sysfs& sysfs);
+Result<std::vector<RequestedCounter>> parse_counters(std::string_view list, const Sysfs& sysfs);
 
 // One kernel event that counts. A counter of a hybrid CPU consists of several of these, one per PMU, with the same
 // name.
@@ -47,7 +47,7 @@ perf_event_attr counter_attr(const EventSpec& spec, const EventPart& part, const
 // Counters that work here, and those that do not with the status that states why. `user_only` (--no-kernel) excludes
 // kernel mode from what the CPU counts, as in sampling, so that the two are comparable. Events that the kernel itself
 // counts are always counted in full.
-std::vector<Counter> choose_counters(const std::vector<WantedCounter>& wanted, bool user_only,
+std::vector<Counter> choose_counters(const std::vector<RequestedCounter>& wanted, bool user_only,
                                      const Capabilities& capabilities, const Kernel& calls = real_kernel());
 
 // "counted", "not counted", "unsupported", "never counts", "forbidden".

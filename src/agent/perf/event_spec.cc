@@ -302,9 +302,9 @@ Result<EventSpec> parse_event(std::string_view item, const Sysfs& sysfs) {
 
 }  // namespace
 
-Pace pace_of(const EventSpec& spec, const Pace& of_all) {
+SamplingRate sampling_rate_of(const EventSpec& spec, const SamplingRate& of_all) {
     if (spec.frequency_hz) return {*spec.frequency_hz, 0};
-    return spec.period != 0 ? Pace{0, spec.period} : of_all;
+    return spec.period != 0 ? SamplingRate{0, spec.period} : of_all;
 }
 
 std::string_view name_of(OffCpuReason kind) {

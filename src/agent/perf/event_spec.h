@@ -65,11 +65,11 @@ Sysfs real_sysfs();
 
 // How an event is sampled: by frequency or by period; the other is 0. The event's own setting takes precedence over the
 // common one.
-struct Pace {
+struct SamplingRate {
     std::uint32_t frequency_hz = 0;
     std::uint64_t period = 0;
 };
-Pace pace_of(const EventSpec& spec, const Pace& of_all);
+SamplingRate sampling_rate_of(const EventSpec& spec, const SamplingRate& of_all);
 
 // The event name of `kind`.
 std::string_view name_of(OffCpuReason kind);

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cerrno>
 
-#include "agent/perf/trial.h"
+#include "agent/perf/event_probe.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/system.h"

@@ -31,7 +31,7 @@ bool counts_by_time(const EventSpec& spec) {
 // 0 for a hardware event by frequency: the kernel adapts its period.
 std::uint64_t period_of(const EventChoice& choice, const EventSpec& spec, const SampleLayout& layout) {
     constexpr std::uint64_t ns_per_s = 1'000'000'000;
-    const std::uint32_t hz = pace_of(spec, {choice.frequency_hz, choice.period}).frequency_hz;
+    const std::uint32_t hz = sampling_rate_of(spec, {choice.frequency_hz, choice.period}).frequency_hz;
     return hz != 0 && is_software_clock(spec.parts.front()) ? ns_per_s / hz : layout.fixed_period;
 }
 

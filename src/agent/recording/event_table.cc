@@ -16,7 +16,7 @@ EventTable make_event_table(const EventChoice& choice) {
             continue;
         }
         wire::Event event;
-        const Pace pace = pace_of(spec, {choice.frequency_hz, choice.period});
+        const SamplingRate pace = sampling_rate_of(spec, {choice.frequency_hz, choice.period});
         event.frequency_hz = pace.frequency_hz;
         event.period = pace.period;
         if (spec.unit == "ns" && pace.frequency_hz != 0) event.period = 1'000'000'000 / pace.frequency_hz;

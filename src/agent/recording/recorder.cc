@@ -182,7 +182,7 @@ Result<bool> Recorder::open_events(const Capabilities& capabilities) {
     return open_counters(capabilities);
 }
 
-CountingPlan Recorder::counting_plan(const Settings& settings, const Wanted& wanted,
+CountingPlan Recorder::counting_plan(const Settings& settings, const RequestedEvents& wanted,
                                      std::vector<std::uint32_t> pids) const {
     CountingPlan plan;
     plan.wanted = wanted.counters;

@@ -33,7 +33,7 @@
 #include "agent/process/process_table.h"
 #include "agent/recording/names_rate_limit.h"
 #include "agent/recording/priority_boost.h"
-#include "agent/recording/wanted.h"
+#include "agent/recording/requested_events.h"
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/system.h"
@@ -45,7 +45,7 @@ struct RecordingPlan {
     std::vector<std::uint32_t> pids;
     Scope scope;  // wide: instead of pids; the recorder chooses its mode
     Settings settings;
-    Wanted wanted;  // settings.events and settings.stat, parsed
+    RequestedEvents wanted;  // settings.events and settings.stat, parsed
     // The only pid is a child that waits to exec. Its events start at exec, or delay_ms after BeginDelay. Its owner
     // reports its exit.
     bool launched = false;
@@ -81,7 +81,7 @@ struct Resume {};
 // New events, counters, frequency, interval or processes within the same recording. On an error, the old ones continue.
 struct Change {
     Settings settings;
-    Wanted wanted;
+    RequestedEvents wanted;
     Capabilities capabilities;
     std::optional<RecordingTarget> target;
 };
@@ -183,9 +183,10 @@ private:
     void on_record(const Record& record) override;
     Result<bool> switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
                            bool same_stacks);
-    Result<bool> replace_counters(const Settings& settings, const Wanted& wanted, const Capabilities& capabilities);
+    Result<bool> replace_counters(const Settings& settings, const RequestedEvents& wanted,
+                                  const Capabilities& capabilities);
     Result<bool> open_counters(const Capabilities& capabilities);
-    [[nodiscard]] CountingPlan counting_plan(const Settings& settings, const Wanted& wanted,
+    [[nodiscard]] CountingPlan counting_plan(const Settings& settings, const RequestedEvents& wanted,
                                              std::vector<std::uint32_t> pids) const;
     Result<bool> switch_events(EventChoice choice);
     // Opens an event set for all live processes of the target. It does not sample yet.

@@ -181,7 +181,7 @@ Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, Event
 }
 
 // The totals continue. Counts per thread or per CPU restart.
-Result<bool> Recorder::replace_counters(const Settings& settings, const Wanted& wanted,
+Result<bool> Recorder::replace_counters(const Settings& settings, const RequestedEvents& wanted,
                                         const Capabilities& capabilities) {
     CountingPlan plan = counting_plan(settings, wanted, living_members());
     plan.start_disabled = paused_ || enable_at_ns_.has_value();

@@ -67,8 +67,8 @@ private:
         (*this)(s.name, s.unit, s.parts, s.exclude_user, s.exclude_kernel, s.precise, s.frequency_hz, s.period,
                 s.off_cpu, s.filter, s.fields);
     }
-    void field(WantedCounter& c) { (*this)(c.spec, c.optional); }
-    void field(Wanted& w) { (*this)(w.events, w.counters); }
+    void field(RequestedCounter& c) { (*this)(c.spec, c.optional); }
+    void field(RequestedEvents& w) { (*this)(w.events, w.counters); }
     void field(RecordingTarget& t) { (*this)(t.name, t.pids, t.scope); }
     // Without `follows_name`, which is a separate input.
     void field(RecordingPlan& p) {

@@ -58,14 +58,14 @@ Result<std::pair<std::string, std::uint16_t>> address_of(const Request& request)
 }
 
 // An agent to dial, from a request body.
-struct Wanted {
+struct RequestedEvents {
     std::string host;
     std::uint16_t port = 0;
     std::optional<secure::PairingKey> key;  // its pairing code, if given
 };
-Result<Wanted> wanted_agent(const Request& request) {
+Result<RequestedEvents> wanted_agent(const Request& request) {
     const auto body = TRY(parse_body(request.body, {"host", "port", "pair"}));
-    Wanted wanted;
+    RequestedEvents wanted;
     std::tie(wanted.host, wanted.port) = TRY(address_of(body));
     if (const auto pair = body.FindMember("pair"); pair != body.MemberEnd() && !pair->value.IsString())
         return fail(ErrorCode::invalid, "pair must be the pairing code, a string");

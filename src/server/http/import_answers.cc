@@ -25,12 +25,12 @@ void write_import(JsonWriter& json, const Imports::Import& import) {
     json.end_object();
 }
 
-struct Wanted {
+struct RequestedEvents {
     std::string upload, name;
 };
-Result<Wanted> parse(const std::string& body) {
+Result<RequestedEvents> parse(const std::string& body) {
     const auto document = wire::parse_object(body);
-    Wanted wanted;
+    RequestedEvents wanted;
     if (document) wanted = {wire::text_member(*document, "upload"), wire::text_member(*document, "name")};
     if (wanted.upload.empty())
         return fail(ErrorCode::invalid, R"(to begin an import, send {"upload": ID, "name": FILE})");

@@ -390,7 +390,7 @@ TEST_CASE("reprobe") {
     CHECK(wire::texts_member(reply, "record_events") == std::vector<std::string>{"cpu-clock", "page-faults"});
     CHECK(reply["pipe_mode"].IsTrue());
     CHECK(reply["findings"].Empty());
-    agent.control.known.findings = {{"event", "cycles", false, "no cycles", "a remedy"}};
+    agent.control.known.diagnostics = {{"event", "cycles", false, "no cycles", "a remedy"}};
     reply = agent.good("reprobe");
     REQUIRE(reply["findings"].Size() == 1);
     CHECK(wire::text_member(agent.good("status")["capabilities"]["findings"][0], "remedy") == "a remedy");

@@ -76,7 +76,7 @@ RecordingPlan counting_plan(std::uint32_t pid, std::string stat) {
     RecordingPlan plan = plan_for(pid);
     plan.settings.events = "none";
     plan.settings.stat = std::move(stat);
-    plan.wanted = *parse_wanted(plan.settings, real_sysfs());
+    plan.wanted = *parse_requested(plan.settings, real_sysfs());
     return plan;
 }
 
@@ -217,8 +217,9 @@ TEST_CASE("other counters in the middle: the totals go on") {
     CHECK(soon([&] { return total(*recorder, "task-clock") > 300'000'000; }));
     Settings settings = recorder->running().settings;
     settings.stat = "context-switches,task-clock";
-    REQUIRE(recorder->execute(std::make_shared<const Change>(settings, *parse_wanted(settings, real_sysfs()), here()))
-                .has_value());
+    REQUIRE(
+        recorder->execute(std::make_shared<const Change>(settings, *parse_requested(settings, real_sysfs()), here()))
+            .has_value());
     CHECK(recorder->running().counters.size() == 2);
     const std::uint64_t changed_at = total(*recorder, "task-clock");
     CHECK(soon([&] { return total(*recorder, "task-clock") > changed_at + 300'000'000; }));

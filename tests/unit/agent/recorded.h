@@ -80,7 +80,7 @@ inline RecordingPlan plan_for(std::uint32_t pid, const char* events = "cpu-clock
     plan.settings.events = events;
     plan.settings.frequency_hz = 997;
     plan.settings.interval_ms = 20;
-    auto wanted = parse_wanted(plan.settings, real_sysfs());
+    auto wanted = parse_requested(plan.settings, real_sysfs());
     REQUIRE(wanted.has_value());
     plan.wanted = *wanted;
     return plan;

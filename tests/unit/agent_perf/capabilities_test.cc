@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <map>
 
+#include "agent/perf/event_probe.h"
 #include "agent/perf/open_error.h"
-#include "agent/perf/trial.h"
 #include "fake_sysfs.h"
 
 using namespace flamewire;
@@ -329,29 +329,30 @@ TEST_CASE("the full probe lists what counted") {
 TEST_CASE("what does not work is told with its remedy") {
     const auto found = probe_capabilities(real_sysfs(), real_kernel());
     const auto of = [&](std::string_view code) {
-        return std::ranges::find_if(found.findings, [&](const Finding& finding) { return finding.code == code; });
+        return std::ranges::find_if(found.diagnostics,
+                                    [&](const Diagnostic& diagnostic) { return diagnostic.code == code; });
     };
-    REQUIRE(of("perf-events") != found.findings.end());
+    REQUIRE(of("perf-events") != found.diagnostics.end());
     CHECK(of("perf-events")->works == found.perf_events);
     if (found.perf_events) {
         CHECK(of("kernel-samples")->works == found.kernel_samples);
         CHECK(of("lbr")->works == found.branch_stacks);
         CHECK(of("dwarf")->works == (found.user_stacks && found.register_mask != 0));
     }
-    for (const Finding& finding : found.findings) {
-        CHECK_FALSE(finding.text.empty());
-        CHECK((finding.code == "event") == !finding.name.empty());
-        if (finding.works) CHECK(finding.remedy.empty());
-        CHECK(std::ranges::find(found.sampling_events, finding.name) == found.sampling_events.end());
+    for (const Diagnostic& diagnostic : found.diagnostics) {
+        CHECK_FALSE(diagnostic.text.empty());
+        CHECK((diagnostic.code == "event") == !diagnostic.name.empty());
+        if (diagnostic.works) CHECK(diagnostic.remedy.empty());
+        CHECK(std::ranges::find(found.sampling_events, diagnostic.name) == found.sampling_events.end());
     }
 
     Kernel none = real_kernel();
     none.open = [](perf_event_attr&, pid_t, int) { return -EACCES; };
     none.sysctl = [](const std::string&) { return std::optional<std::int64_t>(3); };
     const auto refused = probe_capabilities(real_sysfs(), none);
-    REQUIRE(refused.findings.size() == 1);
-    CHECK(refused.findings.front().code == "perf-events");
-    CHECK(refused.findings.front().remedy == "sysctl -w kernel.perf_event_paranoid=1");
+    REQUIRE(refused.diagnostics.size() == 1);
+    CHECK(refused.diagnostics.front().code == "perf-events");
+    CHECK(refused.diagnostics.front().remedy == "sysctl -w kernel.perf_event_paranoid=1");
 
     // Others' processes are not ours, kernel mode is not for us.
     Kernel strict = real_kernel();
@@ -362,9 +363,9 @@ TEST_CASE("what does not work is told with its remedy") {
     };
     if (!found.perf_events) return;
     const auto some = probe_capabilities(real_sysfs(), strict);
-    const auto others =
-        std::ranges::find_if(some.findings, [](const Finding& finding) { return finding.code == "other-users"; });
-    REQUIRE(others != some.findings.end());
+    const auto others = std::ranges::find_if(
+        some.diagnostics, [](const Diagnostic& diagnostic) { return diagnostic.code == "other-users"; });
+    REQUIRE(others != some.diagnostics.end());
     CHECK_FALSE(others->works);
     CHECK(others->remedy.find("cap_sys_ptrace") != std::string::npos);
 }

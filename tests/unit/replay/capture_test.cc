@@ -66,7 +66,7 @@ TEST_CASE("ten replays of a capture give the batches that the recording sent") {
         Settings faster = plan.settings;
         faster.frequency_hz = 1'999;
         faster.unwind = "dwarf";
-        REQUIRE(recorder.execute(std::make_shared<const Change>(faster, *parse_wanted(faster, real_sysfs()), here()))
+        REQUIRE(recorder.execute(std::make_shared<const Change>(faster, *parse_requested(faster, real_sysfs()), here()))
                     .has_value());
         run_for(300);
         REQUIRE(recorder.execute(ResolveKernel{}).has_value());

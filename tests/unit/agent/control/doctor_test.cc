@@ -11,14 +11,14 @@ const Machine machine{.host = "board", .arch = "aarch64", .kernel_release = "6.1
 }  // namespace
 
 TEST_CASE("a report has a line for each thing, and one for all events of a kind") {
-    const std::vector<Finding> findings{
+    const std::vector<Diagnostic> diagnostics{
         {"perf-events", {}, true, "Own processes can be profiled", {}},
         {"event", "cycles", false, "this CPU or kernel has no event cycles", {}},
         {"kernel-samples", {}, false, "Kernel functions are not sampled", "sysctl -w x=1"},
         {"event", "LLC-loads", false, "this CPU or kernel has no event LLC-loads", {}},
         {"event", "instructions", false, "event instructions opens but never counts on this CPU", {}},
     };
-    const Diagnosis told = diagnose(machine, findings);
+    const Diagnosis told = diagnose(machine, diagnostics);
     CHECK(told.text == "flamewire-agent " FLAMEWIRE_VERSION
                        " on board: Linux 6.1, aarch64, 4 CPUs\n"
                        "ok       Own processes can be profiled\n"
@@ -30,8 +30,8 @@ TEST_CASE("a report has a line for each thing, and one for all events of a kind"
 
 TEST_CASE("healthy is what nobody can make better") {
     CHECK(diagnose(machine, {}).healthy);
-    const std::vector<Finding> no_lbr{{"lbr", {}, false, "lbr needs another CPU", {}}};
+    const std::vector<Diagnostic> no_lbr{{"lbr", {}, false, "lbr needs another CPU", {}}};
     CHECK(diagnose(machine, no_lbr).healthy);
-    const std::vector<Finding> nothing{{"perf-events", {}, false, "this kernel has no perf_event_open", {}}};
+    const std::vector<Diagnostic> nothing{{"perf-events", {}, false, "this kernel has no perf_event_open", {}}};
     CHECK_FALSE(diagnose(machine, nothing).healthy);
 }

@@ -147,7 +147,7 @@ TEST_CASE("pause, resume and change keep the books of one recording") {
     Settings faster = recorder->running().settings;
     faster.frequency_hz = 1999;
     faster.events = "cpu-clock:u,task-clock";
-    auto wanted = parse_wanted(faster, real_sysfs());
+    auto wanted = parse_requested(faster, real_sysfs());
     REQUIRE(wanted.has_value());
     REQUIRE(recorder->execute(std::make_shared<const Change>(faster, *wanted, here())).has_value());
     CHECK(recorder->running().events == std::vector<std::string>{"cpu-clock:u", "task-clock"});
@@ -180,7 +180,7 @@ TEST_CASE("another target inside of the same recording") {
     const auto recorder = record(plan_for(first.pid()), sink);
     CHECK(soon([&] { return recorder->accounting().rows_samples > 20; }));
     const Running before = recorder->running();
-    Wanted wanted = parse_wanted(before.settings, real_sysfs()).value();
+    RequestedEvents wanted = parse_requested(before.settings, real_sysfs()).value();
     REQUIRE(recorder
                 ->execute(std::make_shared<const Change>(before.settings, wanted, here(),
                                                          RecordingTarget{"the other", {second.pid()}}))

@@ -17,7 +17,7 @@ namespace flamewire::agent {
 int set_filter(int fd, const EventSpec& spec, const Kernel& calls);
 
 // The result for one spec.
-struct Trial {
+struct EventProbe {
     EventSpec spec;         // as it can be opened: without refused parts; precise may be lower
     int error = 0;          // errno, if no part could be opened
     int filter_error = 0;   // errno, if the event can be opened but its filter is refused
@@ -31,9 +31,9 @@ struct Trial {
 using MakeAttr = std::function<perf_event_attr(const EventSpec& spec, const EventPart& part)>;
 
 // Tries all specs at once. Takes at most 50 ms, and only until all hardware events have counted.
-std::vector<Trial> try_events(std::span<const EventSpec> specs, const MakeAttr& make_attr, const Kernel& calls);
+std::vector<EventProbe> probe_events(std::span<const EventSpec> specs, const MakeAttr& make_attr, const Kernel& calls);
 // Tries them as sampling events.
-std::vector<Trial> try_events(std::span<const EventSpec> specs, const SampleAttrOptions& options,
-                              const Capabilities& capabilities, const Kernel& calls);
+std::vector<EventProbe> probe_events(std::span<const EventSpec> specs, const SampleAttrOptions& options,
+                                     const Capabilities& capabilities, const Kernel& calls);
 
 }  // namespace flamewire::agent

@@ -1,4 +1,4 @@
-#include "agent/perf/findings.h"
+#include "agent/perf/diagnostics.h"
 
 #include <fmt/format.h>
 
@@ -12,9 +12,9 @@ namespace {
 // long.
 constexpr std::uint32_t usual_rate_hz = 1'000, usual_stack = 127;
 
-Finding works(std::string code, std::string text) { return {std::move(code), {}, true, std::move(text), {}}; }
+Diagnostic works(std::string code, std::string text) { return {std::move(code), {}, true, std::move(text), {}}; }
 
-Finding fails(std::string code, Explanation why) {
+Diagnostic fails(std::string code, Explanation why) {
     return {std::move(code), {}, false, std::move(why.text), std::move(why.remedy)};
 }
 
@@ -26,13 +26,13 @@ int try_open(perf_event_attr attr, pid_t pid, const Kernel& calls) {
     return 0;
 }
 
-Finding other_users(const Capabilities& capabilities, const Kernel& calls) {
+Diagnostic other_users(const Capabilities& capabilities, const Kernel& calls) {
     const int error = try_open(owner_attr(0, capabilities), 1, calls);
     if (error == 0) return works("other-users", "Processes of every user can be profiled");
     return fails("other-users", explain_open_failure({error, {}, 1, capabilities.paranoid}));
 }
 
-Finding tracepoints(const Capabilities& capabilities, const Sysfs& sysfs, const Kernel& calls) {
+Diagnostic tracepoints(const Capabilities& capabilities, const Sysfs& sysfs, const Kernel& calls) {
     constexpr std::string_view usual = "sched:sched_switch";
     const auto parsed = parse_events(usual, sysfs);
     if (!parsed) {
@@ -56,9 +56,9 @@ Finding tracepoints(const Capabilities& capabilities, const Sysfs& sysfs, const 
     return works("tracepoints", "Tracepoints can be sampled");
 }
 
-Finding hardware(std::span<const Trial> trials) {
-    for (const Trial& trial : trials)
-        if (trial.works() && trial.spec.parts.front().type == PERF_TYPE_HARDWARE)
+Diagnostic hardware(std::span<const EventProbe> probes) {
+    for (const EventProbe& probe : probes)
+        if (probe.works() && probe.spec.parts.front().type == PERF_TYPE_HARDWARE)
             return works("hardware", "The CPU's own counters can be used");
     return {"hardware",
             {},
@@ -67,13 +67,13 @@ Finding hardware(std::span<const Trial> trials) {
             {}};
 }
 
-Finding sample_rate(const Capabilities& capabilities) {
+Diagnostic sample_rate(const Capabilities& capabilities) {
     std::string text = fmt::format("The kernel allows {} samples per second", capabilities.max_sample_rate_hz);
     if (capabilities.max_sample_rate_hz >= usual_rate_hz) return works("sample-rate", std::move(text));
     return {"sample-rate", {}, false, std::move(text), "sysctl -w kernel.perf_event_max_sample_rate=100000"};
 }
 
-Finding stack_depth(const Capabilities& capabilities) {
+Diagnostic stack_depth(const Capabilities& capabilities) {
     std::string text = fmt::format("The kernel walks frame pointers for {} frames at most", capabilities.max_stack);
     if (capabilities.max_stack >= usual_stack) return works("stack-depth", std::move(text));
     return {"stack-depth",
@@ -83,7 +83,7 @@ Finding stack_depth(const Capabilities& capabilities) {
             fmt::format("sysctl -w kernel.perf_event_max_stack={}", usual_stack)};
 }
 
-Finding stacks(std::string mode, std::string what, const Capabilities& capabilities) {
+Diagnostic stacks(std::string mode, std::string what, const Capabilities& capabilities) {
     if (const auto here = check_unwind_here(mode, capabilities); !here)
         return {std::move(mode), {}, false, here.error().message, {}};
     return works(std::move(mode), std::move(what));
@@ -91,14 +91,14 @@ Finding stacks(std::string mode, std::string what, const Capabilities& capabilit
 
 }  // namespace
 
-Finding finding_of(const Trial& trial, const Capabilities& capabilities) {
-    Explanation why = why_not(trial, capabilities);
-    return {"event", trial.spec.name, false, std::move(why.text), std::move(why.remedy)};
+Diagnostic diagnostic_of(const EventProbe& probe, const Capabilities& capabilities) {
+    Explanation why = why_not(probe, capabilities);
+    return {"event", probe.spec.name, false, std::move(why.text), std::move(why.remedy)};
 }
 
-std::vector<Finding> find_out(const Capabilities& capabilities, std::span<const Trial> trials, const Sysfs& sysfs,
-                              const Kernel& calls) {
-    std::vector<Finding> found;
+std::vector<Diagnostic> collect_diagnostics(const Capabilities& capabilities, std::span<const EventProbe> probes,
+                                            const Sysfs& sysfs, const Kernel& calls) {
+    std::vector<Diagnostic> found;
     if (!capabilities.perf_events) {
         found.push_back(
             fails("perf-events", explain_open_failure({capabilities.open_errno, {}, 0, capabilities.paranoid})));
@@ -107,20 +107,20 @@ std::vector<Finding> find_out(const Capabilities& capabilities, std::span<const 
     found.push_back(works("perf-events", "Own processes can be profiled"));
     found.push_back(other_users(capabilities, calls));
     found.push_back(capabilities.kernel_samples ? works("kernel-samples", "Kernel functions are sampled")
-                                                : Finding{"kernel-samples",
-                                                          {},
-                                                          false,
-                                                          kernel_excluded_text(capabilities.paranoid),
-                                                          std::string(remedy_paranoid)});
+                                                : Diagnostic{"kernel-samples",
+                                                             {},
+                                                             false,
+                                                             kernel_excluded_text(capabilities.paranoid),
+                                                             std::string(remedy_paranoid)});
     found.push_back(
         stacks("dwarf", "Stacks of programs without frame pointers are found by their unwind tables", capabilities));
     found.push_back(stacks("lbr", "The CPU records call stacks (lbr)", capabilities));
     found.push_back(tracepoints(capabilities, sysfs, calls));
-    found.push_back(hardware(trials));
+    found.push_back(hardware(probes));
     found.push_back(sample_rate(capabilities));
     found.push_back(stack_depth(capabilities));
-    for (const Trial& trial : trials)
-        if (!trial.works()) found.push_back(finding_of(trial, capabilities));
+    for (const EventProbe& probe : probes)
+        if (!probe.works()) found.push_back(diagnostic_of(probe, capabilities));
     return found;
 }
 

@@ -1,4 +1,4 @@
-#include "agent/recording/wanted.h"
+#include "agent/recording/requested_events.h"
 
 #include <linux/perf_event.h>
 
@@ -15,8 +15,8 @@ std::unexpected<Error> about(std::string_view setting, Error error) {
 
 }  // namespace
 
-Result<Wanted> parse_wanted(const Settings& settings, const Sysfs& sysfs) {
-    Wanted wanted;
+Result<RequestedEvents> parse_requested(const Settings& settings, const Sysfs& sysfs) {
+    RequestedEvents wanted;
     if (settings.samples()) {
         auto events = parse_events(settings.events.empty() ? "cycles" : settings.events, sysfs);
         if (!events) return about("events", std::move(events).error());

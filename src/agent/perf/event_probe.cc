@@ -1,4 +1,4 @@
-#include "agent/perf/trial.h"
+#include "agent/perf/event_probe.h"
 
 #include <sys/mman.h>
 
@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t max_spin_ns = 50'000'000;
 
 struct OpenPart {
-    std::size_t trial;
+    std::size_t probe;
     int fd;
 };
 
@@ -56,23 +56,23 @@ void exercise(std::byte* memory, std::size_t size, std::uint32_t& seed) {
 }
 
 // Reads all parts; true if all hardware and cache events have counted.
-bool read_counts(std::span<const OpenPart> open, std::vector<Trial>& trials, const Kernel& calls) {
-    for (Trial& trial : trials) trial.counted = trial.scheduled = trial.error != 0;
+bool read_counts(std::span<const OpenPart> open, std::vector<EventProbe>& probes, const Kernel& calls) {
+    for (EventProbe& probe : probes) probe.counted = probe.scheduled = probe.error != 0;
     for (const OpenPart& part : open) {
         std::array<std::uint64_t, 3> values{};  // count, enabled, running
         if (calls.read(part.fd, values) < 3) continue;
-        Trial& trial = trials[part.trial];
-        trial.scheduled = trial.scheduled || values[2] > 0;
-        trial.counted = trial.counted || values[0] > 0;
+        EventProbe& probe = probes[part.probe];
+        probe.scheduled = probe.scheduled || values[2] > 0;
+        probe.counted = probe.counted || values[0] > 0;
     }
-    for (Trial& trial : trials)
-        if (trial.error == 0 && !std::any_of(trial.spec.parts.begin(), trial.spec.parts.end(), must_count))
-            trial.counted = trial.scheduled = true;
-    return std::all_of(trials.begin(), trials.end(), [](const Trial& trial) { return trial.counted; });
+    for (EventProbe& probe : probes)
+        if (probe.error == 0 && !std::any_of(probe.spec.parts.begin(), probe.spec.parts.end(), must_count))
+            probe.counted = probe.scheduled = true;
+    return std::all_of(probes.begin(), probes.end(), [](const EventProbe& probe) { return probe.counted; });
 }
 
-void spin(std::span<const OpenPart> open, std::vector<Trial>& trials, const Kernel& calls) {
-    if (read_counts(open, trials, calls)) return;
+void spin(std::span<const OpenPart> open, std::vector<EventProbe>& probes, const Kernel& calls) {
+    if (read_counts(open, probes, calls)) return;
     constexpr std::size_t size = std::size_t{256} << 10;
     void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return;
@@ -80,7 +80,7 @@ void spin(std::span<const OpenPart> open, std::vector<Trial>& trials, const Kern
     const std::uint64_t end = monotonic_ns() + max_spin_ns;
     do {
         exercise(static_cast<std::byte*>(memory), size, seed);
-    } while (!read_counts(open, trials, calls) && monotonic_ns() < end);
+    } while (!read_counts(open, probes, calls) && monotonic_ns() < end);
     ::munmap(memory, size);
 }
 
@@ -92,37 +92,37 @@ int set_filter(int fd, const EventSpec& spec, const Kernel& calls) {
                     0);
 }
 
-std::vector<Trial> try_events(std::span<const EventSpec> specs, const SampleAttrOptions& options,
-                              const Capabilities& capabilities, const Kernel& calls) {
-    return try_events(
+std::vector<EventProbe> probe_events(std::span<const EventSpec> specs, const SampleAttrOptions& options,
+                                     const Capabilities& capabilities, const Kernel& calls) {
+    return probe_events(
         specs,
         [&](const EventSpec& spec, const EventPart& part) { return sample_attr(spec, part, options, capabilities); },
         calls);
 }
 
-std::vector<Trial> try_events(std::span<const EventSpec> specs, const MakeAttr& make_attr, const Kernel& calls) {
-    std::vector<Trial> trials;
+std::vector<EventProbe> probe_events(std::span<const EventSpec> specs, const MakeAttr& make_attr, const Kernel& calls) {
+    std::vector<EventProbe> probes;
     std::vector<OpenPart> open;
     for (const EventSpec& wanted : specs) {
-        Trial trial{wanted};
-        trial.spec.parts.clear();
+        EventProbe probe{wanted};
+        probe.spec.parts.clear();
         int first_error = 0;
         for (EventPart part : wanted.parts) {
-            const int fd = open_part(part, trial.spec, make_attr, calls);
+            const int fd = open_part(part, probe.spec, make_attr, calls);
             if (fd < 0) {
                 first_error = first_error != 0 ? first_error : -fd;
                 continue;
             }
-            trial.filter_error = -set_filter(fd, wanted, calls);
-            open.push_back({trials.size(), fd});
-            trial.spec.parts.push_back(std::move(part));
+            probe.filter_error = -set_filter(fd, wanted, calls);
+            open.push_back({probes.size(), fd});
+            probe.spec.parts.push_back(std::move(part));
         }
-        if (trial.spec.parts.empty()) trial.error = first_error != 0 ? first_error : ENOENT;
-        trials.push_back(std::move(trial));
+        if (probe.spec.parts.empty()) probe.error = first_error != 0 ? first_error : ENOENT;
+        probes.push_back(std::move(probe));
     }
-    spin(open, trials, calls);
+    spin(open, probes, calls);
     for (const OpenPart& part : open) calls.close(part.fd);
-    return trials;
+    return probes;
 }
 
 }  // namespace flamewire::agent

@@ -10,12 +10,12 @@
 
 namespace flamewire::agent {
 
-struct Wanted {
+struct RequestedEvents {
     std::vector<EventSpec> events;  // empty: --events none, only counted
-    std::vector<WantedCounter> counters;
+    std::vector<RequestedCounter> counters;
 };
 
 // The error message starts with the wrong setting, "events: " or "stat: ".
-Result<Wanted> parse_wanted(const Settings& settings, const Sysfs& sysfs);
+Result<RequestedEvents> parse_requested(const Settings& settings, const Sysfs& sysfs);
 
 }  // namespace flamewire::agent
