@@ -18,7 +18,7 @@ if(FLAMEWIRE_AGENT AND FLAMEWIRE_SANITIZE)
   target_link_libraries(flamewire-agent PRIVATE flamewire_agent_session)
 elseif(FLAMEWIRE_AGENT)
   find_package(Threads REQUIRED)
-  add_executable(flamewire-agent main.cc stubs/libc_left_out.cc stubs/libunwind_left_out.cc stubs/zstd_left_out.cc)
+  add_executable(flamewire-agent main.cc stubs/libc_stubs.cc stubs/libunwind_stubs.cc stubs/zstd_stubs.cc)
   target_link_libraries(flamewire-agent PRIVATE flamewire_agent_session_agent Threads::Threads)
   # --eh-frame-hdr: g++ leaves it out of static programs, and then nobody can unwind this one (exceptions included) quickly.
   target_link_options(flamewire-agent PRIVATE -static -no-pie -Wl,--gc-sections -Wl,--eh-frame-hdr -Wl,--build-id)

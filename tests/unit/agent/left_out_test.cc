@@ -1,4 +1,4 @@
-// Linked like the agent: statically, with zstd_left_out.cc.
+// Linked like the agent: statically, with zstd_stubs.cc.
 #include <catch2/catch.hpp>
 
 #include <string>
