@@ -7,7 +7,7 @@
 
 #include "batch_maker.h"
 #include "imported.h"
-#include "profile/formats/perf_data/told_names.h"
+#include "profile/formats/perf_data/embedded_symbols.h"
 
 namespace flamewire::profile {
 namespace {
@@ -138,23 +138,24 @@ TEST_CASE("perf.data out: many samples are one a row, deep stacks are cut, nothi
 }
 
 TEST_CASE("names told in a perf.data file: what is damaged ends them") {
-    perf_data::ToldNames names;
+    perf_data::EmbeddedSymbols names;
     names.events = {{"cycles", "cycles"}};
     names.functions = {{10, "f", "m", {{"a.c", 1, 0, 0, FrameKind::user}, {"a.c", 2, 0, 0, FrameKind::user}}},
                        {12, "g", "", {{}}}};
-    const std::string bytes = encode_told_names(names);
+    const std::string bytes = encode_embedded_symbols(names);
     for (std::size_t size = 0; size <= bytes.size(); ++size) {
-        perf_data::ToldNames read;
-        CHECK(decode_told_names(as_bytes_view(bytes).first(size), std::endian::native, read) == (size == bytes.size()));
+        perf_data::EmbeddedSymbols read;
+        CHECK(decode_embedded_symbols(as_bytes_view(bytes).first(size), std::endian::native, read) ==
+              (size == bytes.size()));
     }
-    perf_data::ToldNames read;
-    REQUIRE(decode_told_names(as_bytes_view(bytes), std::endian::native, read));
+    perf_data::EmbeddedSymbols read;
+    REQUIRE(decode_embedded_symbols(as_bytes_view(bytes), std::endian::native, read));
     CHECK(read.find(9).first == nullptr);
     CHECK(read.find(11).first->places[read.find(11).second].line == 2);
     CHECK(read.find(12).first->name == "g");
     CHECK(read.find(13).first == nullptr);
     std::swap(names.functions[0], names.functions[1]);
-    CHECK_FALSE(decode_told_names(as_bytes_view(encode_told_names(names)), std::endian::native, read));
+    CHECK_FALSE(decode_embedded_symbols(as_bytes_view(encode_embedded_symbols(names)), std::endian::native, read));
 }
 
 }  // namespace flamewire::profile

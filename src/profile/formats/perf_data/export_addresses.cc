@@ -70,12 +70,12 @@ ExportedFrame ExportAddresses::named(const LocationFrame& frame, const Location&
         functions_.push_back(
             {0, std::string(tables_.strings[function.name]), std::string(tables_.strings[function.module]), {}});
     }
-    ToldPlace place{std::string(tables_.strings[frame.file]), frame.line, 0, 0, function.kind};
+    EmbeddedPlace place{std::string(tables_.strings[frame.file]), frame.line, 0, 0, function.kind};
     if (function.kind == FrameKind::unknown) {
         place.module_address = location.address;
         place.flags = location.flags;
     }
-    std::vector<ToldPlace>& places = functions_[known].places;
+    std::vector<EmbeddedPlace>& places = functions_[known].places;
     const auto [entry, added] = places_.try_emplace(
         {known, frame.file, place.line, place.module_address, place.flags, place.kind}, narrow32(places.size()));
     if (added) places.push_back(std::move(place));
@@ -85,7 +85,7 @@ ExportedFrame ExportAddresses::named(const LocationFrame& frame, const Location&
 void ExportAddresses::lay_out() {
     places_.clear();
     std::uint64_t next = names_start;
-    for (ToldFunction& function : functions_) {
+    for (EmbeddedFunction& function : functions_) {
         function.address = next;
         next += function.places.size();
     }

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "profile/formats/perf_data/told_names.h"
+#include "profile/formats/perf_data/embedded_symbols.h"
 #include "profile/store/tables.h"
 
 namespace flamewire::profile::perf_data {
@@ -37,7 +37,7 @@ public:
     [[nodiscard]] std::span<const ExportedFrame> frames_of(LocationId location) const;
     [[nodiscard]] const ExportedArea& area_of(ModuleId module) const { return areas_.at(module); }
     [[nodiscard]] std::span<const ExportedArea> areas() const { return areas_; }  // by module; empty if without frames
-    [[nodiscard]] const std::vector<ToldFunction>& functions() const { return functions_; }
+    [[nodiscard]] const std::vector<EmbeddedFunction>& functions() const { return functions_; }
     // The address of "[truncated]", the root of stacks that do not fit a record.
     [[nodiscard]] std::uint64_t truncated() const { return functions_.front().address; }
 
@@ -51,7 +51,7 @@ private:
     std::vector<std::pair<std::uint32_t, std::uint32_t>> of_location_;  // first frame, count
     std::vector<ExportedFrame> frames_;  // before lay_out() the address of a named frame is function << 32 | place
     std::vector<ExportedArea> areas_;
-    std::vector<ToldFunction> functions_;
+    std::vector<EmbeddedFunction> functions_;
     std::vector<std::uint32_t> of_group_;  // by group of functions; 0: none yet
     std::map<std::tuple<std::uint32_t, StringId, std::uint32_t, std::uint64_t, std::uint32_t, FrameKind>, std::uint32_t>
         places_;

@@ -34,8 +34,8 @@ void ExportRecords::begin() {
     kernel.u32(kernel_pid).u32(0).u64(kernel_start).u64(kernel_size).u64(kernel_start).padded("[kernel.kallsyms]_text");
     put(perf::record::mmap, perf::misc::kernel, trailer(kernel, 0, 0, 0));
     std::unordered_map<std::string_view, std::size_t> same_name;
-    for (const ToldFunction& function : addresses_.functions()) ++same_name[function.name];
-    for (const ToldFunction& function : addresses_.functions()) {
+    for (const EmbeddedFunction& function : addresses_.functions()) ++same_name[function.name];
+    for (const EmbeddedFunction& function : addresses_.functions()) {
         std::string name = function.name.substr(0, longest_name);
         // perf adds up frames with the same name.
         if (same_name[function.name] > 1 && !function.module.empty()) name += fmt::format(" [{}]", function.module);

@@ -229,8 +229,8 @@ bool read_feature(Header& header, unsigned feature, Bytes content) {
             break;
         case feature::clock_data:
             return read_clock(machine, fields);
-        case feature::told_names:
-            return decode_told_names(content, header.order(), header.told);
+        case feature::embedded_symbols:
+            return decode_embedded_symbols(content, header.order(), header.embedded);
         default:
             break;
     }

@@ -14,8 +14,8 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "profile/formats/import.h"
+#include "profile/formats/perf_data/embedded_symbols.h"
 #include "profile/formats/perf_data/recorded_event.h"
-#include "profile/formats/perf_data/told_names.h"
 
 namespace flamewire::profile::perf_data {
 
@@ -42,7 +42,7 @@ struct Header {
     std::uint64_t data_offset = 0, data_size = 0;
     std::vector<RecordedEvent> events;
     Machine machine;
-    ToldNames told;                  // of a file that Flamewire exported; else empty
+    EmbeddedSymbols embedded;        // of a file that Flamewire exported; else empty
     std::vector<unsigned> features;  // features that the file has
     bool unfinished = false;         // perf did not finish the file: it has no features
     bool cut = false;                // the file ends before its last record

@@ -24,7 +24,7 @@ inline constexpr std::uint16_t build_id_size = 1 << 15;
 namespace feature {
 inline constexpr unsigned build_id = 2, hostname = 3, os_release = 4, version = 5, arch = 6, cpus = 7,
                           command_line = 11, event_desc = 12, auxtrace = 18, sample_time = 21, clock_data = 29,
-                          simpleperf_files = 128, told_names = 240 /* our own */, count = 256;
+                          simpleperf_files = 128, embedded_symbols = 240 /* our own */, count = 256;
 }  // namespace feature
 
 }  // namespace flamewire::profile::perf_data

@@ -228,10 +228,11 @@ std::vector<std::pair<unsigned, std::string>> Export::features() const {
                 feature::clock_data,
                 Output().u32(1).u32(1).u64(static_cast<std::uint64_t>(options_.started_ns)).u64(first).take());
     }
-    ToldNames told;
-    for (const EventId event : events_) told.events.push_back({tables_.events[event].name, tables_.events[event].unit});
-    told.functions = addresses_.functions();
-    features.emplace_back(feature::told_names, encode_told_names(told));
+    EmbeddedSymbols embedded;
+    for (const EventId event : events_)
+        embedded.events.push_back({tables_.events[event].name, tables_.events[event].unit});
+    embedded.functions = addresses_.functions();
+    features.emplace_back(feature::embedded_symbols, encode_embedded_symbols(embedded));
     return features;
 }
 

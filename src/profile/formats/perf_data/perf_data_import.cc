@@ -59,7 +59,7 @@ public:
         : job_(job),
           header_(header),
           ids_(header.events),
-          modules_(job, header.machine, !header.told.functions.empty()),
+          modules_(job, header.machine, !header.embedded.functions.empty()),
           processes_(modules_),
           kernel_(modules_),
           periods_(header),
@@ -267,8 +267,8 @@ void Import::take(const perf::ThrottleRecord& throttle) {
 void Import::take(const perf::SwitchRecord& /*change*/) { ++counts_.other_types[perf::record::context_switch]; }
 
 void Import::take(const perf::KsymbolRecord& symbol) {
-    // Flamewire's own export has better names in told_names.
-    if (header_.told.functions.empty()) kernel_.symbol(symbol);
+    // Flamewire's own export has better names in embedded_symbols.
+    if (header_.embedded.functions.empty()) kernel_.symbol(symbol);
 }
 
 Result<bool> Import::take(const Record& record) {
@@ -298,11 +298,11 @@ Result<bool> Import::finish(const RecordReader& reader) {
 
 void name_events(Header& header) {
     for (RecordedEvent& event : header.events) name_event(event);
-    if (header.told.events.size() != header.events.size()) return;
+    if (header.embedded.events.size() != header.events.size()) return;
     for (std::size_t i = 0; i < header.events.size(); ++i) {
-        if (header.told.events[i].name.empty()) continue;  // the file is damaged
-        header.events[i].name = header.told.events[i].name;
-        header.events[i].unit = header.told.events[i].unit;
+        if (header.embedded.events[i].name.empty()) continue;  // the file is damaged
+        header.events[i].name = header.embedded.events[i].name;
+        header.events[i].unit = header.embedded.events[i].unit;
     }
 }
 

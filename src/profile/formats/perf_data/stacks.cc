@@ -73,7 +73,7 @@ void Stacks::split_chain(const Sample& sample) {
         sample.callchain, mode_of(sample), [&](std::uint64_t address, perf::CpuMode mode, bool return_address) {
             frames_.push_back({{address, return_address}, kind_of(mode)});
         });
-    if (frames_.empty() && (sample.ip != 0 || header_.told.functions.empty()))
+    if (frames_.empty() && (sample.ip != 0 || header_.embedded.functions.empty()))
         frames_.push_back({{sample.ip, false}, kind_of(mode_of(sample))});
     using UserPart = Sample::UserPart;
     if (sample.user_part != UserPart::in_sample) {
@@ -84,7 +84,7 @@ void Stacks::split_chain(const Sample& sample) {
     }
     const std::uint32_t asked = header_.events[sample.event].sample_max_stack;
     // Stacks that Flamewire's export cut have a frame for it.
-    if (header_.told.functions.empty() && stored >= (asked != 0 ? asked : usual_max_stack)) end_ = End::truncated;
+    if (header_.embedded.functions.empty() && stored >= (asked != 0 ? asked : usual_max_stack)) end_ = End::truncated;
 }
 
 void Stacks::drop_user_part() {
@@ -204,10 +204,10 @@ Stacks::Known& Stacks::known(std::uint64_t hash) {
 }
 
 // For files that Flamewire exported: the location of the address. 0: none.
-wire::Id Stacks::told_location(RecordingBuilder& builder, std::uint64_t address) {
-    const auto [function, index] = header_.told.find(address);
+wire::Id Stacks::embedded_location(RecordingBuilder& builder, std::uint64_t address) {
+    const auto [function, index] = header_.embedded.find(address);
     if (function == nullptr) return 0;
-    const ToldPlace& place = function->places[index];
+    const EmbeddedPlace& place = function->places[index];
     if (place.kind == FrameKind::unknown && place.module_address != 0) {
         const wire::Id module = module_of_addresses(builder, module_of_name(function->module));
         return builder.location(module, place.module_address, place.flags);
@@ -220,8 +220,8 @@ wire::Id Stacks::told_location(RecordingBuilder& builder, std::uint64_t address)
 }
 
 wire::Id Stacks::location_of(RecordingBuilder& builder, const Frame& frame, Process& process) {
-    if (frame.kind == Kind::kernel && !header_.told.functions.empty())
-        if (const wire::Id told = told_location(builder, frame.address.value); told != 0) return told;
+    if (frame.kind == Kind::kernel && !header_.embedded.functions.empty())
+        if (const wire::Id embedded = embedded_location(builder, frame.address.value); embedded != 0) return embedded;
     if (frame.kind == Kind::kernel) return kernel_.location(builder, frame.address);
     if (frame.kind == Kind::guest) {
         ++counts_.guest;

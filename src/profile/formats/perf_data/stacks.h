@@ -54,7 +54,7 @@ private:
     void drop_user_part();
     wire::Id fold(RecordingBuilder& builder, Process& process);
     wire::Id location_of(RecordingBuilder& builder, const Frame& frame, Process& process);
-    wire::Id told_location(RecordingBuilder& builder, std::uint64_t address);
+    wire::Id embedded_location(RecordingBuilder& builder, std::uint64_t address);
 
     const Header& header_;
     Modules& modules_;

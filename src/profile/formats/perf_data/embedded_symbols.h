@@ -18,7 +18,7 @@
 
 namespace flamewire::profile::perf_data {
 
-struct ToldPlace {
+struct EmbeddedPlace {
     std::string file;
     std::uint32_t line = 0;
     // For frames without a name: the address in the module, and its wire::location_flag.
@@ -28,25 +28,25 @@ struct ToldPlace {
 };
 
 // The addresses from `address` on, one per place, belong to this function.
-struct ToldFunction {
+struct EmbeddedFunction {
     std::uint64_t address = 0;
     std::string name, module;  // module: without directories
-    std::vector<ToldPlace> places;
+    std::vector<EmbeddedPlace> places;
 };
 
-struct ToldNames {
+struct EmbeddedSymbols {
     struct Event {
         std::string name, unit;
     };
-    std::vector<Event> events;            // by attribute
-    std::vector<ToldFunction> functions;  // by address
+    std::vector<Event> events;                // by attribute
+    std::vector<EmbeddedFunction> functions;  // by address
 
     // The function at `address`, and the index of its place; {nullptr, 0}: none.
-    [[nodiscard]] std::pair<const ToldFunction*, std::size_t> find(std::uint64_t address) const;
+    [[nodiscard]] std::pair<const EmbeddedFunction*, std::size_t> find(std::uint64_t address) const;
 };
 
-std::string encode_told_names(const ToldNames& names);
+std::string encode_embedded_symbols(const EmbeddedSymbols& names);
 // False: the content is damaged. `names` has what precedes the damage.
-bool decode_told_names(Bytes content, std::endian order, ToldNames& names);
+bool decode_embedded_symbols(Bytes content, std::endian order, EmbeddedSymbols& names);
 
 }  // namespace flamewire::profile::perf_data
