@@ -49,7 +49,7 @@ void StackVerifier::verify() {
     rounds_ += rounds_ < first_rounds ? 1 : 0;
     for (const std::uint64_t id : stitcher_.due_for_read(max_reads)) {
         const auto thread = threads_.find(static_cast<ThreadHandle>(id));
-        if (thread != threads_.end() && !look_at(id, thread->second)) return stitcher_.cannot_look();
+        if (thread != threads_.end() && !look_at(id, thread->second)) return stitcher_.cannot_read();
     }
     for (std::size_t walks = 0; walks < most_walks && !unknown_.empty(); ++walks) {
         const ThreadHandle id = unknown_.back();
@@ -78,7 +78,7 @@ bool StackVerifier::look_at(std::uint64_t id, const Thread& thread) {
     if (!read) return read.error().code != ErrorCode::permission && read.error().code != ErrorCode::unsupported;
     places_.resize(*read);
     for (std::size_t i = 0; i < *read; ++i) places_[i].value = unwinder_.address_of(thread.arch, words[i]);
-    stitcher_.looked(id, before_ns, places_);
+    stitcher_.memory_read(id, before_ns, places_);
     return true;
 }
 

@@ -1,8 +1,8 @@
 // Reads the memory of live processes for stacks that are deeper than their copies, and passes the results to the
-// joiner. Between two rounds of samples, it checks whether the return addresses of a remembered stack are still the
+// stitcher. Between two rounds of samples, it checks whether the return addresses of a remembered stack are still the
 // same. If no stack is remembered, it continues the walk where the copy ended.
 //
-// The target is not stopped while it is read. So the results never become frames of a sample directly; the joiner only
+// The target is not stopped while it is read. So the results never become frames of a sample directly; the stitcher only
 // uses them to decide which remembered stacks to trust.
 #pragma once
 
@@ -20,15 +20,15 @@ namespace flamewire::agent {
 class StackVerifier {
 public:
     StackVerifier(std::string proc_root, ProcessTable& processes, unwind::Unwinder& unwinder,
-                  unwind::StackStitcher& joiner)
-        : proc_root_(std::move(proc_root)), processes_(processes), unwinder_(unwinder), stitcher_(joiner) {}
+                  unwind::StackStitcher& stitcher)
+        : proc_root_(std::move(proc_root)), processes_(processes), unwinder_(unwinder), stitcher_(stitcher) {}
 
-    // The unwinder's last walk reached the end of the copy with these frames. `known`: the joiner completed it.
+    // The unwinder's last walk reached the end of the copy with these frames. `known`: the stitcher completed it.
     void note(ThreadHandle thread, ProcessHandle process, std::uint32_t pid, unwind::Arch arch, bool known,
               const std::vector<unwind::Frame>& frames);
-    // Call it before the joiner gets samples that may be newer.
+    // Call it before the stitcher gets samples that may be newer.
     void verify();
-    // Whether to call verify() again soon: at the start, and while the joiner has unconfirmed stacks.
+    // Whether to call verify() again soon: at the start, and while the stitcher has unconfirmed stacks.
     [[nodiscard]] bool needs_poll() const;
 
 private:
@@ -36,7 +36,7 @@ private:
         ProcessHandle process = 0;
         std::uint32_t pid = 0;
         unwind::Arch arch = unwind::Arch::x86_64;
-        // Frames of a stack that the joiner does not remember. Empty: it is remembered, or walk_on() ran.
+        // Frames of a stack that the stitcher does not remember. Empty: it is remembered, or walk_on() ran.
         std::vector<unwind::Frame> frames;
         unwind::Registers outermost;
     };

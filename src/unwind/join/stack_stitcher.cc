@@ -471,7 +471,7 @@ void StackStitcher::places_of(std::uint64_t thread_id, std::size_t limit, std::v
         if (thread.stack[i].pc_at != 0) places.push_back({thread.stack[i].pc_at, thread.stack[i].pc});
 }
 
-void StackStitcher::looked(std::uint64_t thread_id, std::uint64_t time_ns, std::vector<Place> places) {
+void StackStitcher::memory_read(std::uint64_t thread_id, std::uint64_t time_ns, std::vector<Place> places) {
     const auto found = state_->threads.find(thread_id);
     if (found == state_->threads.end() || places.empty()) return;
     Thread& thread = found->second;
@@ -514,7 +514,7 @@ void StackStitcher::learn(std::uint64_t thread_id, const std::vector<Frame>& fra
     state_->make_room(thread_id);
 }
 
-void StackStitcher::cannot_look() { state_->can_look = false; }
+void StackStitcher::cannot_read() { state_->can_look = false; }
 
 void StackStitcher::samples_lost() { state_->lost_at = state_->now; }
 

@@ -1,6 +1,6 @@
 // Completes stacks that are deeper than the copied bytes. Between two samples of a thread most of its stack stays the
 // same: frames further out than both samples' stack pointers change only if the thread returns to them, and samples
-// taken on the way show that. So the joiner stores, for each thread, the whole stack as of its last sample:
+// taken on the way show that. So the stitcher stores, for each thread, the whole stack as of its last sample:
 //
 //     last sample       main  a  f f f f f f f f [f f f f f f f]      [ ]: within the bytes that were copied
 //     this sample                      [f f f f f f f f f g]
@@ -8,7 +8,7 @@
 //
 // A truncated stack is completed if its outermost frames match stored frames with the same stack pointers and pcs. Each
 // sample discards the stored frames below its own stack pointer. So a thread that returned and came down another path
-// is detected, provided that one sample was taken on the way. The joiner decides whether one must have been taken:
+// is detected, provided that one sample was taken on the way. The stitcher decides whether one must have been taken:
 //
 //   - A mistake is possible at frames that were seen with two different callers at the same place. A thread is joined
 //     across them only if it cannot have gone out there and back in since its last sample. The estimate uses its
@@ -69,7 +69,7 @@ public:
     [[nodiscard]] std::vector<std::uint64_t> due_for_read(std::size_t limit) const;
     void places_of(std::uint64_t thread, std::size_t limit, std::vector<Place>& places) const;
     // Reports what these places held at `time_ns`. Takes effect with the first stack at or after that time.
-    void looked(std::uint64_t thread, std::uint64_t time_ns, std::vector<Place> places);
+    void memory_read(std::uint64_t thread, std::uint64_t time_ns, std::vector<Place> places);
     // Whether early memory reads would let stacks be completed sooner.
     [[nodiscard]] bool needs_poll() const;
     // Whether no stored frames exist that could complete the thread's last, truncated stack. A walk through memory
@@ -79,7 +79,7 @@ public:
     // `own_frames` are from the copy.
     void learn(std::uint64_t thread, const std::vector<Frame>& frames, std::size_t own_frames);
     // Call if memory cannot be read, or no longer. Then nothing waits for reads.
-    void cannot_look();
+    void cannot_read();
 
     struct Counts {
         std::uint64_t joined = 0;     // stacks completed

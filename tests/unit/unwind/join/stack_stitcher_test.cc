@@ -1,8 +1,8 @@
+#include "unwind/join/stack_stitcher.h"
+
 #include <catch2/catch.hpp>
 
 #include <random>
-
-#include "unwind/join/stack_stitcher.h"
 
 using namespace flamewire::unwind;
 
@@ -57,17 +57,17 @@ std::vector<std::uint64_t> pcs(const std::vector<Frame>& frames) {
 
 struct Sampler {
     explicit Sampler(bool looks = false) {
-        if (!reads) joiner.cannot_look();
+        if (!reads) stitcher.cannot_read();
     }
 
-    StackStitcher joiner{gap};
+    StackStitcher stitcher{gap};
     std::uint64_t now = 1000 * ms;
     std::vector<Frame> frames;
 
     StopReason sample(const Machine& machine, std::uint64_t bytes, std::uint64_t thread = 1, std::uint64_t space = 1) {
         now += ms;
         const StopReason walked = machine.seen(bytes, frames) ? StopReason::truncated_copy : StopReason::root;
-        return joiner.join(thread, space, now, depth, frames, walked);
+        return stitcher.join(thread, space, now, depth, frames, walked);
     }
 };
 
@@ -83,8 +83,8 @@ TEST_CASE("a descent that samples follow is shown whole at any depth") {
         REQUIRE(pcs(sampler.frames) == machine.truth());
     }
     // 200,000 bytes deep; copies of 16 KiB reach 40 frames.
-    REQUIRE(sampler.joiner.counts().joined > 400);
-    REQUIRE(sampler.joiner.counts().truncated == 0);
+    REQUIRE(sampler.stitcher.counts().joined > 400);
+    REQUIRE(sampler.stitcher.counts().truncated == 0);
     REQUIRE(sampler.frames.back().found_by == FoundBy::joined);
     REQUIRE(sampler.frames.front().found_by == FoundBy::rule);
     for (int level = 0; level < 500; ++level) {
@@ -100,7 +100,7 @@ TEST_CASE("callers that no sample showed are not made up") {
     for (int level = 0; level < 100; ++level) machine.call(0x3000, 400);
     REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
     REQUIRE(sampler.frames.size() < 50);
-    REQUIRE(sampler.joiner.counts().truncated == 1);
+    REQUIRE(sampler.stitcher.counts().truncated == 1);
     // The first whole stack makes the next ones whole.
     while (machine.frames.size() > 20) machine.ret();
     REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
@@ -127,7 +127,7 @@ TEST_CASE("a thread that came down another path to the same frames gets its own 
         descend(0xaaaa);
         descend(0xbbbb);
     }
-    REQUIRE(sampler.joiner.counts().joined > 6 * 100);
+    REQUIRE(sampler.stitcher.counts().joined > 6 * 100);
 
     SECTION("and none when samples are missing where it could have changed paths") {
         machine.call(0xaaaa, 128);
@@ -138,10 +138,10 @@ TEST_CASE("a thread that came down another path to the same frames gets its own 
         while (machine.frames.size() > 1) machine.ret();
         machine.call(0xbbbb, 128);
         for (int level = 0; level < 200; ++level) machine.call(0x3000, 400);
-        SECTION("because they were lost") { sampler.joiner.samples_lost(); }
+        SECTION("because they were lost") { sampler.stitcher.samples_lost(); }
         SECTION("because nothing was sampled for a while") { sampler.now += 2 * gap; }
         REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
-        REQUIRE(sampler.joiner.counts().ambiguous == 1);
+        REQUIRE(sampler.stitcher.counts().ambiguous == 1);
     }
 }
 
@@ -218,24 +218,24 @@ TEST_CASE("what memory holds ends what is remembered") {
         machine.call(0x3000, 400);
         (void)sampler.sample(machine, 16'384);
     }
-    REQUIRE(sampler.joiner.due_for_read(8) == std::vector<std::uint64_t>{1});
-    sampler.joiner.places_of(1, 8, places);
+    REQUIRE(sampler.stitcher.due_for_read(8) == std::vector<std::uint64_t>{1});
+    sampler.stitcher.places_of(1, 8, places);
     REQUIRE(places.size() == 8);
     REQUIRE((places[0].address == top - 8 && places[0].value == 0x1000));
     REQUIRE((places[1].address == top - 128 - 8 && places[1].value == 0xaaaa));
     REQUIRE((places[2].address == top - 528 - 8 && places[2].value == 0x3000));
 
     SECTION("when it is the same, nothing changes") {
-        sampler.joiner.looked(1, sampler.now, places);
+        sampler.stitcher.memory_read(1, sampler.now, places);
         REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
-        REQUIRE(sampler.joiner.counts().reads == 1);
+        REQUIRE(sampler.stitcher.counts().reads == 1);
     }
     SECTION("from the moment of the look on") {
         places[1].value = 0xbbbb;
-        sampler.joiner.looked(1, sampler.now + 2 * ms, places);
+        sampler.stitcher.memory_read(1, sampler.now + 2 * ms, places);
         REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
         REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
-        REQUIRE(sampler.joiner.counts().refuted == 1);
+        REQUIRE(sampler.stitcher.counts().refuted == 1);
         // The frames inside of it have had two callers, and the thread went all the way between two samples: from now
         // on it is not trusted.
         for (int level = 0; level < 100; ++level) machine.ret();
@@ -253,9 +253,9 @@ TEST_CASE("what memory holds ends what is remembered") {
         (void)sampler.sample(machine, 16'384);
         places[1].value = 0xcccc;
         places.resize(2);
-        sampler.joiner.looked(1, sampler.now, places);
+        sampler.stitcher.memory_read(1, sampler.now, places);
         (void)sampler.sample(machine, 16'384);
-        REQUIRE(sampler.joiner.counts().refuted == 0);
+        REQUIRE(sampler.stitcher.counts().refuted == 0);
     }
 }
 
@@ -280,19 +280,19 @@ TEST_CASE("a thread as fast as its stack is deep is believed after its memory wa
     descend();
     for (int look = 0; look < 6; ++look) {
         REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
-        sampler.joiner.places_of(1, 1024, places);
+        sampler.stitcher.places_of(1, 1024, places);
         REQUIRE(places.size() > 10);
-        sampler.joiner.looked(1, sampler.now, places);
+        sampler.stitcher.memory_read(1, sampler.now, places);
     }
-    sampler.joiner.looked(1, sampler.now + 2 * ms, places);
+    sampler.stitcher.memory_read(1, sampler.now + 2 * ms, places);
     REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
     REQUIRE(pcs(sampler.frames) == machine.truth());
     SECTION("nor when it had changed by the next look") {
         places[1].value = 0xbbbb;
-        sampler.joiner.looked(1, sampler.now + 9 * ms, places);
+        sampler.stitcher.memory_read(1, sampler.now + 9 * ms, places);
         (void)sampler.sample(machine, 16'384);
         REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
-        REQUIRE(sampler.joiner.counts().refuted == 0);
+        REQUIRE(sampler.stitcher.counts().refuted == 0);
     }
     SECTION("where that is possible") {
         Sampler other;
@@ -313,7 +313,7 @@ TEST_CASE("the callers of what a handler on its own stack interrupted") {
     machine.call(0x4000, 64);
     (void)sampler.sample(machine, 16'384);
     const std::uint64_t pc_at = top - 192 - 8;  // where the call in 0x3000 left its address
-    const auto last = sampler.joiner.last_called(1, 1, sampler.now + ms, pc_at);
+    const auto last = sampler.stitcher.last_called(1, 1, sampler.now + ms, pc_at);
     REQUIRE(last);
     REQUIRE(last->pc == 0x4000);
     REQUIRE_FALSE(last->return_address);
@@ -323,24 +323,24 @@ TEST_CASE("the callers of what a handler on its own stack interrupted") {
     frames[1].sp = 0x1100;
     frames[2] = {.pc = 0x4040, .sp = top - 256, .found_by = FoundBy::signal};
     SECTION("are those that were there just before") {
-        REQUIRE(sampler.joiner.with_callers(1, sampler.now + ms, pc_at, depth, frames) == StopReason::root);
+        REQUIRE(sampler.stitcher.with_callers(1, sampler.now + ms, pc_at, depth, frames) == StopReason::root);
         REQUIRE(frames.size() == 6);
         REQUIRE((frames[3].pc == 0x3000 && frames[4].pc == 0x2000 && frames[5].pc == 0x1000));
         REQUIRE((frames[3].return_address && frames[3].found_by == FoundBy::joined));
-        REQUIRE(sampler.joiner.counts().joined == 1);
+        REQUIRE(sampler.stitcher.counts().joined == 1);
     }
     SECTION("up to the frame limit") {
-        REQUIRE(sampler.joiner.with_callers(1, sampler.now + ms, pc_at, 4, frames) == StopReason::max_depth);
+        REQUIRE(sampler.stitcher.with_callers(1, sampler.now + ms, pc_at, 4, frames) == StopReason::max_depth);
         REQUIRE(frames.size() == 4);
     }
     SECTION("unless nobody knows") {
-        CHECK_FALSE(sampler.joiner.last_called(1, 1, sampler.now + ms, pc_at - 8));
-        CHECK_FALSE(sampler.joiner.last_called(1, 1, sampler.now + ms, top - 256 - 8));  // nothing was inside of it
-        CHECK_FALSE(sampler.joiner.last_called(1, 1, sampler.now + 2 * gap, pc_at));
-        CHECK_FALSE(sampler.joiner.last_called(1, 2, sampler.now + ms, pc_at));
-        CHECK_FALSE(sampler.joiner.last_called(2, 1, sampler.now + ms, pc_at));
-        sampler.joiner.samples_lost();
-        CHECK_FALSE(sampler.joiner.last_called(1, 1, sampler.now + ms, pc_at));
+        CHECK_FALSE(sampler.stitcher.last_called(1, 1, sampler.now + ms, pc_at - 8));
+        CHECK_FALSE(sampler.stitcher.last_called(1, 1, sampler.now + ms, top - 256 - 8));  // nothing was inside of it
+        CHECK_FALSE(sampler.stitcher.last_called(1, 1, sampler.now + 2 * gap, pc_at));
+        CHECK_FALSE(sampler.stitcher.last_called(1, 2, sampler.now + ms, pc_at));
+        CHECK_FALSE(sampler.stitcher.last_called(2, 1, sampler.now + ms, pc_at));
+        sampler.stitcher.samples_lost();
+        CHECK_FALSE(sampler.stitcher.last_called(1, 1, sampler.now + ms, pc_at));
     }
 }
 
@@ -368,41 +368,41 @@ TEST_CASE("threads and address spaces have nothing to do with each other") {
     }
     REQUIRE(sampler.sample(machine, 16'384, 2, 7) == StopReason::truncated_copy);
     REQUIRE(sampler.sample(machine, 16'384, 1, 8) == StopReason::truncated_copy);
-    sampler.joiner.forget(1);
+    sampler.stitcher.forget(1);
     REQUIRE(sampler.sample(machine, 16'384, 1, 8) == StopReason::truncated_copy);
 }
 
 TEST_CASE("a completed stack ends at the frame limit") {
     Machine machine;
-    StackStitcher joiner{gap};
-    joiner.cannot_look();
+    StackStitcher stitcher{gap};
+    stitcher.cannot_read();
     std::vector<Frame> frames;
     std::uint64_t now = 0;
     StopReason stop = StopReason::root;
     for (int level = 0; level < 100; ++level) {
         machine.call(0x3000, 400);
         const bool cut = machine.seen(16'384, frames);
-        stop = joiner.join(1, 1, now += ms, 64, frames, cut ? StopReason::truncated_copy : StopReason::root);
+        stop = stitcher.join(1, 1, now += ms, 64, frames, cut ? StopReason::truncated_copy : StopReason::root);
     }
     REQUIRE(stop == StopReason::max_depth);
     REQUIRE(frames.size() == 64);
 }
 
 TEST_CASE("other stops are left alone") {
-    StackStitcher joiner{gap};
+    StackStitcher stitcher{gap};
     std::vector<Frame> frames(3);
     for (std::size_t i = 0; i < frames.size(); ++i) frames[i].sp = 0x1000 + 64 * i;
     for (const StopReason stop : {StopReason::no_map, StopReason::no_info, StopReason::bad_read, StopReason::max_depth,
                                   StopReason::not_advancing, StopReason::chain_end})
-        REQUIRE(joiner.join(1, 1, ms, depth, frames, stop) == stop);
+        REQUIRE(stitcher.join(1, 1, ms, depth, frames, stop) == stop);
     REQUIRE(frames.size() == 3);
     std::vector<Frame> none;
-    REQUIRE(joiner.join(1, 1, ms, depth, none, StopReason::truncated_copy) == StopReason::truncated_copy);
+    REQUIRE(stitcher.join(1, 1, ms, depth, none, StopReason::truncated_copy) == StopReason::truncated_copy);
 }
 
 TEST_CASE("memory stays within its limit whatever threads do") {
     constexpr std::size_t limit = 256 << 10;
-    StackStitcher joiner{gap, limit};
+    StackStitcher stitcher{gap, limit};
     std::mt19937 random(1);
     std::vector<Frame> frames;
     for (std::uint64_t round = 0; round < 2000; ++round) {
@@ -412,14 +412,14 @@ TEST_CASE("memory stays within its limit whatever threads do") {
             frames[i].pc = random() % 64;
         }
         const std::uint64_t thread = random() % 500;
-        (void)joiner.join(thread, random() % 2, round * ms, depth, frames,
-                          random() % 2 == 0 ? StopReason::root : StopReason::truncated_copy);
-        if (round % 3 == 0) joiner.learn(thread, frames, frames.size() / 2);
+        (void)stitcher.join(thread, random() % 2, round * ms, depth, frames,
+                            random() % 2 == 0 ? StopReason::root : StopReason::truncated_copy);
+        if (round % 3 == 0) stitcher.learn(thread, frames, frames.size() / 2);
         // Of threads that are never seen again, too.
         std::vector<StackStitcher::Place> places(random() % 1024 + 1);
         for (std::size_t i = 0; i < places.size(); ++i) places[i] = {0x100000 - 32 * i, random() % 64};
-        joiner.looked(random() % 500, (round + random() % 3) * ms, places);
+        stitcher.memory_read(random() % 500, (round + random() % 3) * ms, places);
     }
     // The table of callers has a size of its own.
-    REQUIRE(joiner.memory_bytes() < limit + (256 << 10));
+    REQUIRE(stitcher.memory_bytes() < limit + (256 << 10));
 }

@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
-
 #include "agent/recording/names_rate_limit.h"
+
+#include <catch2/catch.hpp>
 
 using flamewire::agent::NamesRateLimit;
 

@@ -1,12 +1,12 @@
 // What anybody can have written into the log is not without end.
+#include "server/rate_limited_log.h"
+
 #include <catch2/catch.hpp>
 #include <spdlog/sinks/ostream_sink.h>
 
 #include <algorithm>
 #include <sstream>
 #include <string>
-
-#include "server/rate_limited_log.h"
 
 using namespace flamewire::server;
 
