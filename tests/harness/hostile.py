@@ -166,7 +166,7 @@ class HostileAgent:
                 return None
             self.buffer += data
 
-    def said(self, flag, seconds=10):
+    def await_frame(self, flag, seconds=10):
         """The payload of the next frame of that kind; None: the connection ended before."""
         while (got := self.received(seconds)) is not None:
             if got[0] == flag:
@@ -177,7 +177,7 @@ class HostileAgent:
         """Whether the server has that batch on its disk."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            ack = self.said(8, end - time.monotonic())
+            ack = self.await_frame(8, end - time.monotonic())
             if ack is None:
                 return False
             if ack["seq"] >= seq:

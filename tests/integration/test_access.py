@@ -1,4 +1,4 @@
-"""Who may use the page: tokens, cookies, names, a prefix, HTTPS; and what a monitoring system reads."""
+"""Access to the page: tokens, cookies, host names, a path prefix and HTTPS; and the metrics for a monitoring system."""
 
 import http.client
 import os
@@ -26,7 +26,7 @@ def token_file(tmp_path):
 
 
 def ask(server, path, method="GET", body=None, tls=None, **headers):
-    """(status, headers, text), with no redirect followed."""
+    """(status, headers, text), without following redirects."""
     connection = http.client.HTTPSConnection("127.0.0.1", server.http_port, timeout=30, context=tls) if tls else http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=30)
     try:
         connection.request(method, path, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
@@ -47,7 +47,7 @@ def test_token(start, token_file):
         status, headers, text = ask(server, path)
         assert status == 401 and headers["WWW-Authenticate"].startswith("Bearer") and "login_required" in text
         assert TOKEN not in text
-    # Nothing of the page either, but the way in.
+    # The page's files are refused too; the answer is the login form.
     for path in ("/", "/app.js", "/index.html"):
         status, headers, text = ask(server, path)
         assert status == 401 and headers["Content-Type"].startswith("text/html") and 'action="login"' in text
@@ -59,17 +59,17 @@ def test_token(start, token_file):
     assert {"HttpOnly", "SameSite=Strict", "Path=/", f"Max-Age={30 * 86400}"} <= set(attributes) and "Secure" not in attributes
     assert TOKEN not in headers["Set-Cookie"]
     cookie = cookie_of(headers)
-    assert str(server.http_port) in cookie.split("=")[0], "two servers on one host have cookies of their own"
+    assert str(server.http_port) in cookie.split("=")[0], "two servers on one host have different cookie names"
     assert ask(server, "/api/status", Cookie=f"other=1; {cookie}")[0] == 200
     assert ask(server, "/app.js", Cookie=cookie)[0] == 200
     assert ask(server, "/api/status", Cookie=cookie[:-1] + ("0" if cookie[-1] != "0" else "1"))[0] == 401
     status, headers, _ = ask(server, "/login", "POST", urllib.parse.urlencode({"token": TOKEN}), Content_Type="application/x-www-form-urlencoded")
     assert status == 303 and ask(server, "/api/status", Cookie=cookie_of(headers))[0] == 200
-    # The address with the token is a bookmark, too.
+    # The address with the token also works as a bookmark after logging in.
     assert ask(server, f"/?token={TOKEN}", Cookie=cookie)[0] == 303
-    # A form of another site is refused before the token is looked at.
+    # A form from another site is refused before the token is checked.
     assert ask(server, "/login", "POST", f"token={TOKEN}", Origin="http://elsewhere.example")[0] == 403
-    # The cookie goes with the token.
+    # A new token invalidates the cookie.
     server.stop()
     token_file.write_text("another-token-for-the-page", encoding="ascii")
     again = start.server("--http-token-file", token_file, http_port=server.http_port, name="again", data_dir=server.data_dir)
@@ -81,7 +81,7 @@ PRIVATE = [("GET", "/api/status"), ("GET", "/api/browse"), ("GET", "/api/pairing
 
 
 def test_loopback_asks_for_the_token(start):
-    """Every user of this machine reaches loopback."""
+    """Every user of the machine can connect to loopback, so it requires the token too."""
     server = start.server(token=True)
     for method, path in PRIVATE:
         status, headers, text = ask(server, path, method)
@@ -89,7 +89,7 @@ def test_loopback_asks_for_the_token(start):
     printed = urllib.parse.urlparse(server.page)
     token = printed.query.removeprefix("token=")
     assert re.fullmatch("[0-9a-f]{32}", token) and printed.hostname == "127.0.0.1"
-    # One click: the printed address leads to the page, which then has all it needs.
+    # One click is enough: the printed address sets the cookie and leads to the page.
     status, headers, _ = ask(server, f"{printed.path}?{printed.query}")
     assert status == 303 and headers["Location"] == "/"
     cookie = cookie_of(headers)
@@ -99,14 +99,14 @@ def test_loopback_asks_for_the_token(start):
         assert ask(server, "/api/status", Authorization=f"Bearer {token}", Host=f"{name}:{server.http_port}")[0] == 200
     assert '"token_required":true' in ask(server, "/api/status", Cookie=cookie)[2]
     assert token not in server.err
-    # The next run has the same token, so that bookmarks live.
+    # The next run has the same token, so bookmarks keep working.
     server.stop()
     assert start.server(token=True, name="again", data_dir=server.data_dir).page.endswith(f"?token={token}")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: only root has another user to be; CI runs as root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: switching to another user needs root; CI runs as root")
 def test_another_user_of_this_machine(start):
-    """Others may look into this data directory, but not into its token; and what they send is refused."""
+    """Another user can list this data directory, but cannot read its token, and requests without the token are refused."""
     with tempfile.TemporaryDirectory(prefix="flamewire-data-") as folder:
         os.chmod(folder, 0o755)
         server = start.server(token=True, data_dir=folder)
@@ -144,13 +144,13 @@ def test_log_out(start):
     name, *attributes = headers["Set-Cookie"].split("; ")
     assert name == cookie.split("=")[0] + "=" and {"Max-Age=0", "Path=/", "HttpOnly"} <= set(attributes)
     assert ask(server, "/", Cookie=name)[0] == 401
-    # No other site logs anybody out.
+    # A request from another site cannot log the user out.
     assert ask(server, "/logout", "POST", Cookie=cookie, Origin="http://elsewhere.example")[0] == 403
     assert "Set-Cookie" not in ask(server, "/logout", Cookie=cookie)[1]
 
 
-def test_wrong_tokens_are_told(start, token_file):
-    """Whoever looks after the server sees in the log and in /metrics that somebody guesses; but nobody fills the disk with it."""
+def test_wrong_tokens_are_logged(start, token_file):
+    """The log and /metrics report wrong tokens to the administrator. The number of log lines is limited, so nobody can fill the disk."""
     token_file.chmod(0o644)
     server = start.server("--http-token-file", token_file)
     assert f"security: {token_file} can be read by other users, who could log in: chmod 600" in server.err
@@ -159,12 +159,12 @@ def test_wrong_tokens_are_told(start, token_file):
         ask(server, "/api/status", Authorization="Bearer a-wrong-token-to-try")
     wait_until(lambda: server.err.count("security: a wrong token of the page came from 127.0.0.1") == 10, 10, "the warnings")
     assert TOKEN not in server.err and "a-wrong-token-to-try" not in server.err
-    # Who is logged in already is not concerned.
+    # A browser that is already logged in is not affected.
     assert 'flamewire_limit_reached_total{limit="wrong_tokens"} 5\n' in ask(server, "/metrics", Cookie=cookie)[2]
 
 
-def test_what_is_kept_is_for_its_owner(start, tmp_path):
-    """Profiles tell of programs, command lines and sources."""
+def test_stored_files_are_private(start, tmp_path):
+    """Profiles contain program names, command lines and sources, so other users have no access to the files."""
     before = os.umask(0o022)
     try:
         server = start.server(data_dir=tmp_path / "new" / "data")
@@ -176,7 +176,7 @@ def test_what_is_kept_is_for_its_owner(start, tmp_path):
         server.get("/api/flamegraph")
         recorded = subprocess.run([BIN / "flamewire", "record", "-q", "--data-dir", tmp_path / "recorded" / "data", "--", "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"], capture_output=True, text=True, timeout=60)
         assert recorded.returncode == 0, recorded.stderr
-        # A session, an archive and a file of another tool, which everyone may read.
+        # The input files are readable by everyone: a session, an archive and a file of another tool.
         files = [tmp_path / "own.flw", tmp_path / "archive.tar.zst", tmp_path / "stacks.folded"]
         session = next((tmp_path / "recorded" / "data" / "sessions").glob("**/*.flw"))
         files[0].write_bytes(session.read_bytes())
@@ -194,8 +194,8 @@ def test_what_is_kept_is_for_its_owner(start, tmp_path):
         assert not any(modes.values()), modes
 
 
-def test_wrong_tokens_lock_nobody_out(start, token_file):
-    """Behind a proxy all browsers have one address."""
+def test_wrong_tokens_do_not_block_the_right_one(start, token_file):
+    """Behind a proxy, all browsers share one address."""
     server = start.server("--http-token-file", token_file)
     for _ in range(30):
         status, headers, text = ask(server, "/?token=a-wrong-token-to-try")
@@ -205,7 +205,7 @@ def test_wrong_tokens_lock_nobody_out(start, token_file):
     assert ask(server, f"/?token={TOKEN}")[0] == 303
 
 
-def test_beyond_this_machine(start):
+def test_access_from_other_machines(start):
     server = start.server("--http-bind", "0.0.0.0")
     path = server.data_dir / "http-token"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -217,7 +217,7 @@ def test_beyond_this_machine(start):
     status, _, text = ask(server, "/api/status", Authorization=f"Bearer {token}")
     assert status == 200 and token not in text
     server.stop()
-    # The same at the next start: bookmarks live.
+    # The next run has the same token, so bookmarks keep working.
     assert start.server("--http-bind", "0.0.0.0", name="again", data_dir=server.data_dir).page.endswith(token)
 
 
@@ -273,7 +273,7 @@ def test_prefix_and_names(start, token_file):
     bearer = {"Authorization": f"Bearer {TOKEN}"}
     status, headers, _ = ask(server, "/tools/profiler")
     assert status == 308 and headers["Location"] == "/tools/profiler/"
-    # Proxies hand paths on with their prefix or without it.
+    # A proxy may forward paths with or without the prefix.
     for path in ("/tools/profiler/api/status", "/api/status"):
         assert ask(server, path, **bearer)[0] == 200
     assert ask(server, "/tools/profilers/api/status", **bearer)[0] == 404
@@ -282,7 +282,7 @@ def test_prefix_and_names(start, token_file):
     assert ask(server, "/api/status", Host="desk.example", **bearer)[0] == 200
     status, _, text = ask(server, "/api/status", Host="other.example", **bearer)
     assert status == 403 and "--http-name" in text
-    # What it serves names nothing by an absolute path.
+    # The page contains no absolute paths.
     page = ask(server, "/tools/profiler/", **bearer)[2]
     assert not re.search(r'(?:src|href)="/', page)
     connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=30)
@@ -315,10 +315,10 @@ def test_metrics(start):
     assert one("flamewire_agent_resident_memory_bytes").labels == {"agent": agent["id"], "host": agent["hello"]["platform"]["hostname"]}
     assert 0 < one("flamewire_agent_resident_memory_bytes").value < 64 << 20
     assert one("flamewire_agent_samples_read_total").value >= 1000
-    # The kernel's own numbers of the server.
+    # Compare with the server's own files in /proc.
     resident = int(pathlib.Path(f"/proc/{server.pid}/statm").read_text(encoding="ascii").split()[1]) * 4096
     assert one("process_resident_memory_bytes").value == pytest.approx(resident, rel=0.2)
     assert one("process_open_fds").value == pytest.approx(len(list(pathlib.Path(f"/proc/{server.pid}/fd").iterdir())), abs=4)
-    # Who did what to which target is in the log.
+    # The log records every command with its sender and target.
     server.command("pause")
     assert re.search(rf"command of 127\.0\.0\.1: pause {{}} to agent {agent['id']}", server.err)

@@ -1,4 +1,4 @@
-"""Exact accounting: what the kernel sampled is what is shown plus what is stated as lost, whatever happens to link, server or rings."""
+"""Exact accounting: shown samples plus reported losses equal the kernel's samples, whatever happens to the link, the server or the rings."""
 import bounds
 import flamewire
 import pytest
@@ -9,7 +9,7 @@ KNOWN = bounds.Check("shares that the workload takes by its CPU clock", times=8)
 
 
 def kernel_samples(server):
-    """(taken from the rings without duplicates, lost in the kernel) as the agent's last batch says."""
+    """(samples read from the rings without duplicates, samples lost in the kernel), from the agent's last batch."""
     stats = server.get("/api/agents")["agents"][0]["stats"]
     return stats["samples_read"] - stats["samples_duplicate"], stats["samples_lost"]
 
@@ -23,12 +23,12 @@ def check_books(server, session_id=None):
 
 
 def test_server_away_longer_than_the_spool(start):
-    """The spool's bound is reached: the oldest is coarsened, then dropped, and the loss is stated exactly."""
+    """When the spool is full, the oldest batches are coarsened, then dropped. The loss is reported exactly."""
     port, http_port = flamewire.free_port(), flamewire.free_port()
     server = start.server(port=port, http_port=http_port)
     relay = Relay(port)
     program = start.workload("bench", 600, 2)
-    # So many different samples fill the smallest spool in less than 1.5 s of the program's CPU time.
+    # This many distinct samples fill the smallest spool in less than 1.5 s of the program's CPU time.
     agent = start.agent("--server", "127.0.0.1", "--port", relay.port, "--pid", program.pid, "--frequency", 14_999, "--events", "cpu-clock,task-clock", "--spool", 65_536, "--interval", 50)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 1000, 20, "samples")
     relay.blocked = True
@@ -54,7 +54,7 @@ def test_three_agents_at_once(start):
     programs = [start.workload("shares", 600) for _ in range(3)]
     agents = [start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499, name=f"agent{number}")
               for number, program in enumerate(programs)]
-    # The first batch says whose they are.
+    # The pids of a session arrive with its first batch.
     sessions = wait_until(lambda: (found := server.sessions()) and sum(len(one["pids"]) for one in found) == 3 and found, 20, "three sessions")
     ids = {str(pid): session["id"] for session in sessions for pid in session["pids"]}
     status, _, body = server.request("GET", "/api/flamegraph")

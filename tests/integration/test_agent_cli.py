@@ -1,4 +1,4 @@
-"""The agent as a person uses it: modes, targets, exit codes, one sentence for each mistake."""
+"""The agent's command line: modes, targets, exit codes, and a message of one sentence for each mistake."""
 import os
 import pathlib
 import pty
@@ -25,10 +25,10 @@ def run(*arguments, **options):
     return subprocess.run([str(AGENT), *map(str, arguments)], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, **options)
 
 
-# How many samples there must be depends on the CPU time that the target got, which on a busy machine is less than a CPU
-# for each thread. So it is asked of the kernel.
+# The expected number of samples depends on the CPU time that the target got. On a busy machine that is less than one
+# CPU per thread, so the kernel is asked.
 def cpu_seconds(pid):
-    """Of all threads that live."""
+    """The CPU time of all live threads."""
     return sum(int(path.read_text().split()[0]) for path in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
@@ -97,8 +97,8 @@ def test_signal_of_the_command(tmp_path):
     assert run("--output", tmp_path / "out.flw", "--", "sh", "-c", "kill -TERM $$").returncode == 128 + 15
 
 
-def test_one_wish_that_comes_as_two_signals(tmp_path):
-    """timeout signals its child and then the whole group."""
+def test_one_request_that_arrives_as_two_signals(tmp_path):
+    """`timeout` signals its child, and then the whole group, which includes the child."""
     outcome = subprocess.run(["timeout", "--preserve-status", "-s", "INT", "1", AGENT, "--output", tmp_path / "out.flw", "--pid", str(os.getpid()), "--duration", "20"],
                              capture_output=True, text=True, timeout=30)
     assert outcome.returncode == 0 and "second signal" not in outcome.stderr and "agent ends: " in outcome.stderr, outcome
@@ -122,7 +122,7 @@ def test_command_that_does_not_exist(tmp_path):
 
 @pytest.mark.recording
 def test_output_file_is_a_session(start, tmp_path):
-    """--output writes a file that the server lists and replays, kernel names of the addresses seen included."""
+    """--output writes a file that the server lists and replays, including the names of sampled kernel addresses."""
     outcome = run("--output", tmp_path / "run.flw", "--frequency", 999, "--", TESTS_BIN / "shares-workload", 2)
     used = int(outcome.stdout.split()[1]) / 1e9
     assert outcome.returncode == 0, outcome.stderr
@@ -131,10 +131,10 @@ def test_output_file_is_a_session(start, tmp_path):
     os.rename(tmp_path / "run.flw", sessions / "run.flw")
     server = start.server("--binary", TESTS_BIN / "shares-workload")
     session = server.wait_ended()
-    if SANITIZED:  # they make the agent slow
+    if SANITIZED:  # sanitizers make the agent slow
         assert 0.5 * 999 * used < session["samples"] < 1.05 * 999 * used
     else:
-        # Beside what the program knows of there is the end of the process.
+        # The program's own measurement does not include its exit.
         TOTAL.total(session["samples"], used, 999, edges=1, clock_s=0.005)
     check_known_shares(KNOWN, Tree(server.get("/api/flamegraph", min_share=0)))
 
@@ -157,7 +157,7 @@ def test_output_to_a_pipe(start, tmp_path):
 
 
 def test_name_waits_for_the_process(start, tmp_path):
-    # Other tests run the workload at the same time.
+    # Other tests run the same workload at the same time, so this copy has its own name.
     named = tmp_path / f"named-{os.getpid()}"
     shutil.copy(TESTS_BIN / "shares-workload", named)
     server = start.server()
@@ -193,11 +193,11 @@ def test_name_follows_processes_that_start_later(start, tmp_path, by_server):
     wait_until(lambda: server.command("status").get("waiting_for") == named.name, 20, "the agent to wait for another process")
     third = start.process("third", [named, 600])
     wait_until(lambda: sampled(third), 20, "samples of the third process")
-    # All of it is one recording, which goes on.
+    # All of this is one recording, which continues.
     assert server.only_session()["state"] != "ended"
     assert server.command("status")["state"] == "profiling"
     assert "waiting_for" not in server.command("status")
-    # After a stop, nobody is followed.
+    # After a stop, no process is followed.
     assert server.command("stop")["ok"]
     start.process("fourth", [named, 600])
     time.sleep(2.5)
@@ -205,7 +205,7 @@ def test_name_follows_processes_that_start_later(start, tmp_path, by_server):
 
 
 def test_several_names_are_followed_into_a_file(start, tmp_path):
-    """Processes of either name, one after the other: the recording waits for the next one, as with a server."""
+    """Processes of both names run one after the other. The recording waits for the next one, as it does with a server."""
     names = [f"{word}-{os.getpid()}" for word in ("one", "two")]
     for name in names:
         shutil.copy(TESTS_BIN / "shares-workload", tmp_path / name)
@@ -228,7 +228,7 @@ def test_several_names_are_followed_into_a_file(start, tmp_path):
 
 
 def test_listening_agent_and_commands(start):
-    """The server connects out; the whole life of a recording by commands."""
+    """The server connects to the agent and controls all states of a recording with commands."""
     import flamewire
     port = flamewire.free_port()
     agent = start.agent("--listen", "--port", port)
@@ -267,11 +267,11 @@ def test_listening_agent_and_commands(start):
     before, used = server.only_session()["samples"], cpu_seconds(program.pid)
     time.sleep(2)
     used = cpu_seconds(program.pid) - used
-    assert server.only_session()["samples"] - before > 1.3 * 999 * used  # more than 999 Hz could give
+    assert server.only_session()["samples"] - before > 1.3 * 999 * used  # more than 999 Hz can yield
     stopped = server.post("/api/stop")
     assert stopped["stopped"]
     server.wait_ended()
-    # The last batch is there a moment before the agent is done with it.
+    # The last batch arrives a moment before the agent is idle.
     wait_until(lambda: server.command("status")["state"] == "idle", 10, "the agent to be done")
     assert server.only_session()["lost"] == 0
     # A second recording is a second session.
@@ -283,9 +283,9 @@ def test_listening_agent_and_commands(start):
     assert agent.alive() and agent.stop() == 0
 
 
-def test_the_sampling_thread_is_polite_after_the_start(start, tmp_path):
-    """While events are opened, the priority is the one with which the agent was started, on the sampling thread alone. The reader of JIT names, which
-    that thread starts meanwhile, does not keep it."""
+def test_the_sampling_thread_has_a_low_priority_after_the_start(start, tmp_path):
+    """Only the sampling thread has the agent's initial priority, and only while it opens events. It starts the thread that reads
+    JIT names meanwhile, and that thread does not keep this priority."""
     initial = os.getpriority(os.PRIO_PROCESS, 0)
     if initial >= 5:
         pytest.skip(f"NOT tested: this test runs at nice {initial}")
@@ -294,7 +294,7 @@ def test_the_sampling_thread_is_polite_after_the_start(start, tmp_path):
     agent = Process("agent", ["strace", "-f", "-qq", "-e", "trace=setpriority", "-o", log, AGENT, "--output", tmp_path / "x.flw", "--pid", workload.pid, "--duration", 600], tmp_path)
 
     def calls():
-        """(thread, nice) of those that succeeded"""
+        """(thread, nice value) of each successful call"""
         return re.findall(r"^(\d+) +setpriority\(PRIO_PROCESS, 0, (\d+)\) += 0$", log.read_text() if log.exists() else "", re.M)
 
     with ended(agent):
@@ -306,7 +306,7 @@ def test_the_sampling_thread_is_polite_after_the_start(start, tmp_path):
 
 
 def test_descriptors_are_reserved_before_threads_start(start, tmp_path):
-    """Each later growth of the table waits for the kernel's RCU, while nobody reads the rings."""
+    """If the descriptor table grows later, each growth waits for the kernel's RCU, and the rings are not read meanwhile."""
     workload = start.workload("shares", 600)
     agent = start.agent("--output", tmp_path / "x.flw", "--pid", workload.pid, "--duration", 600)
     wait_until(lambda: "profiling pid" in agent.err, 60, "the recording")
@@ -315,7 +315,7 @@ def test_descriptors_are_reserved_before_threads_start(start, tmp_path):
 
 
 def test_delay(start, tmp_path):
-    """--delay leaves the first second out."""
+    """--delay skips the first second."""
     server = start.server()
     begin = time.monotonic_ns()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--delay", 1000, "--", TESTS_BIN / "shares-workload", 2)
@@ -325,5 +325,5 @@ def test_delay(start, tmp_path):
     # The program begins after `begin`, and the recording a second after that.
     edge = (begin - session["start_ns"]) / 1e6 + 1000
     assert session["samples"] > 0 and server.get("/api/flamegraph", end=edge)["total"]["samples"] == 0, (session, edge)
-    # It ran for two seconds, and was recorded to its end.
+    # The program ran for two seconds and was recorded until it ended.
     assert server.get("/api/flamegraph", start=edge + 500)["total"]["samples"] > 0, (session, edge)

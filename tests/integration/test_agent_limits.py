@@ -1,4 +1,4 @@
-"""What an agent keeps for itself and what it lets a server do: the kernel's word on its privileges, and lists of processes."""
+"""The privileges that an agent keeps, as the kernel reports them, and the processes that it allows a server to profile."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ from flamewire import BIN, TESTS_BIN, wait_until
 
 
 def statuses(pid):
-    """/proc/PID/status of each of its threads."""
+    """Yields /proc/PID/status of each thread of the process."""
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         yield dict(line.split(":\t", 1) for line in (task / "status").read_text(encoding="utf-8").splitlines() if ":\t" in line)
 
@@ -19,9 +19,9 @@ def connected(server):
     return wait_until(lambda: [agent for agent in server.get("/api/agents")["agents"] if agent["connected"]], 20, "the agent")
 
 
-def test_a_connected_agent_has_given_up_what_it_does_not_need(start):
+def test_a_connected_agent_has_dropped_unneeded_privileges(start):
     if os.geteuid() != 0:
-        pytest.skip("NOT tested: an ordinary user has nothing to give up")
+        pytest.skip("NOT tested: an ordinary user has no privileges to drop")
     server = start.server()
     program = start.workload("demo", 600)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--unwind", "dwarf")
@@ -39,7 +39,7 @@ def test_a_connected_agent_has_given_up_what_it_does_not_need(start):
 
 def test_the_filter_can_be_switched_off_and_a_launched_command_has_none(start):
     server = start.server()
-    # Its own status, as the command sees it: it starts programs, and runs as the user who started the agent.
+    # The command prints its own status: it starts programs, and runs as the user who started the agent.
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--no-seccomp", "--", "/bin/sh", "-c", "grep -E '^(Seccomp|NoNewPrivs|CapEff)' /proc/self/status; sleep 20")
     connected(server)
     assert {status["Seccomp"] for status in statuses(agent.pid)} == {"0"}
@@ -58,9 +58,9 @@ def refused(reply):
     return reply["error"]
 
 
-def test_a_server_chooses_among_the_allowed(start):
+def test_a_server_can_choose_only_allowed_processes(start):
     server = start.server()
-    # Programs of other tests have usual names.
+    # Programs of other tests have the usual names, so this one has its own.
     name = f"other-{os.getpid()}"
     shutil.copy(TESTS_BIN / "shares-workload", start.directory / name)
     allowed, other = start.workload("demo", 600), start.process("other", [start.directory / name, "600"])
@@ -80,7 +80,7 @@ def test_a_server_chooses_among_the_allowed(start):
     assert refused(server.command("configure", pid=other.pid)) == sentence
     assert server.command("status")["pids"] == [allowed.pid]
     agent.stop()
-    # What the agent's own command line names needs no permission.
+    # Targets on the agent's own command line need no permission.
     start.agent("--server", "127.0.0.1", "--port", server.port, "--allow-pid", allowed.pid, "--allow-user", "nobody", "--pid", other.pid, name="own")
     wait_until(lambda: any(session["state"] == "live" and session["samples"] > 0 for session in server.sessions()), 20, "samples")
     server.command("stop")

@@ -1,4 +1,4 @@
-"""Every sample under the right name: namespaces, deleted files; and processes that cannot be sampled."""
+"""Every sample has the right name, also with namespaces and deleted files. Processes that cannot be sampled are refused."""
 import os
 import shutil
 import subprocess
@@ -15,8 +15,8 @@ UNNAMED = bounds.Check("samples that have no name", times=1)
 
 
 def unknown(tree):
-    """(name, self weight) of unknown frames: in no module, or in a program of ours, which has all its symbols. A stripped system library
-    without debug info installed has functions that nobody can name; its frames are of that module all the same."""
+    """(name, self weight) of unknown frames in no module or in one of our programs, which have all their symbols.
+    A stripped system library without debug info has functions without names, but their frames still belong to that module."""
     return [(name, weight) for name, weight, kind, module in zip(tree.names, tree.self_weight, tree.kind, tree.modules)
             if kind == UNKNOWN and weight and (not module or "workload" in module or module == "inside")]
 
@@ -66,8 +66,8 @@ def test_a_pid_that_is_gone(start):
     assert reply["ok"] is False and f"process {gone.pid} not found" in reply["error"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else; CI runs as root")
-def test_another_users_process_is_refused_with_a_sentence(start, tmp_path):
+@pytest.mark.skipif(os.geteuid() != 0, reason="switching to another user needs root; CI runs as root")
+def test_another_users_process_is_refused(start, tmp_path):
     os.chmod(tmp_path, 0o755)
     for parent in tmp_path.parents:
         if str(parent).startswith("/tmp/") and parent.stat().st_uid == os.geteuid():

@@ -1,4 +1,4 @@
-"""The picker of files: what the server tells of its machine, and what it never does, over real HTTP."""
+"""The file picker over real HTTP: what the server shows of its machine, and what it never shows."""
 import http.client
 import json
 import os
@@ -31,7 +31,7 @@ def test_a_folder_with_a_program(desk):
     entries = {entry["name"]: entry for entry in answer["entries"]}
     assert [entry["name"] for entry in answer["entries"]] == ["deep", "etc", "notes.txt", "out", "proc", "program"]
     assert entries["notes.txt"]["kind"] == "file" and entries["notes.txt"]["size_bytes"] == 5 and "elf" not in entries["notes.txt"]
-    # The build-id as binutils reads it.
+    # readelf prints the expected build-id.
     notes = subprocess.run(["readelf", "-n", root / "program"], capture_output=True, text=True, check=True).stdout
     build_id = next((line.split(":")[1].strip() for line in notes.splitlines() if "Build ID:" in line), "")
     assert entries["program"]["elf"]["build_id"] == build_id
@@ -41,7 +41,7 @@ def test_a_folder_with_a_program(desk):
     assert server.get("/api/browse", path=root / "deep" / "er")["parent"] == str((root / "deep").resolve())
 
 
-def test_nothing_outside_is_told(desk):
+def test_nothing_outside_the_roots_is_shown(desk):
     server, root, other = desk
     for name in ("out", "etc", "proc"):
         entry = next(entry for entry in server.get("/api/browse", path=root)["entries"] if entry["name"] == name)
@@ -56,7 +56,7 @@ def test_nothing_outside_is_told(desk):
         with pytest.raises(HttpError) as refused:
             server.get("/api/browse", path=path)
         assert refused.value.status == status, path
-    # Escapes are decoded once; a NUL is refused before anything looks at it.
+    # Escapes are decoded once. A NUL is refused before the path is used.
     for raw, status in ((urllib.parse.quote(str(root)) + "%2F..%2Fother", 403), (urllib.parse.quote(str(root)) + "%252e%252e", 403), (urllib.parse.quote(str(root)) + "%00", 400)):
         connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=30)
         connection.request("GET", "/api/browse?path=" + raw)
@@ -68,7 +68,7 @@ def test_nothing_outside_is_told(desk):
 
 
 def test_a_folder_that_is_replaced_by_a_link_while_it_is_listed(desk):
-    """Whatever moment the server looks at, it sees the folder or is refused; what is in the other one never shows."""
+    """At any moment, the server sees the folder or refuses the request. The content of the other folder never appears."""
     import threading
     server, root, other = desk
     over = threading.Event()
@@ -114,7 +114,7 @@ def test_default_roots_and_none(tmp_path):
 
 
 def test_settings_stay_inside_of_the_roots(desk):
-    """What a request says is looked at is where the page may look; what nobody else may see is no source anywhere."""
+    """A request can set only paths that the page may browse."""
     server, root, other = desk
     for change in ({"source_dir": "/etc"}, {"source_dir": str(root / "etc")}, {"sysroot": "/"}, {"path_map": [f"/build={other}"]}, {"binary": "/bin/true"}, {"binaries": [str(root / "out" / "secret.txt")]}, {"map": "/etc/passwd"}):
         status, _, answer = server.request("PATCH", "/api/config", body=change)
@@ -123,7 +123,7 @@ def test_settings_stay_inside_of_the_roots(desk):
     assert status == 200 and config["source_dir"] == str(root / "deep") and config["binaries"] == [str(root / "program")], config
 
 
-def test_a_request_starts_no_program_of_somebody_else(desk):
+def test_a_request_cannot_start_a_program_of_another_user(desk):
     server, root, _ = desk
     tools = root / "tools"
     tools.mkdir()
@@ -139,7 +139,7 @@ def test_a_request_starts_no_program_of_somebody_else(desk):
     assert server.request("POST", "/api/config/toolchain", body={"toolchain_prefix": str(tools / "x-")})[2]["sysroot"] == str(root / "deep")
 
 
-def test_hidden_files_and_the_servers_own_are_no_sources(start, tmp_path):
+def test_hidden_files_and_the_servers_files_are_not_sources(start, tmp_path):
     home = tmp_path / "home"
     (home / ".ssh").mkdir(parents=True)
     (home / ".ssh" / "id.c").write_text("secret\n")

@@ -1,4 +1,4 @@
-"""--capture: the inputs of a recording, replayed to the session that it wrote."""
+"""--capture: the recorded inputs replay to the same session."""
 import os
 import stat
 import subprocess
@@ -43,7 +43,7 @@ def test_an_existing_file_is_not_replaced(tmp_path):
     assert capture.read_text() == "mine" and not (tmp_path / "never.flw").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: mounting a small file system takes root; CI runs as root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: mounting a small file system needs root; CI runs as root")
 def test_a_full_disk_ends_the_capture_and_not_the_recording(tmp_path):
     small = tmp_path / "small"
     small.mkdir()

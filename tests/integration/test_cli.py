@@ -1,5 +1,5 @@
-"""The command line as a person uses it: what it prints is compared with an independent reading of the folded stacks and with perf, and
-what a terminal shows is looked at through tmux."""
+"""The command line: its output is compared with an independent reading of the folded stacks and with perf, and its terminal output is
+captured through tmux."""
 import collections
 import json
 import os
@@ -19,7 +19,7 @@ PROGRAM = BIN / "flamewire"
 
 @pytest.fixture
 def home(tmp_path):
-    """A data folder of its own, and no colors or pagers of the machine."""
+    """A separate data folder, without the machine's settings for colors and pagers."""
     environment = {key: value for key, value in os.environ.items() if key not in ("PAGER", "NO_COLOR", "FLAMEWIRE_AGENT")}
     return {**environment, "XDG_DATA_HOME": str(tmp_path / "data"), "TMPDIR": str(tmp_path), "LC_ALL": "C.UTF-8", "HOME": str(tmp_path)}
 
@@ -39,7 +39,7 @@ def record(home, tmp_path, *options, name="own.flw", seconds=2):
 
 
 def functions_of_folded(text):
-    """Function -> (self, total), in samples."""
+    """Function -> [self, total], in samples."""
     sums = collections.defaultdict(lambda: [0, 0])
     for line in text.splitlines():
         stack, count = line.rsplit(" ", 1)
@@ -65,7 +65,7 @@ def test_record_and_report_agree_with_the_folded_stacks(home, tmp_path):
     found = [(name, (float(own), float(total), int(samples))) for own, total, samples, name in ROW.findall(table)]
     rows = dict(found)
     assert len(rows) > 5
-    several = {name for name, times in collections.Counter(name for name, _ in found).items() if times > 1}  # in several modules
+    several = {name for name, times in collections.Counter(name for name, _ in found).items() if times > 1}  # functions of this name are in several modules
     assert {"main"} <= rows.keys() - several
     assert rows.keys() == folded.keys()
     for name in several:
@@ -76,17 +76,17 @@ def test_record_and_report_agree_with_the_folded_stacks(home, tmp_path):
         assert rows[name][2] == own, name
         assert rows[name][0] == pytest.approx(100 * own / whole, abs=0.006), name
         assert rows[name][1] == pytest.approx(100 * total / whole, abs=0.006), name
-    # Each function of the table is somewhere in the tree, and the tree's roots have the total of all.
+    # Every function of the table is in the tree. The roots' shares add up to the total.
     drawn = re.findall(r"^ *([0-9.]+)% +([0-9.]+)%  ([├└│ ]*)(.*?)(?:  \[[^]]*\])?(?: \(inlined\))?$", tree, re.M)
     assert {name for _, _, _, name in drawn} == set(rows)
     roots = [float(total) for total, _, lines, _ in drawn if len(lines) <= 2 and not lines.startswith(("│", "  "))]
     assert roots and max(roots) <= 100.0
-    # A limit leaves out what is below, and says how much.
+    # A limit omits the functions below it and reports how many.
     short = run(home, "report", path, "--percent-limit", "5", "--only", "functions").stdout
     shown = ROW.findall(short)
     assert [row[0] for row in shown] and all(float(row[0]) >= 5 for row in shown)
     assert f"and {len(found) - len(shown)} more functions" in short
-    # By total, and upside down.
+    # Sorted by total, and inverted.
     by_total = ROW.findall(run(home, "report", path, "--sort", "total", "--only", "functions", "--percent-limit", "0").stdout)
     assert [float(row[1]) for row in by_total] == sorted((float(row[1]) for row in by_total), reverse=True)
     inverted = run(home, "report", path, "--inverted", "--only", "tree", "--percent-limit", "0").stdout
@@ -116,10 +116,10 @@ int main(int argc, char** argv) {
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="libraries of other processes take root: not tested")
+@pytest.mark.skipif(os.geteuid() != 0, reason="libraries of other processes need root: not tested")
 @pytest.mark.parametrize("change", ["deleted", "replaced"])
-def test_files_that_only_the_process_still_has_give_their_names(home, tmp_path, change):
-    """As after an upgrade below a running program. The session keeps the names, for when the process is gone."""
+def test_deleted_files_of_a_process_still_have_names(home, tmp_path, change):
+    """This happens when an upgrade replaces files of a running program. The session keeps the names after the process has exited."""
     (tmp_path / "library.c").write_text(LIBRARY)
     (tmp_path / "program.c").write_text(PROGRAM_OF_LIBRARY)
     files = tmp_path / "libgone.so", tmp_path / "gone"
@@ -127,7 +127,7 @@ def test_files_that_only_the_process_still_has_give_their_names(home, tmp_path, 
     subprocess.run(["gcc", "-Wl,--build-id", "-Wl,-rpath,$ORIGIN", "-o", files[1], tmp_path / "program.c", files[0]], check=True)
     target = subprocess.Popen([files[1]])
     try:
-        wait_until(lambda: cpu_seconds(target.pid) > 0.05)  # by then it has both
+        wait_until(lambda: cpu_seconds(target.pid) > 0.05)  # by then both are mapped
         for file in files:
             file.unlink()
             if change == "replaced":
@@ -145,7 +145,7 @@ def test_files_that_only_the_process_still_has_give_their_names(home, tmp_path, 
 
 @pytest.mark.parametrize("change", ["unlink(argv[0])", 'rename("other", argv[0])'])
 def test_a_command_that_deletes_or_replaces_its_own_file_has_names(home, tmp_path, change):
-    """As a program that is built to be run once. Found in PATH, as the shell finds it."""
+    """Some programs are built to run once. The command is found through PATH, as in a shell."""
     (tmp_path / "once.c").write_text(ONCE.replace("CHANGE", change))
     subprocess.run(["gcc", "-w", "-O1", "-Wl,--build-id", "-o", tmp_path / "once", tmp_path / "once.c"], check=True)
     shutil.copy(TESTS_BIN / "waits-workload", tmp_path / "other")
@@ -164,9 +164,9 @@ def warnings(text):
 
 def test_incomplete_call_chains_and_missing_names_are_reported_with_the_remedy(home, tmp_path):
     def both(name, *words):
-        """The warnings of `record`, which `report` repeats."""
+        """The warnings of `record`, which `report` repeats, and a function that computes the share of stacks with a marker."""
         path = tmp_path / f"{name}.flw"
-        # User code alone: beside other load the kernel's part grows.
+        # Record user code only: with other load, the kernel's share grows.
         done = run(home, "record", "-F", "499", "-e", "cpu-clock:u", "-o", path, *words)
         lines = warnings(done.stderr)
         assert warnings(run(home, "report", path).stdout) == lines
@@ -190,7 +190,7 @@ def test_incomplete_call_chains_and_missing_names_are_reported_with_the_remedy(h
     assert remedy.startswith("record with --stack-size 65528")
     assert re.search(r"^# [0-9,]+ stacks cut \(cpu-clock:u\): they are deeper than what was recorded", run(home, "report", tmp_path / "deep.flw").stdout, re.M)
 
-    # After a second of deep stacks, auto mode copies more of each. The library's missing names are another warning.
+    # After one second of deep stacks, auto mode copies more of each stack. The library's missing names are a separate warning.
     with subprocess.Popen([TESTS_BIN / "unwind-x264-workload", "600"], stdout=subprocess.DEVNULL) as program:
         (cause, remedy), *_ = both("grows", "--pid", program.pid, "--duration", 4)[0]
         program.kill()
@@ -201,7 +201,7 @@ def test_incomplete_call_chains_and_missing_names_are_reported_with_the_remedy(h
     (cause, remedy), = both("stripped", "--", stripped, 1)[0]
     assert re.match(r"(?:9\d\.\d\d|100\.00)% is in functions of stripped without names: .*stripped has no debug info", cause) and "--binary" in remedy
 
-    # The program has frame pointers, its libraries have none: auto mode finds that in its first stacks.
+    # The program has frame pointers and its libraries have none. Auto mode detects this in its first stacks.
     path = tmp_path / "first.flw"
     program = subprocess.Popen([TESTS_BIN / "bench-workload", "600"], stdout=subprocess.DEVNULL)
     recorder = subprocess.Popen([PROGRAM, "record", "-F", "99", "-e", "cpu-clock:u", "-o", path, "--pid", str(program.pid)], stderr=subprocess.PIPE, text=True, env=home)
@@ -209,17 +209,17 @@ def test_incomplete_call_chains_and_missing_names_are_reported_with_the_remedy(h
         wait_until(path.exists, 30, "the recording")
 
         def mostly_changed():
-            """Most stacks are of the later mode, but not yet 95 %. The program waits meanwhile: on a busy machine a report takes as long as the rest."""
+            """Most stacks come from the later mode, but less than 95 %. The program is stopped while `report` runs, which is slow on a busy machine."""
             used = cpu_seconds(program.pid)
             program.send_signal(signal.SIGCONT)
             wait_until(lambda: cpu_seconds(program.pid) > used + 0.2, 30, "the program to go on")
             program.send_signal(signal.SIGSTOP)
-            told = warnings(run(home, "report", path, code=None).stdout)
-            return any(float(cause.split("%")[0]) < 25 and "then changed to a better mode" in cause for cause, _ in told)
+            reported = warnings(run(home, "report", path, code=None).stdout)
+            return any(float(cause.split("%")[0]) < 25 and "then changed to a better mode" in cause for cause, _ in reported)
 
         wait_until(mostly_changed, 90, "another mode")
         recorder.send_signal(signal.SIGINT)
-        # Of a short recording, stacks that are cut at the end of their copy may be more than 5 %, too.
+        # In a short recording, more than 5 % of the stacks can also be cut at the end of their copy.
         (cause, remedy), = [warning for warning in warnings(recorder.communicate(timeout=60)[1]) if "[truncated]" not in warning[0]]
     finally:
         for process in (recorder, program):
@@ -234,7 +234,7 @@ def test_incomplete_call_chains_and_missing_names_are_reported_with_the_remedy(h
     assert re.search(r"[0-9]+ samples were lost\. From now on, stacks come from frame pointers\. Try: use a lower --frequency or a smaller --stack-size", everything.stderr), everything.stderr
     assert any("frame pointers" in cause and "--unwind dwarf" in remedy for cause, remedy in warnings(everything.stderr)), everything.stderr
 
-    # Not even one copy fits, so there is nothing to shrink by.
+    # Not even one copy fits, so no smaller size can be tried.
     nothing = run(home, "record", "-F", "499", "-e", "cpu-clock", "--unwind", "dwarf", "--stack-size", "65528", "--ring-pages", 1, "-o", tmp_path / "nothing.flw", "--", TESTS_BIN / "shares-workload", 1)
     assert "no samples: all were lost; increase --ring-pages" in nothing.stderr and "too rare" not in nothing.stderr, nothing.stderr
 
@@ -242,7 +242,7 @@ def test_incomplete_call_chains_and_missing_names_are_reported_with_the_remedy(h
 def test_the_exit_code_is_the_commands(home, tmp_path):
     done = run(home, "record", "-o", tmp_path / "a.flw", "--", "sh", "-c", "echo out; exit 7", code=7)
     assert done.stdout == "out\n"
-    # Options of the command need no -- when it stands first.
+    # If the command comes first, its options need no --.
     assert run(home, "record", "-q", "-o", tmp_path / "b.flw", "sh", "-c", "exit 3", code=3)
     assert run(home, "record", "-o", tmp_path / "c.flw", "--", tmp_path / "nowhere", code=127).stdout == ""
     assert not (tmp_path / "c.flw").exists()
@@ -288,8 +288,8 @@ def test_every_format_comes_back_with_the_same_functions(home, tmp_path):
     assert event["samples"] == sum(own for own, _ in here.values())
     perf = tmp_path / "out.perf.data"
     run(home, "export", path, "--format", "perfdata", "-e", "cpu-clock", "-o", perf)
-    told = subprocess.run(["perf", "script", "-i", perf, "-F", "comm,period"], capture_output=True, text=True, check=True).stdout
-    assert len(told.split()) // 2 == sum(own for own, _ in here.values())
+    reported = subprocess.run(["perf", "script", "-i", perf, "-F", "comm,period"], capture_output=True, text=True, check=True).stdout
+    assert len(reported.split()) // 2 == sum(own for own, _ in here.values())
     for name, start in (("svg", "<?xml"), ("html", "<!doctype html>"), ("csv", "function,"), ("json", "{")):
         assert run(home, "export", path, "--format", name).stdout.lower().startswith(start), name
 
@@ -311,7 +311,7 @@ def test_import_list_and_report_by_id(home, tmp_path):
     assert [(row[3], row[2]) for row in by_id] == [("inner", "70"), ("work", "20"), ("main", "10")]
     bad = run(home, "import", folded, tmp_path / "missing", code=1)
     assert "100 samples" in bad.stdout and "missing" in bad.stderr
-    # Of several files each sentence names its own, once.
+    # With several files, each message names its own file, once.
     broken = {"cut.json": '{"traceEvents":[{"ph":"X"', "cut.data": "PERFILE2junk", "nothing": "", "words.txt": "nothing to see"}
     for name, content in broken.items():
         (tmp_path / name).write_text(content)
@@ -319,7 +319,7 @@ def test_import_list_and_report_by_id(home, tmp_path):
     assert [line.count(name) for name, line in zip(broken, lines, strict=True)] == [1] * len(broken), lines
 
 
-def test_an_archive_has_names_where_the_program_is_not(home, tmp_path):
+def test_an_archive_has_names_without_the_program(home, tmp_path):
     program = tmp_path / "gone" / "shares-workload"
     program.parent.mkdir()
     program.write_bytes((TESTS_BIN / "shares-workload").read_bytes())
@@ -339,7 +339,7 @@ def test_an_archive_has_names_where_the_program_is_not(home, tmp_path):
     assert run(elsewhere, "report", archive).stdout.startswith("# before the change rig=7")
     assert len(json.loads(run(elsewhere, "import", archive, "--json").stdout)) == 1
     assert "before the change rig=7" in run(elsewhere, "list", "rig=7").stdout
-    assert functions_of_folded(run(elsewhere, "export").stdout) == here  # the newest, which is the only one
+    assert functions_of_folded(run(elsewhere, "export").stdout) == here  # the newest and only session
     assert run(home, "record", "--tag", "no value", "--", "true", code=1).stdout == ""
     assert not list(tmp_path.glob("flamewire-*"))
 
@@ -359,7 +359,7 @@ def test_diff(home, tmp_path):
 
 
 def test_stat_counts_as_perf_does(home):
-    """Page faults of a program that touches as many pages as it is told."""
+    """The program touches a known number of pages."""
     command = ["python3", "-c", "b = bytearray(64 << 20)\nfor i in range(0, len(b), 4096): b[i] = 1"]
     table = run(home, "stat", "--stat", "page-faults,task-clock", "--", *command).stdout
     own = int(re.search(r"([0-9,]+) +page-faults", table)[1].replace(",", ""))
@@ -379,7 +379,7 @@ def test_sched_is_a_table_of_its_own(home, tmp_path):
         done = run(home, *words, "--stat", "sched", "--", "true", code=None)
         assert done.returncode in (1, 2) and remedy in done.stderr and len(done.stderr.splitlines()) == 1, done
     assert not (tmp_path / "x.flw").exists()
-    # Switches alone do not include wake-ups.
+    # Switch events alone do not include wake-ups.
     run(home, "record", "-e", "off-cpu", "-o", tmp_path / "off.flw", "--", "sleep", "0.1")
     assert "# Wake-up latency counts as Blocked\n#   record woken-by as well" in run(home, "report", "--sched", tmp_path / "off.flw").stdout
 
@@ -388,7 +388,7 @@ def build_id(path):
     return re.search("Build ID: ([0-9a-f]+)", subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout)[1]
 
 
-def test_a_binary_of_another_build_is_said_and_not_used(home, tmp_path):
+def test_a_binary_of_another_build_is_reported_and_not_used(home, tmp_path):
     """readelf reads both build-ids."""
     path = record(home, tmp_path, seconds=1)
     (tmp_path / "other").mkdir()
@@ -407,7 +407,7 @@ def test_a_binary_of_another_build_is_said_and_not_used(home, tmp_path):
 
 @pytest.fixture
 def terminal(home, tmp_path):
-    """A terminal of 100 by 30 that runs one command; what it shows can be read, keys can be pressed."""
+    """A terminal of 100 by 30 characters that runs one command. Tests can read its screen and press keys."""
     socket = tmp_path / "tmux"
 
     class Terminal:
@@ -452,11 +452,11 @@ def test_top_in_a_terminal(terminal, tmp_path):
         terminal.press("?")
         terminal.press("q")
         after = terminal.wait(r"ended 0")
-        assert "Call tree" not in terminal.shows(), after  # the screen is as it was before
+        assert "Call tree" not in terminal.shows(), after  # the screen is restored
     finally:
         burner.kill()
         burner.wait()
-    assert not list(tmp_path.glob("flamewire-*")), "temporary files stay behind"
+    assert not list(tmp_path.glob("flamewire-*")), "temporary files are left"
 
 
 def test_the_table_of_scheduling_fits_its_terminal(terminal):
@@ -466,12 +466,12 @@ def test_the_table_of_scheduling_fits_its_terminal(terminal):
     assert re.search(r"^sleep:\d+ .*\d$", terminal.shows(), re.M) and "more columns in a terminal of 184" in shown
 
 
-def test_top_says_why_there_is_nothing(terminal):
+def test_top_reports_why_there_are_no_samples(terminal):
     terminal.start(PROGRAM, "top", "--pid", "4194000")
     terminal.wait(r"4194000.*ended 1")
 
 
-def test_a_long_report_is_paged_in_colours(terminal, home, tmp_path):
+def test_a_long_report_is_paged_in_colors(terminal, home, tmp_path):
     path = record(home, tmp_path)
     terminal.start(PROGRAM, "report", path, "--percent-limit", "0")
     shown = terminal.wait("Self +Total +Samples")
@@ -482,7 +482,7 @@ def test_a_long_report_is_paged_in_colours(terminal, home, tmp_path):
 
 
 def test_interrupted_recordings_are_whole(home, tmp_path):
-    """Ctrl-C reaches the command; a SIGINT to us alone is passed on."""
+    """Ctrl-C also reaches the command. A SIGINT to the recorder alone is passed on."""
     path = tmp_path / "cut.flw"
     recorder = subprocess.Popen([PROGRAM, "record", "-F", "499", "-e", "cpu-clock", "-o", path, "--", TESTS_BIN / "shares-workload", "100.125"],
                                 env=home, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -495,7 +495,7 @@ def test_interrupted_recordings_are_whole(home, tmp_path):
     assert sum(own for own, _ in functions_of_folded(run(home, "export", path).stdout).values()) > 100
 
 
-def test_temporary_files_go_with_a_signal(home, tmp_path):
+def test_a_signal_removes_temporary_files(home, tmp_path):
     reader = subprocess.Popen([PROGRAM, "report", "-"], env=home, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_until(lambda: list(tmp_path.glob("flamewire-*/input")), 20, "the copy of the input")
     reader.send_signal(signal.SIGTERM)
@@ -512,7 +512,7 @@ def test_serve_shows_a_file_and_keeps_nothing(home, tmp_path):
         page = next(re.search(r"page: (\S+)", line)[1] for line in server.stdout if line.startswith("page:"))
 
         def names():
-            # The printed address has the token, which is in no file that stays.
+            # The printed address has the token, which is in no permanent file.
             address, token = page.split("?token=")
             request = urllib.request.Request(f"{address}api/sessions", headers={"Authorization": f"Bearer {token}"})
             with urllib.request.urlopen(request, timeout=20) as answer:
@@ -541,7 +541,7 @@ def test_completions_and_manual(home, tmp_path):
     assert completed("flamewire", "export", "--format", "spe") == ["speedscope"]
     assert completed("flamewire", "report", "c.b") == ["c.bash"]
     for command in commands:
-        # Every option of the help is in the manual and in each completion.
+        # Every option of the help is in the manual and in each completion script.
         options = set(re.findall(r"(--[a-z][a-z-]+)", run(home, command, "--help").stdout.split("Options:")[1].split("FILE is")[0]))
         assert options <= set(re.findall(r"--[a-z][a-z-]+", script)) | {"--"}, command
         manual = run(home, "manual").stdout.replace("\\-", "-")

@@ -1,4 +1,4 @@
-"""The command line on files of other tools: nothing is recorded, so each result follows from the file by hand."""
+"""The command line on files of other tools. Nothing is recorded, so each expected result is computed by hand from the file."""
 import io
 import json
 import os
@@ -8,7 +8,7 @@ import tarfile
 import pytest
 from flamewire import BIN
 
-# cpu-clock of two threads, by perf script; the second has half of the samples.
+# cpu-clock samples of two threads, in the format of perf script. The second thread has half of the samples.
 SCRIPT = "".join(f"""worker {tid} [000] {second}.000000:     250000 cpu-clock:
 \t    4010 {leaf}+0x10 (/bin/worker)
 \t    4020 main+0x20 (/bin/worker)
@@ -57,8 +57,8 @@ def test_names_in_messages_do_not_control_the_terminal(script, tmp_path):
         place = tmp_path if words == ["import", bad] else "/"
         done = subprocess.run([BIN / "flamewire", *words, *(["--data-dir", tmp_path] if words[1][:2] != "--" else [])], cwd=place, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
         assert (done.returncode == 0) == (place == tmp_path), done
-        said = (done.stdout + done.stderr).decode()
-        assert "bad [2J 2J" in said and not any(one in said for one in "\x1b\x9b\u202e"), said
+        output = (done.stdout + done.stderr).decode()
+        assert "bad [2J 2J" in output and not any(one in output for one in "\x1b\x9b\u202e"), output
 
 
 def test_import_list_report_and_diff(run, script, tmp_path):

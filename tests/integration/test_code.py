@@ -1,4 +1,4 @@
-"""Machine code over HTTP: the instructions are objdump's, their weights add up to the function's, and a file that went away is said."""
+"""Machine code over HTTP: the instructions are those of objdump, their weights add up to the function's, and a missing file is reported."""
 import re
 import shutil
 import subprocess
@@ -40,11 +40,11 @@ def test_instructions_and_weights(start, tmp_path):
     hottest = max(range(len(rows["self"])), key=lambda i: rows["self"][i])
     place = code["places"][rows["place"][hottest]]
     assert code["strings"][place[-2]].endswith("lines.cc") and place[-1] > 0
-    # Jumps lead to instructions.
+    # The targets of jumps are instructions.
     for target, address in zip(rows["target"], rows["target_address"]):
         assert target == -1 or rows["address"][target] == address
 
-    # The same by the line, by an address, and with a filter that leaves nothing.
+    # The same result by line, by address, and with a filter that excludes all samples.
     by_line = server.get("/api/disasm", file=code["strings"][place[-2]], line=place[-1])
     assert copy["address"] in [entry["address"] for entry in by_line["copies"]]
     by_address = server.get("/api/disasm", module="lines-workload", address=rows["address"][-1])
@@ -56,7 +56,7 @@ def test_instructions_and_weights(start, tmp_path):
             server.get("/api/disasm", **wrong)
         assert error.value.status == status
 
-    # Without the file the sentence and what to do; with another copy of it, again.
+    # Without the file, the answer has a message and its remedy. With another copy of the file, the instructions are back.
     moved = tmp_path / "elsewhere" / "lines-workload"
     moved.parent.mkdir()
     program.rename(moved)
@@ -67,10 +67,10 @@ def test_instructions_and_weights(start, tmp_path):
     wait_until(lambda: server.get("/api/disasm", module="lines-workload", address=copy["address"])["problem"] == "", 20, "the code")
 
 
-def test_kernel_code_is_said_to_be_missing(start):
+def test_missing_kernel_code_is_reported(start):
     server = record(start, TESTS_BIN / "lines-workload")
     kernel = next((row for row in server.get("/api/functions")["functions"] if row["kind"] == "kernel"), None)
-    if kernel is None:  # no kernel samples without the right to them: then there is nothing to say
+    if kernel is None:  # without the permission to sample the kernel, there is nothing to report
         return
     code = server.get("/api/disasm", function=kernel["name"])
     assert code["instructions"]["address"] == [] or code["file"]

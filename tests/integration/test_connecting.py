@@ -1,4 +1,4 @@
-"""Dialling agents from the page: states and errors in words, again until cancelled, and not for pages of other sites."""
+"""Connecting to agents from the page: readable states and errors, retries until cancelled, and no access for pages of other sites."""
 import socket
 
 import pytest
@@ -9,7 +9,7 @@ def dial_of(server, port):
     return next((dial for dial in server.get("/api/agent/dials")["dials"] if dial["port"] == port), None)
 
 
-def test_dialled_until_it_is_there_and_cancelled(start):
+def test_dials_until_connected_or_cancelled(start):
     server = start.server()
     assert server.get("/api/agent/dials") == {"dials": []}
     port = free_port()
@@ -19,7 +19,7 @@ def test_dialled_until_it_is_there_and_cancelled(start):
     assert "refuses connections" in waiting["problem"] and "--listen" in waiting["problem"] and waiting["next_in_ms"] <= 30_000
     wait_until(lambda: dial_of(server, port)["attempts"] >= 2, 20, "another attempt")
     agent = start.agent("--listen", "--port", port, "--pair-file", start.directory / "code")
-    # Asked again, it does not wait for its turn.
+    # A second request skips the wait for the next retry.
     server.post("/api/agent/dials", {"host": "127.0.0.1", "port": port, "pair": (start.directory / "code").read_text().strip()})
     connected = wait_until(lambda: (dial := dial_of(server, port))["state"] == "connected" and dial, 60, "the connection")
     assert connected["agent"] and connected["problem"] == "" and len(server.get("/api/agent/dials")["dials"]) == 1
@@ -34,13 +34,13 @@ def test_dialled_until_it_is_there_and_cancelled(start):
     assert server.request("DELETE", "/api/agent/dials", host="127.0.0.1", port=port)[0] == 404
 
 
-def test_addresses_that_cannot_be(start):
+def test_unreachable_addresses(start):
     server = start.server()
-    # Nobody accepts there, and nobody refuses: a socket that listens but is full would do; a name that no resolver has is quicker.
+    # An unknown name fails faster than an address that neither accepts nor refuses (a socket with a full queue).
     server.post("/api/agent/dials", {"host": "no-such-host.invalid", "port": 9})
     problem = wait_until(lambda: dial_of(server, 9)["problem"], 60, "the resolver's answer")
     assert "no-such-host.invalid" in problem and ("spelling" in problem or "network" in problem or ":9" in problem)
-    # Something else listens there: said, and dialled again.
+    # Something else listens there: the problem is reported, and the server tries again.
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         server.post("/api/agent/dials", {"host": "127.0.0.1", "port": port})
@@ -51,7 +51,7 @@ def test_addresses_that_cannot_be(start):
         with pytest.raises(HttpError) as refused:
             server.post("/api/agent/dials", body)
         assert refused.value.status == 400, body
-    # Many are too many.
+    # The number of addresses is limited.
     with pytest.raises(HttpError) as refused:
         for number in range(100):
             server.post("/api/agent/dials", {"host": f"no-{number}.invalid", "port": 9})

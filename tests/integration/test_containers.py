@@ -1,5 +1,5 @@
-"""Programs in containers as runtimes make them: namespaces of their own, a root on overlayfs, a cgroup that tells the container and the pod, an
-image that is deleted while it runs. Names and lines are llvm-symbolizer's; containers and pods are filters of every view, and labels in exports."""
+"""Programs in containers as runtimes create them: own namespaces, a root on overlayfs, a cgroup that names the container and the pod, and an image
+that is deleted while it runs. Expected names and lines are llvm-symbolizer's. Containers and pods are filters of every view and labels in exports."""
 import collections
 import contextlib
 import json
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces, overlayfs
 
 @pytest.fixture
 def group():
-    """A cgroup named as Kubernetes' would be, in the first hierarchy that takes it."""
+    """A cgroup with a name as Kubernetes creates it, in the first writable hierarchy."""
     for line in pathlib.Path("/proc/mounts").read_text().splitlines():
         _, where, kind, *_ = line.split()
         if kind not in ("cgroup", "cgroup2"):
@@ -45,14 +45,14 @@ def group():
 
 
 def start_container(start, group, seconds):
-    """(the pid of the program as this machine sees it, the folder of its image)"""
+    """Returns (pid of the program in this machine's namespace, the folder of its image)."""
     image = start.directory / "image"
     copy_with_libraries(PROGRAM, image, "/app/inside")
     (image / "proc").mkdir()
     for folder in ("upper", "work", "merged"):
         (start.directory / "layers" / folder).mkdir(parents=True)
     layers = start.directory / "layers"
-    # The upper layer on a file system of its own: this one may be an overlay itself, which takes none.
+    # The upper layer needs its own file system: this one may be an overlay, which cannot hold an upper layer.
     script = f"""set -e
 echo $$ > {group}/cgroup.procs
 mount -t tmpfs none {layers}
@@ -77,9 +77,9 @@ def ended_session(server):
 
 
 def symbolized(addresses):
-    """address -> [(function, line) innermost first], by llvm-symbolizer."""
-    said = subprocess.run(["llvm-symbolizer", "--output-style=JSON", f"--obj={PROGRAM}", *[hex(one) for one in addresses]], check=True, capture_output=True, text=True).stdout
-    answers = json.loads(said) if said.lstrip().startswith("[") else [json.loads(line) for line in said.splitlines() if line]
+    """address -> [(function, line), innermost first], from llvm-symbolizer."""
+    output = subprocess.run(["llvm-symbolizer", "--output-style=JSON", f"--obj={PROGRAM}", *[hex(one) for one in addresses]], check=True, capture_output=True, text=True).stdout
+    answers = json.loads(output) if output.lstrip().startswith("[") else [json.loads(line) for line in output.splitlines() if line]
     return {int(one["Address"], 16): [(frame["FunctionName"], frame["Line"]) for frame in one["Symbol"]] for one in answers}
 
 
@@ -106,7 +106,7 @@ def test_a_container_whose_image_is_deleted(group, start):
     wait_until(enough, 60, "samples of both")
     assert agent.stop() == 0
     session = ended_session(server)
-    # Where this machine's own tests run in a container, the outer program may be in a cgroup of that.
+    # If these tests run in a container, the outer program may be in that container's cgroup.
     threads = {thread["pid"]: thread for thread in server.get("/api/thread-summary")["threads"]}
     assert threads[inside]["container_id"] == CONTAINER and threads[inside]["pod_uid"] == UID
     assert threads[inside]["cgroup"].endswith("/" + GROUP)
@@ -115,7 +115,7 @@ def test_a_container_whose_image_is_deleted(group, start):
     if not folder.exists():
         folder = next(path for path in server.data_dir.rglob(session["id"]) if path.is_dir())
 
-    # Filters: each way of naming them finds the same samples, and with the others they are all.
+    # Each way to name the group finds the same samples. Together with the others they are all samples.
     total = server.get("/api/flamegraph", min_share=0)["total"]["samples"]
     own = server.get("/api/flamegraph", min_share=0, pid=inside)["total"]["samples"]
     assert 0 < own < total
@@ -125,7 +125,7 @@ def test_a_container_whose_image_is_deleted(group, start):
         for value in values:
             assert server.get("/api/flamegraph", min_share=0, **{name: value})["total"]["samples"] == own, (name, value)
             assert sum(one["samples"] for one in server.get("/api/thread-summary", **{name: value})["threads"]) == own, (name, value)
-    assert server.get("/api/flamegraph", container="c0")["total"]["samples"] == 0  # too short to mean one
+    assert server.get("/api/flamegraph", container="c0")["total"]["samples"] == 0  # too short to identify a container
     assert server.get("/api/flamegraph", container=CONTAINER, pid=outside.pid)["total"]["samples"] == 0
     diff = server.get("/api/diff", container=CONTAINER, base_pid=outside.pid)
     assert diff["total"]["samples"] == own
@@ -134,7 +134,7 @@ def test_a_container_whose_image_is_deleted(group, start):
     check_known_shares(KNOWN, Tree(server.get("/api/flamegraph", min_share=0, container=CONTAINER)))
     server.stop()
 
-    # The command line, too; and a sentence where nothing is meant.
+    # The command line has the same filters, and reports a name that matches nothing.
     for option, value in (("--container", CONTAINER[:12]), ("--pod", UID), ("--cgroup", path)):
         metadata = json.loads(flamewire("export", folder, "--format", "json", option, value).stdout)
         assert sum(event["samples"] for event in metadata["events"]) == own, option
@@ -145,7 +145,7 @@ def test_a_container_whose_image_is_deleted(group, start):
     assert refused.returncode == 1 and refused.stderr.decode().count("\n") == 1
     assert "no process of the profile is in container feedface; there are " in refused.stderr.decode() and CONTAINER in refused.stderr.decode()
 
-    # Labels of pprof, as protoc reads them, and back.
+    # Labels in pprof files, as protoc decodes them, and after an import.
     exported = flamewire("export", folder, "--format", "pprof", "--binary", PROGRAM).stdout
     profile = Profile(exported)
     for names, _, labels in profile.samples:
@@ -157,7 +157,7 @@ def test_a_container_whose_image_is_deleted(group, start):
     assert sum(values[0] for _, values, _ in again.samples) == own
     assert all(labels["container_id"] == CONTAINER and labels["cgroup_path"] == path for _, _, labels in again.samples)
 
-    # Functions and lines of the program in the container: llvm-symbolizer's for the same addresses.
+    # Functions and lines of the program in the container are llvm-symbolizer's for the same addresses.
     raw = decode(flamewire("export", folder, "--format", "pprof", "--binary", PROGRAM, "--container", CONTAINER).stdout)
     strings = raw["string_table"]
     functions = {one["id"][0]: strings[one["name"][0]] for one in raw["function"]}
@@ -176,7 +176,7 @@ def test_a_container_whose_image_is_deleted(group, start):
 
 
 def test_a_user_namespace(start):
-    """A rootless container: the target is root in its own namespace, and somebody here."""
+    """A rootless container: the target is root in its own namespace and an ordinary user outside."""
     if subprocess.run(["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount", "true"], check=False).returncode != 0:
         pytest.skip("NOT tested: user namespaces are off here")
     launcher = start.process("rootless", ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount", "--kill-child", PROGRAM, 60])

@@ -1,5 +1,5 @@
-"""Counters and health as the server answers them, live and from the stored session, against /proc and against each other. The harness checks each
-answer against docs/openapi.yaml; that the agent counts right is tested against perf stat elsewhere."""
+"""Counters and health in the server's answers, live and from the stored session, against /proc and against each other. The harness checks each
+answer against docs/openapi.yaml. Other tests compare the agent's counts with perf stat."""
 import pytest
 from flamewire import wait_until
 
@@ -45,10 +45,10 @@ def test_counters_by_thread_and_cpu_on_demand(recorded):
     for by in ("thread", "cpu"):
         answer = server.request("POST", "/api/agent/command", {"cmd": "counters", "args": {"by": by}})
         assert answer[0] == 200, answer
-        # Two that are busy: both CPUs come to run it on a machine that has other work, too.
+        # Wait for two busy groups. On a machine with other load, the program eventually runs on both CPUs.
         wait_until(lambda by=by: sum(task_clock(group) > 2e7 for group in server.get("/api/counters", by=by)["groups"]) >= 2, 20, "two that are busy")
         groups = server.get("/api/counters", by=by)["groups"]
-        # What was before it was asked for is not known, and that is said.
+        # Values from before the request are unknown, and the answer reports this.
         assert all(group["first_ms"] > 500 for group in groups)
         if by == "thread":
             assert {group["thread"]["pid"] for group in groups} == {program.pid}

@@ -1,5 +1,5 @@
-"""Files of a real recording that were cut, overwritten or left behind by a killed server: the first notice, on the server and in the terminal,
-reports the missing part, and every sample that is shown was recorded."""
+"""Files of a real recording that were cut, overwritten or left by a killed server. The first notice, on the server and in the terminal,
+reports the missing part, and every shown sample was recorded."""
 import collections
 import json
 import random
@@ -31,7 +31,7 @@ def cli(tmp_path):
 
 @pytest.fixture
 def saved(start, tmp_path):
-    """The file that an agent wrote in 6 s."""
+    """The file of an agent that recorded for 6 s."""
     path = tmp_path / "saved.flw"
     first = start.workload("shares", 600)
     agent = start.agent("--output", path, "--pid", first.pid, "--frequency", 999, "--interval", 100, "--duration", 6)
@@ -56,7 +56,7 @@ def samples(cli, path, *options):
     return number(re.search(rf"^# \S+: {NUMBER} samples", cli("report", path, "--only", "functions", *options), re.M)[1])
 
 
-def test_a_cut_file_says_so(cli, saved, tmp_path):
+def test_a_cut_file_is_reported(cli, saved, tmp_path):
     content, whole = saved.read_bytes(), folded(cli, saved)
     ends = record_ends(content)
     assert not any("session file" in line for line in head(cli, saved))
@@ -68,18 +68,18 @@ def test_a_cut_file_says_so(cli, saved, tmp_path):
         lines = [line for line in head(cli, path) if "session file" in line]
         assert len(lines) == 1 and f"ends in the middle of a frame: its last {left:,} byte" in lines[0], (size, lines)
         after = float(re.search(r"Samples are missing after ([\d.]+) s", lines[0])[1])
-        # The time is rounded to 10 ms, and so are those of samples.
+        # The reported time and the times of samples are rounded to 10 ms.
         assert after > 0 and samples(cli, path, "--start", 1000 * after + 20) == 0 < samples(cli, path, "--end", 1000 * after + 20), lines
         found = folded(cli, path)
         assert not found - whole
-        # Beside load the last batch can have no samples.
+        # With other load, the last batch can have no samples.
         assert sum(found.values()) < sum(whole.values()) or size > ends[-2]
-        # All that stands before the cut is there.
+        # Everything before the cut is present.
         path.write_bytes(content[:size - left])
         assert folded(cli, path) == found
 
 
-def test_what_stands_behind_overwritten_bytes_is_found_again(cli, saved, tmp_path):
+def test_data_after_overwritten_bytes_is_found(cli, saved, tmp_path):
     content, whole = saved.read_bytes(), folded(cli, saved)
     total, ends = sum(whole.values()), record_ends(content)
     path = tmp_path / "damaged.flw"
@@ -93,13 +93,13 @@ def test_what_stands_behind_overwritten_bytes_is_found_again(cli, saved, tmp_pat
         damaged = DAMAGED.search(first)
         assert damaged, lines
         assert number(damaged[2]) == len(content)
-        # A record whose time of arrival alone was overwritten is read.
+        # A record with damage only in its arrival time is still read.
         assert number(damaged[1]) in {hit[-1][1] - hit[0][0], hit[-1][0] - hit[0][0]}, (hit, first)
         assert "Samples are missing" in first or "No samples were in that part" in first
         found = folded(cli, path)
         lost = sum(number(match[1]) for line in lines if (match := re.match(r"# ([0-9,]+) samples missing.*: they refer to parts", line)))
         assert not found - whole
-        # What was in those frames is what the file has up to their end, and not up to their beginning.
+        # The damaged frames contain what the file has up to their end, minus what it has up to their beginning.
         in_them = 0
         for end, sign in ((hit[0][0] + number(damaged[1]), 1), (hit[0][0], -1)):
             path.write_bytes(content[:end])
@@ -107,7 +107,7 @@ def test_what_stands_behind_overwritten_bytes_is_found_again(cli, saved, tmp_pat
         assert sum(found.values()) + lost == total - in_them, (len(hit), lines)
 
 
-def test_server_and_terminal_say_the_same(start, cli, saved):
+def test_server_and_terminal_report_the_same(start, cli, saved):
     server = start.server()
     sessions = server.data_dir / "sessions"
     content = saved.read_bytes()
@@ -135,10 +135,10 @@ def test_server_and_terminal_say_the_same(start, cli, saved):
     assert len(unreadable) == 2 and "empty.flw is empty" in unreadable[0] and "5000 bytes" in unreadable[1]
     assert all(f"# {sentence}" in lines for sentence in unreadable)
     server.sessions()
-    said = server.out + server.err
-    assert said.count("empty.flw is empty") == 1 and said.count("noise.flw is not") == 1
+    output = server.out + server.err
+    assert output.count("empty.flw is empty") == 1 and output.count("noise.flw is not") == 1
     assert sorted(path.name for path in sessions.glob("*.flw")) == ["cut.flw", "damaged.flw", "empty.flw", "noise.flw", "whole.flw"]
-    # What is made of it has what can be read, and says what is missing.
+    # A session made from it contains the readable part and reports the missing one.
     status, _, made = server.request("POST", "/api/sessions/damaged/cut", body={"start": 0, "end": listed["whole"]["duration_ms"]})
     assert status in (200, 201, 202), made
     wait_until(lambda: len(server.sessions()) == 4, 20, "the session that was made")
@@ -155,7 +155,7 @@ def test_a_killed_server_leaves_a_cut_tail_and_a_running_one_no_damage(start, cl
     stream = next((server.data_dir / "sessions").glob("*/stream.flw"))
     for _ in range(5):
         assert "session file" not in cli("list", "--data-dir", server.data_dir)
-        # As in the middle of an append.
+        # The file can end in the middle of an append.
         with open(stream, "rb") as file:
             assert file.read(8) == b"FLMWIRE\n"
         assert not any("session file" in line for line in head(cli, stream))
@@ -164,7 +164,7 @@ def test_a_killed_server_leaves_a_cut_tail_and_a_running_one_no_damage(start, cl
     agent.stop(signal.SIGKILL)
     with open(stream, "ab") as file:  # the frame that was being written
         file.write(b"\0\0\0\0\0\0\0\1" + (900).to_bytes(4, "big") + b"\6" + b"\x28\xb5\x2f\xfd" + b"x" * 83)
-    # "x" is not a batch, but it is the beginning of a frame of 900 bytes.
+    # "x" is not a batch, but these bytes are the beginning of a frame of 900 bytes.
     assert any("its last 100 bytes are unreadable" in line for line in head(cli, stream))
     again = start.server(name="again", data_dir=server.data_dir)
     session = again.only_session()

@@ -1,4 +1,4 @@
-"""Debug info that only a debuginfod server has: Debian's own server on loopback, and servers that stall, lie and go away."""
+"""Debug info that only a debuginfod server has: Debian's server on loopback, and servers that stall, send wrong data or disappear."""
 import http.client
 import http.server
 import os
@@ -21,7 +21,7 @@ def build_id_of(path):
 
 
 def stripped(folder, program=TESTS_BIN / PROGRAM):
-    """A copy without symbols below `folder`, and its debug info where only a debuginfod server looks."""
+    """Returns a stripped copy below `folder`, and its debug info, which only a debuginfod server finds."""
     (folder / "target").mkdir(parents=True)
     (folder / "served").mkdir()
     target, debug = folder / "target" / PROGRAM, folder / "served" / f"{PROGRAM}.debug"
@@ -42,7 +42,7 @@ def answers(port, path):
 
 
 def debuginfod(start, folder, build_id, port=None):
-    """Debian's debuginfod over the files of a folder; its port, once it serves the build."""
+    """Debian's debuginfod over the files of a folder. Returns its port once it serves the build."""
     port = port or free_port()
     start.process(f"debuginfod-{port}", ["debuginfod", "-F", "-p", port, "-d", folder / f"index-{port}", folder / "served"])
     wait_until(lambda: answers(port, f"/buildid/{build_id}/debuginfo") == 200, 30, "debuginfod's index")
@@ -50,14 +50,14 @@ def debuginfod(start, folder, build_id, port=None):
 
 
 class Front:
-    """A debuginfod server in front of another: passes on, or holds every request until let go, or says what a test has for a build."""
+    """A debuginfod server in front of another: it forwards requests, holds them while `go` is cleared, or sends what a test chose for a build-id."""
 
     def __init__(self, behind=None):
         self.behind = behind
         self.go = threading.Event()
         self.go.set()
         self.asked, self.paths = [], []
-        self.said = {}
+        self.contents = {}
         front = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -67,8 +67,8 @@ class Front:
                 front.paths.append(self.path)
                 front.go.wait()
                 status, body = 404, b"not here"
-                if build_id in front.said:
-                    status, body = 200, front.said[build_id]
+                if build_id in front.contents:
+                    status, body = 200, front.contents[build_id]
                 elif front.behind:
                     connection = http.client.HTTPConnection("127.0.0.1", front.behind, timeout=30)
                     connection.request("GET", self.path)
@@ -81,7 +81,7 @@ class Front:
                 try:
                     self.wfile.write(body)
                 except OSError:
-                    pass  # who asked went away
+                    pass  # the client disconnected
 
             def log_message(self, *_):
                 pass
@@ -115,7 +115,7 @@ def record(start, server, program):
     return start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", workload.pid, "--frequency", 199)
 
 
-def test_names_and_lines_come_into_the_running_session_and_nothing_waits(start, tmp_path):
+def test_names_and_lines_arrive_in_the_running_session_without_delays(start, tmp_path):
     target, debug = stripped(tmp_path)
     build_id = build_id_of(debug)
     front = Front(debuginfod(start, tmp_path, build_id))
@@ -125,14 +125,14 @@ def test_names_and_lines_come_into_the_running_session_and_nothing_waits(start, 
         agent = record(start, server, target)
         wait_until(lambda: (module_of(server) or {}).get("state") == "fetching", 30, "the fetch to be seen")
         assert build_id in wait_until(lambda: build_id in front.asked and front.asked, 10, "the request")
-        # The server that is asked says nothing: samples come in, and every view answers.
+        # The debuginfod server does not answer. Samples still arrive, and every view answers.
         before = server.only_session()["samples"]
         for _ in range(10):
             begin = time.monotonic()
             server.get("/api/flamegraph")
             server.get("/api/functions")
             server.get("/api/modules")
-            assert time.monotonic() - begin < 5, "an answer waits for debuginfod"
+            assert time.monotonic() - begin < 5, "an answer waited for debuginfod"
             time.sleep(0.2)
         wait_until(lambda: server.only_session()["samples"] > before + 100, 20, "samples meanwhile")
         module = module_of(server)
@@ -146,7 +146,7 @@ def test_names_and_lines_come_into_the_running_session_and_nothing_waits(start, 
         assert module["debug_file"] == str(kept) and module["debug_found"] == "debuginfod" and module["file"] == str(target), module
         assert module["debuginfod"]["bytes"] == module["debuginfod"]["total_bytes"] == debug.stat().st_size == kept.stat().st_size, module
         assert module["problem"] == "" and kept.parent.parent.stat().st_mode & 0o777 == 0o700
-        # Lines too, and they are those that binutils finds.
+        # Lines are found too, and addr2line reports the same ones.
         file = next(file["file"] for file in server.get("/api/source-files")["files"] if file["file"].endswith("shares.cc"))
         hot = {line["line"] for line in server.get("/api/source", file=file)["lines"] if line["total"] > 0}
         assert hot, "no line of shares.cc has samples"
@@ -155,7 +155,7 @@ def test_names_and_lines_come_into_the_running_session_and_nothing_waits(start, 
         known = subprocess.run(["addr2line", "-i", "-e", TESTS_BIN / PROGRAM], input="\n".join(addresses), check=True, capture_output=True, text=True).stdout
         assert hot <= {int(line) for line in re.findall(r"shares\.cc:(\d+)", known)}, hot
 
-        # One request for a build, also for those that nobody has.
+        # Each build-id is requested once, even if no server has it.
         wait_until(lambda: all(not module["debuginfod"] or module["debuginfod"]["state"] in ("arrived", "refused") for module in server.only_session()["modules"]), 30, "all answers")
         refused = [module for module in server.only_session()["modules"] if module["debuginfod"] and module["debuginfod"]["state"] == "refused"]
         assert all(module["debuginfod"]["problem"] == "no debuginfod server has it" for module in refused), refused
@@ -163,7 +163,7 @@ def test_names_and_lines_come_into_the_running_session_and_nothing_waits(start, 
         assert len(front.asked) == len(set(front.asked)), front.asked
         assert agent.stop() == 0
         server.stop()
-        # What came stays, also where nobody may be asked any more.
+        # Downloaded files stay usable when no server may be asked any more.
         next((server.data_dir / "sessions").glob("*/symbols.pb.zst")).unlink()
         asked = len(front.asked)
         again = start.server(name="again", data_dir=server.data_dir)
@@ -173,8 +173,8 @@ def test_names_and_lines_come_into_the_running_session_and_nothing_waits(start, 
         front.close()
 
 
-def test_a_source_comes_from_where_the_debug_info_came(start, tmp_path):
-    """Asked for when somebody looks at it, in the background; kept; and only what the profile names."""
+def test_a_source_comes_from_the_server_of_the_debug_info(start, tmp_path):
+    """Requested in the background when it is displayed, and cached. Only files that the profile names are requested."""
     target, debug = stripped(tmp_path)
     front = Front(debuginfod(start, tmp_path, build_id_of(debug)))
     (tmp_path / "empty").mkdir()
@@ -192,7 +192,7 @@ def test_a_source_comes_from_where_the_debug_info_came(start, tmp_path):
             status, _, body = server.request("GET", "/api/source", file=file)
             assert status == 404 and body["error"]["tried"][-1] == "debuginfod: it is being requested", body
             server.get("/api/flamegraph")
-            assert time.monotonic() - begin < 5, "an answer waits for debuginfod"
+            assert time.monotonic() - begin < 5, "an answer waited for debuginfod"
         status, _, body = server.request("GET", "/api/source", file="/etc/hostname")
         assert status == 404 and not any("debuginfod" in place for place in body["error"]["tried"]), body
         assert agent.stop() == 0
@@ -210,7 +210,7 @@ def test_a_source_comes_from_where_the_debug_info_came(start, tmp_path):
         server.stop()
     finally:
         front.close()
-    # It stays, though nobody answers any more; a missing file is reported as missing.
+    # It stays cached when the server no longer answers. A missing file is reported as missing.
     again = start.server(*options, name="again", data_dir=server.data_dir)
     wait_until(lambda: again.request("GET", "/api/source", session=session, file=file)[0] == 200, 20, "the source that came before")
     shutil.rmtree(server.data_dir / "debuginfod")
@@ -219,8 +219,8 @@ def test_a_source_comes_from_where_the_debug_info_came(start, tmp_path):
 
 
 @pytest.mark.parametrize("with_debug_info", [True, False])
-def test_a_program_that_is_nowhere_here(start, tmp_path, with_debug_info):
-    """Nor can the agent send it: names and machine code come from a server's copy, with debug info and without."""
+def test_a_program_without_a_local_file(start, tmp_path, with_debug_info):
+    """The agent cannot send it either: names and machine code come from a debuginfod server's copy, with and without debug info."""
     target, debug = stripped(tmp_path)
     build_id = build_id_of(debug)
     served = tmp_path / "served" / PROGRAM
@@ -246,7 +246,7 @@ def test_a_program_that_is_nowhere_here(start, tmp_path, with_debug_info):
         assert module["file"] == str(kept) and module["found"] == "debuginfod" and kept.read_bytes() == served.read_bytes(), module
         assert (module["quality"], module["state"]) == (("debug_info", "debug_info") if with_debug_info else ("symbols", module["state"])), module
         assert [path for path in front.paths if build_id in path] == [f"/buildid/{build_id}/executable", f"/buildid/{build_id}/debuginfo"], front.paths
-        # What binutils find in the very program.
+        # objdump finds the same instructions in the served program.
         name = next(name for name in names(server) if "burn_40" in name)
         code = server.get("/api/disasm", function=name)
         copy, rows = code["copies"][code["chosen"]], code["instructions"]
@@ -258,15 +258,15 @@ def test_a_program_that_is_nowhere_here(start, tmp_path, with_debug_info):
         server.stop()
     finally:
         front.close()
-    # It stays where nobody answers any more.
+    # The copy stays usable when the server no longer answers.
     next((server.data_dir / "sessions").glob("*/symbols.pb.zst")).unlink()
     again = start.server(name="again", data_dir=server.data_dir)
     wait_until(lambda: any("burn_40" in name for name in set(Tree(again.get("/api/flamegraph", session=session, min_share=0)).names)), 30, "names in replay")
     assert again.get("/api/disasm", session=session, function=name)["file"] == str(kept)
 
 
-def test_nobody_is_asked_unless_a_person_says_so(start, tmp_path):
-    """DEBUGINFOD_URLS alone does nothing; --debuginfod env takes it; the command line fetches what it shows."""
+def test_no_server_is_asked_unless_the_user_enables_it(start, tmp_path):
+    """DEBUGINFOD_URLS alone has no effect; --debuginfod env uses it. The command line fetches what it displays."""
     target, debug = stripped(tmp_path)
     build_id = build_id_of(debug)
     front = Front(debuginfod(start, tmp_path, build_id))
@@ -284,7 +284,7 @@ def test_nobody_is_asked_unless_a_person_says_so(start, tmp_path):
             assert refused.returncode != 0 and words in refused.stderr, (name, refused)
         with_it = subprocess.run([*command, "--debuginfod", "env"], env=environment, capture_output=True, text=True, check=True)
         assert "burn_40" in with_it.stdout and build_id in front.asked, with_it
-        # Too little room, and a server that is not there: one sentence, and what is known without it.
+        # A cache limit that is too small, or an unreachable server: one message, and the report without these names.
         shutil.rmtree(tmp_path / "home")
         small = subprocess.run([*command, "--debuginfod", front.url, "--debuginfod-cache-size", "1K"], capture_output=True, text=True, check=True)
         assert "burn_40" not in small.stdout and "more bytes than --debuginfod-cache-size allows" in small.stderr, small
@@ -294,12 +294,12 @@ def test_nobody_is_asked_unless_a_person_says_so(start, tmp_path):
         front.close()
 
 
-def test_what_lies_or_is_gone_is_said_and_does_no_harm(start, tmp_path):
+def test_wrong_or_unreachable_servers_are_reported_and_harmless(start, tmp_path):
     target, debug = stripped(tmp_path)
     build_id = build_id_of(debug)
     front = Front()
     liar = pathlib.Path(shutil.which("objcopy")).resolve()
-    front.said[build_id] = liar.read_bytes()
+    front.contents[build_id] = liar.read_bytes()
     try:
         server = start.server("--fetch-modules", "off", "--debuginfod", front.url, name="lied-to")
         agent = record(start, server, target)
@@ -312,7 +312,7 @@ def test_what_lies_or_is_gone_is_said_and_does_no_harm(start, tmp_path):
         assert agent.stop() == 0
         server.stop()
 
-        # Nobody there: one notice for all modules. It ends when the server comes, and the names with it.
+        # No server is reachable: one notice for all modules. When a server appears, the notice ends and the names arrive.
         port = free_port()
         late = start.server("--fetch-modules", "off", "--debuginfod", f"http://127.0.0.1:{port}", name="late", data_dir=tmp_path / "late")
         agent = record(start, late, target)
@@ -324,7 +324,7 @@ def test_what_lies_or_is_gone_is_said_and_does_no_harm(start, tmp_path):
         wait_until(lambda: not any(notice["code"] == "debuginfod" for notice in late.only_session()["notices"]), 20, "the end of the notice")
         assert agent.stop() == 0
 
-        # One that stalls does not keep the server from ending.
+        # A stalled debuginfod server does not delay the exit of flamewire-server.
         late.stop()
         front.go.clear()
         stalled = start.server("--fetch-modules", "off", "--debuginfod", front.url, name="stalled", data_dir=tmp_path / "stalled")
@@ -336,7 +336,7 @@ def test_what_lies_or_is_gone_is_said_and_does_no_harm(start, tmp_path):
 
 
 def test_debug_info_that_dwz_shared_between_files(start, tmp_path):
-    """As distributions pack it: what several files have in common is a file of its own, which is asked for too."""
+    """Distributions pack debug info like this: the common part of several files is a separate file, which must be requested too."""
     whole, other = tmp_path / "whole", tmp_path / "other"
     source = tmp_path / "inlined.c"
     source.write_text("#include <stdint.h>\nstatic inline __attribute__((always_inline)) uint64_t inlined_step(uint64_t x)\n{\n  return (x * 3 + 1) % 1000003 % 10007;\n}\n"
@@ -361,8 +361,8 @@ def test_debug_info_that_dwz_shared_between_files(start, tmp_path):
     assert "spin" in report.stdout and "inlined_step" in report.stdout, report
 
 
-def test_without_the_library_it_is_said(start, tmp_path):
-    """libdebuginfod is loaded when it is wanted: a machine that has none still has a server."""
+def test_a_missing_library_is_reported(start, tmp_path):
+    """libdebuginfod is loaded on demand, so the server also runs on machines without it."""
     if shutil.which("unshare") is None:
         raise AssertionError("util-linux is one of the packages of the tests")
     folder = next(line.split(" => ")[1].rsplit("/", 1)[0] for line in subprocess.run(["ldconfig", "-p"], check=True, capture_output=True, text=True).stdout.splitlines() if "libdebuginfod.so.1 " in line)

@@ -1,6 +1,6 @@
 """Comparisons against sums over the collapsed exports of both sides.
 
-The sums below know nothing of the server's code: a stack is a tuple of names with a number of samples, or a weight.
+The sums below do not use the server's code: a stack is a tuple of names with a number of samples, or a weight.
 """
 import collections
 
@@ -10,7 +10,7 @@ from flamewire import HttpError, TESTS_BIN
 
 
 def by_function(stacks):
-    """Name -> [own, with what it calls]; recursion counts once."""
+    """Name -> [self, total]. A recursive function counts once per stack."""
     sums = collections.defaultdict(lambda: [0, 0])
     for stack, number in stacks.items():
         if stack:
@@ -25,7 +25,7 @@ def plain(name):
 
 
 def columns(answer, *names):
-    """Path of names -> the sums of these columns. Names alone: the export has no more."""
+    """Path of names -> the sums of these columns. Paths have only names, because the export has only names."""
     nodes = answer["nodes"]
     paths, sums = [()], collections.defaultdict(lambda: [0] * len(names))
     for node, parent in enumerate(nodes["parent"]):
@@ -36,8 +36,8 @@ def columns(answer, *names):
     return {path: tuple(numbers) for path, numbers in sums.items()}
 
 
-def beside(before, after):
-    """Two tables of sums as one of pairs (before, after)."""
+def pairs(before, after):
+    """Merges two tables of sums into one with pairs (before, after)."""
     return {path: (before[path], after[path]) for path in set(before) | set(after) | {()}}
 
 
@@ -50,7 +50,7 @@ def record(start, server, workload, *options):
 
 
 def check_diff(server, view, baseline, event):
-    """`view` and `baseline`: session and what else filters it."""
+    """`view` and `baseline`: a session and its other filters."""
     def of(parameters, value):
         rest = {name: text for name, text in parameters.items() if name != "session"}
         return exported(server, parameters["session"], value, event=event, **rest)
@@ -63,7 +63,7 @@ def check_diff(server, view, baseline, event):
         answer = server.get("/api/diff", order=order, **asked)
         for counts, (old, new) in ((samples, ("base_samples", "samples")), (weights, ("base_total", "total"))):
             turned = [totals(collections.Counter({turn(stack): number for stack, number in side.items()})) for side in counts]
-            assert columns(answer, old, new) == beside(*turned)
+            assert columns(answer, old, new) == pairs(*turned)
         assert answer["per"] == weights[1].total() and answer["base"]["per"] == weights[0].total()
         assert answer["whole"] == {"samples": samples[1].total(), "weight": weights[1].total()}
         assert answer["base"]["whole"] == {"samples": samples[0].total(), "weight": weights[0].total()}
@@ -81,7 +81,7 @@ def check_diff(server, view, baseline, event):
     assert set(own) == set(functions[0]) | set(functions[1])
     for name, (old_self, new_self, old_total, new_total) in own.items():
         assert (old_self, new_self) == (functions[0][name][0], functions[1][name][0]), name
-        # Functions of one name in two modules are two rows whose stacks may be the same: then only their own weight adds up.
+        # Functions with one name in two modules are two rows whose stacks can overlap. Then only their self weights add up.
         if sum(plain(row["name"]) == name for row in rows) == 1:
             assert (old_total, new_total) == (functions[0][name][1], functions[1][name][1]), name
     changes = [abs(row["self_change"]) for row in rows]
@@ -91,7 +91,7 @@ def check_diff(server, view, baseline, event):
 
 def test_a_diff_equals_sums_over_both_exports(start):
     server = start.server()
-    # Two programs that share their outermost frames, at two frequencies: what compares is weight, not samples.
+    # Two programs with the same outermost frames, at two frequencies: weights are compared, not samples.
     before = record(start, server, "shares", "--events", "cpu-clock", "--frequency", 997)
     after = record(start, server, "demo", "--events", "cpu-clock", "--frequency", 499)
     event = server.session(after)["events"][0]["name"]
@@ -99,25 +99,25 @@ def test_a_diff_equals_sums_over_both_exports(start):
     def row_of(part):
         return max((row for row in rows if part in row["name"]), key=lambda row: row["total"] + row["base_total"])
 
-    # By how much it changed: burn_40 had two fifths of what shares did and has nothing now.
+    # The amount of the change: burn_40 had two fifths of the weight of shares, and has none now.
     burn = row_of("burn_40(")
     assert (burn["presence"], burn["total"]) == ("gone", 0) and -0.55 < burn["total_change"] < -0.25, burn
     assert row_of("stage_weather(")["presence"] == "new"
-    # The C library and the kernel are the same; main of another program is another function.
+    # The C library and the kernel are the same. `main` of another program is a different function.
     assert any(row["presence"] == "both" for row in rows)
 
-    # Turned round, every change has the other sign.
+    # With the sides swapped, every change has the opposite sign.
     back = {(row["name"], row["module"]): row for row in server.get("/api/diff/functions", session=before, base_session=after, event=event)["functions"]}
     for row in rows:
         assert abs(back[row["name"], row["module"]]["self_change"] + row["self_change"]) < 1e-9
 
-    # Two threads, and two halves of the time, of one session.
+    # Compare two threads and two halves of one session.
     threads = server.get("/api/thread-summary", session=after, event=event)["threads"]
     first, second = [thread["tid"] for thread in threads if thread["samples"] > 50][:2]
     check_diff(server, {"session": after, "tid": second}, {"session": after, "tid": first}, event)
     middle = server.session(after)["duration_ms"] / 2 // 10 * 10
     check_diff(server, {"session": after, "start": middle}, {"session": after, "end": middle}, event)
-    # Without base_session it is the same session.
+    # Without base_session, the baseline is the same session.
     same = server.get("/api/diff", session=after, event=event, start=middle, base_end=middle, min_share=0)
     assert same["base"]["session"] == after and same["base"]["whole"]["samples"] == exported(server, after, end=middle, event=event).total()
 
@@ -127,7 +127,7 @@ def test_a_diff_equals_sums_over_both_exports(start):
     for row in timed["functions"]:
         assert abs(row["self_change"] - (row["self"] - row["base_self"] / 0.5)) < 1e-3
 
-    # Hidden and zoomed subtrees are those of both sides.
+    # Hidden and zoomed subtrees apply to both sides.
     outer = next(path for path in columns(answer, "total") if len(path) == 1)
     kept = server.get("/api/diff", session=after, base_session=before, event=event, min_share=0, hide=outer[0])
     for side, session in ((kept["base"], before), (kept, after)):

@@ -1,5 +1,5 @@
-"""Disks that are full, directories that cannot be written, two servers in one place: clear words, and nothing lost. Each server has
-a mount namespace of its own, in which its disk is made and spoiled."""
+"""Full disks, read-only directories and two servers on one directory: messages are clear and nothing is lost. Each server has its own
+mount namespace, in which the test creates its disk and breaks it."""
 import os
 import pathlib
 import re
@@ -20,7 +20,7 @@ UNSHARE = ["unshare", "--mount", "--propagation", "private", "sh", "-c"]
 
 
 def inside(server, *words):
-    """A command in the server's mount namespace."""
+    """Runs a command in the server's mount namespace."""
     subprocess.run(["nsenter", "--target", str(server.pid), "--mount", *[str(word) for word in words]], check=True)
 
 
@@ -29,7 +29,7 @@ def seen_inside(server, path):
 
 
 def fill(server):
-    """Until not a byte fits any more; the file that does it."""
+    """Fills the disk to the last byte. Returns the file that does it."""
     filler = seen_inside(server, server.data_dir) / "filler"
     with open(filler, "wb", buffering=0) as file:
         for size in (65536, 4096, 1):
@@ -55,7 +55,7 @@ def notice(server, session, code="disk"):
 
 
 def replayed(start, server, session, name):
-    """Another server on a copy of what is on the small disk."""
+    """Another server on a copy of the files on the small disk."""
     copy = start.directory / name
     (copy / "sessions").mkdir(parents=True)
     shutil.copytree(seen_inside(server, server.data_dir) / "sessions" / session, copy / "sessions" / session)
@@ -71,22 +71,22 @@ def test_a_disk_that_fills_while_recording(start, small_disk):
     filler = fill(server)
     full = wait_until(lambda: notice(server, session), 20, "the notice")
     assert "No space left on device" in full["text"] and "The agent keeps its samples" in full["text"] and full["remedy"] == "free some space under the data directory"
-    # The notice can come from a record longer than a batch, for which there is still room.
+    # The notice can come from a record longer than a batch, while a batch still fits.
     problem = wait_until(lambda: server.get("/api/agents")["agents"][0]["problem"], 20, "the agent's problem")
     assert "No space left" in problem and "free some space" in problem and problem.endswith("It waits with the agent.")
-    # What it has is shown, no more comes, and commands still reach the agent.
+    # Existing samples are shown, no new ones arrive, and commands still reach the agent.
     have = server.session(session)["samples"]
     assert have > 300 and server.get("/api/flamegraph", session=session)["total"]["samples"] == have
     assert server.command("ping")["ok"]
-    # A label cannot be written either; the sentence says why, and nothing of the old one is lost.
+    # A label cannot be written either. The message states why, and the old label stays.
     status, _, answer = server.request("PATCH", f"/api/sessions/{session}", body={"name": "x", "tags": {str(n): "v" * 250 for n in range(60)}})
     assert status == 500 and "No space left on device: free some space" in answer["error"]["message"] and server.session(session)["name"] == ""
-    # The file is whole up to its last record.
+    # The file is complete up to its last record.
     torn = replayed(start, server, session, "full")
     assert torn.only_session()["samples"] == have and not notice(torn, session, "stream-damaged")
     assert server.session(session)["samples"] == have
     filler.unlink()
-    wait_until(lambda: not notice(server, session) and server.session(session)["samples"] > have + 300, 30, "it to go on")
+    wait_until(lambda: not notice(server, session) and server.session(session)["samples"] > have + 300, 30, "the recording to continue")
     assert server.get("/api/agents")["agents"][0]["problem"] == ""
     program.stop()
     server.wait_ended(session)
@@ -100,7 +100,7 @@ def test_a_disk_that_fills_while_recording(start, small_disk):
 
 @needs_root
 def test_a_start_on_a_full_disk(start, small_disk):
-    """What is on the disk is shown: the token that cannot be kept is good for this run."""
+    """Sessions on the disk are shown. The token cannot be stored, so it is valid for this run only."""
     folder = small_disk.data_dir
     fill(small_disk)
     held = f"/proc/{small_disk.pid}/root{folder}"
@@ -144,7 +144,7 @@ def test_a_sessions_directory_that_becomes_read_only(start, tmp_path):
     assert "Read-only file system: make the data directory writable for the server" in problem
     inside(server, "umount", folder)
     session = wait_until(lambda: server.sessions(), 20, "the session")[0]["id"]
-    # What is there already can be seen, not changed, when the directory is read-only again.
+    # When the directory is read-only again, existing sessions can be viewed but not changed.
     program.stop()
     server.wait_ended(session)
     assert check_books(server, session)["lost"] == 0
@@ -159,7 +159,7 @@ def test_a_sessions_directory_that_becomes_read_only(start, tmp_path):
 
 
 def refusal(start, data, program=()):
-    """The one line with which a server ends that cannot start."""
+    """The one line that a server prints when it cannot start."""
     process = start.process(f"refused-{time.monotonic_ns()}", [*program, BIN / "flamewire-server", "--port", 0, "--http-port", 0, "--data-dir", data])
     assert process.wait(20) == 1
     lines = process.err.splitlines()
@@ -169,28 +169,28 @@ def refusal(start, data, program=()):
 
 @needs_root
 def test_a_data_directory_that_cannot_be_written(start, tmp_path):
-    """Said at the start, in one sentence with the remedy, whatever of it is there already."""
+    """The error is reported at the start, in one sentence with the remedy, with and without existing files."""
     empty, used = tmp_path / "empty", tmp_path / "used"
     empty.mkdir()
     (used / "sessions").mkdir(parents=True)
     (used / "lock").touch()
     for data in (empty, used):
-        said = refusal(start, data, [*UNSHARE, f'mount --bind {data} {data} && mount -o remount,bind,ro {data} && exec "$@"', "sh"])
-        assert "Read-only file system: make it writable for this user, or name another place by --data-dir" in said, said
-    said = refusal(start, used, [*UNSHARE, f'mount --bind {used}/sessions {used}/sessions && mount -o remount,bind,ro {used}/sessions && exec "$@"', "sh"])
-    assert f"cannot write {used}/sessions: Read-only file system: make it writable" in said
-    # Another user, who may look into it: root's files are not theirs to write.
+        output = refusal(start, data, [*UNSHARE, f'mount --bind {data} {data} && mount -o remount,bind,ro {data} && exec "$@"', "sh"])
+        assert "Read-only file system: make it writable for this user, or name another place by --data-dir" in output, output
+    output = refusal(start, used, [*UNSHARE, f'mount --bind {used}/sessions {used}/sessions && mount -o remount,bind,ro {used}/sessions && exec "$@"', "sh"])
+    assert f"cannot write {used}/sessions: Read-only file system: make it writable" in output
+    # Another user can list the directory, but cannot write root's files.
     with tempfile.TemporaryDirectory(prefix="flamewire-data-") as folder:
         os.chmod(folder, 0o755)
         pathlib.Path(folder, "sessions").mkdir()
-        said = refusal(start, folder, ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
-        assert f"cannot write {folder}/lock: Permission denied: make it writable for this user" in said, said
+        output = refusal(start, folder, ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+        assert f"cannot write {folder}/lock: Permission denied: make it writable for this user" in output, output
 
 
 def test_a_second_server_on_the_same_directory(start):
     server = start.server()
-    said = refusal(start, server.data_dir)
-    assert said == f"flamewire-server: another flamewire-server uses {server.data_dir}: stop it, or give this one its own --data-dir"
+    output = refusal(start, server.data_dir)
+    assert output == f"flamewire-server: another flamewire-server uses {server.data_dir}: stop it, or give this one its own --data-dir"
     assert server.get("/api/status")["status"] == "ok"
     # A server that was killed leaves no lock behind.
     server.process.kill()

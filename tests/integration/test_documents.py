@@ -1,4 +1,4 @@
-"""Every command that README and getting-started show is executed: shell blocks run as they stand, from a copy of nothing but the build."""
+"""Every command that README and getting-started show is executed: shell blocks run unchanged, in a folder that has only the build."""
 import os
 import pathlib
 import re
@@ -13,12 +13,12 @@ import pytest
 from flamewire import BIN, ROOT, free_port, wait_until
 
 PAGES = ["README.md", "docs/getting-started.md"]
-# Daemons run until somebody ends them; the rest must end by itself with success.
+# Daemons run until they are stopped. Other commands must exit with success.
 DAEMON = re.compile(r"^(\./dev demo|build/bin/flamewire-server\b|build/bin/flamewire-agent --(server|listen)\b)")
 
 
 def open_page(url):
-    """The page as a browser opens it at the printed address, and a way to ask its server."""
+    """Opens the page at the printed address, as a browser does. Returns a function that requests a path from its server."""
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     assert b"<script" in browser.open(url).read()
     return lambda path: browser.open(urllib.parse.urljoin(url, path)).read()
@@ -35,11 +35,11 @@ def commands(page):
 def test_pages_show_commands():
     shown = [line for page in PAGES for _, line in commands(page)]
     assert "./dev demo" in shown and "./dev test" in shown
-    assert (ROOT / ".ci" / "run").read_text().count("./dev test") == 1  # that one is what runs this test
+    assert (ROOT / ".ci" / "run").read_text().count("./dev test") == 1  # that one runs this test
 
 
 def test_getting_started(tmp_path):
-    """The page from top to bottom as one session, in a directory that looks like the clone after ./dev build."""
+    """Runs the page from top to bottom as one shell session, in a directory that looks like the clone after ./dev build."""
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "bin").symlink_to(BIN)
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "home")}
@@ -49,11 +49,11 @@ def test_getting_started(tmp_path):
         ask = None
         for _, line in commands("docs/getting-started.md"):
             if line == "./dev build":
-                continue  # done: this build is what is tested
+                continue  # already done: this is the tested build
             if DAEMON.match(line):
                 words = shlex.split(line)
                 if "flamewire-server" in words[0]:
-                    for process, _ in daemons:  # a second server on the page follows the end of the first
+                    for process, _ in daemons:  # a second server on the page starts after the first has ended
                         process.send_signal(signal.SIGTERM)
                         assert process.wait(20) == 0
                     daemons.clear()
@@ -79,7 +79,7 @@ def test_getting_started(tmp_path):
 
 
 def test_demo(tmp_path):
-    """./dev demo as README says it: a printed URL with a live profile, and Ctrl-C ends everything."""
+    """./dev demo does what README promises: it prints a URL with a live profile, and Ctrl-C ends everything."""
     environment = {**os.environ, "DEMO_HTTP_PORT": str(free_port()), "TMPDIR": str(tmp_path)}
     log = tmp_path / "demo.log"
     with open(log, "wb") as output:

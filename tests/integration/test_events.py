@@ -1,5 +1,5 @@
-"""Events that are counted one by one: page faults against perf stat, tracepoints against perf stat and against the program,
-filters of the kernel, and tracefs wherever it is mounted."""
+"""Events with one sample each: page faults against perf stat, tracepoints against perf stat and against the program's own count,
+filters of the kernel, and tracefs at any mount point."""
 import json
 import os
 import re
@@ -18,7 +18,7 @@ def run(*arguments, **options):
 
 
 def record(directory, *arguments, program):
-    """The session of a launched program, and what the program printed."""
+    """The session of a launched program, and the program's output."""
     path = directory / "recorded.flw"
     outcome = run(AGENT, "--output", path, "--force", *arguments, "--", *program)
     assert outcome.returncode == 0, outcome
@@ -48,32 +48,32 @@ def by_perf(program):
     return int(run("perf", "stat", "-x", ";", "-e", "page-faults", *program).stderr.split(";")[0])
 
 
-def test_faults_that_come_too_fast_are_not_taken_one_by_one(tmp_path):
+def test_faults_at_a_high_rate_are_not_sampled_one_by_one(tmp_path):
     storm = [sys.executable, "-c", "import mmap\nfor i in range(4):\n m = mmap.mmap(-1, 128 << 20)\n m[::4096] = bytes(1 << 15)\n m.close()"]
     if os.geteuid() == 0:
-        storm = ["chrt", "--rr", "1", *storm]  # a storm is a rate: what else runs here must not slow it down
+        storm = ["chrt", "--rr", "1", *storm]  # a storm is a rate, so other programs must not slow it down
     began = time.monotonic()
-    # Room for all of them: the agent does not run ahead, and may see the storm late.
+    # The rings have room for all faults: the agent has no raised priority and may read the storm late.
     path, outcome = record(tmp_path, "--events", "page-faults", "--unwind", "fp", "--ring-pages", 4096, program=storm)
     took = time.monotonic() - began
     counted = by_perf(storm)
     assert counted >= 4 << 15
     assert abs(sum(weights(path, "page-faults").values()) - counted) <= 0.02 * counted, (counted, outcome.stderr)
-    said = "from now on a sample stands for 17 of them. Try: --count N" in outcome.stderr
-    if not said and counted / took <= TOO_MANY_FAULTS:
+    output = "from now on a sample stands for 17 of them. Try: --count N" in outcome.stderr
+    if not output and counted / took <= TOO_MANY_FAULTS:
         pytest.skip(f"only {counted / took:.0f} faults per second on this machine: thinning, from {TOO_MANY_FAULTS} on, is not tested")
-    assert said, outcome.stderr
+    assert output, outcome.stderr
 
 
-def test_faults_are_counted_unless_a_rate_is_asked_for(tmp_path, cold_file):
-    """The weights of all samples together are the kernel's count."""
+def test_every_fault_is_sampled_unless_a_rate_is_requested(tmp_path, cold_file):
+    """The sum of all weights is the kernel's count."""
     few = [TESTS_BIN / "faults-workload", PAGES, cold_file]
     path, _ = record(tmp_path, "--events", "page-faults,cpu-clock", "--unwind", "fp", program=few)
     counted = by_perf(few)
     assert abs(sum(weights(path, "page-faults").values()) - counted) <= 0.02 * counted, counted
 
-    def paces(*arguments):
-        """Event -> how it was sampled, as perf reads it."""
+    def sampling_modes(*arguments):
+        """Event -> its sampling mode, as perf reads it."""
         path, _ = record(tmp_path, *arguments, program=few)
         exported = tmp_path / "perf.data"
         assert run(BIN / "flamewire", "export", path, "--format", "perfdata", "-o", exported).returncode == 0
@@ -82,13 +82,13 @@ def test_faults_are_counted_unless_a_rate_is_asked_for(tmp_path, cold_file):
         return {line.split(":")[0]: (int(re.search(r"sample_freq \}: (\d+)", line)[1]), "freq: 1" in line) for line in lines if "sample_freq }" in line}
 
     both = ["--events", "page-faults,minor-faults@499"]
-    assert paces(*both) == {"page-faults": (1, False), "minor-faults": (499, True)}
-    assert paces(*both, "--frequency", 99) == {"page-faults": (99, True), "minor-faults": (499, True)}
-    assert paces("--events", "page-faults", "--count", 10) == {"page-faults": (10, False)}
+    assert sampling_modes(*both) == {"page-faults": (1, False), "minor-faults": (499, True)}
+    assert sampling_modes(*both, "--frequency", 99) == {"page-faults": (99, True), "minor-faults": (499, True)}
+    assert sampling_modes("--events", "page-faults", "--count", 10) == {"page-faults": (10, False)}
 
 
 def test_tracepoints_and_their_filters(tmp_path, tracefs):
-    """A program that makes so many system calls of a kind; perf stat says the same of the same tracepoint."""
+    """The program makes a known number of system calls of one kind. perf stat counts the same number for the same tracepoint."""
     program = ["/bin/sh", "-c", "i=0; while [ $i -lt 300 ]; do umask 0$((i % 3)); i=$((i+1)); done"]
     event = "syscalls:sys_enter_umask"
 
@@ -106,11 +106,11 @@ def test_tracepoints_and_their_filters(tmp_path, tracefs):
     assert recorded("--events", event) == everything
     assert recorded("--events", event, "--filter", "mask == 2") == some
     assert recorded("--events", f"{event}/mask == 2/") == some
-    # Its own filter comes first.
+    # The event's own filter has precedence.
     assert recorded("--events", f"{event}/mask != 2/", "--filter", "mask == 2") == everything - some
 
 
-def test_what_the_kernel_refuses_is_a_sentence(tmp_path, tracefs):
+def test_refusals_of_the_kernel_are_one_sentence(tmp_path, tracefs):
     def sentence(*arguments):
         outcome = run(AGENT, "--output", tmp_path / "x.flw", *arguments, "--", "true")
         assert outcome.returncode in (1, 2), outcome
@@ -119,8 +119,8 @@ def test_what_the_kernel_refuses_is_a_sentence(tmp_path, tracefs):
         return lines[0]
 
     for bad in ("nonsense == 1", "prev_pid ==", "(prev_pid == 1"):
-        said = sentence("--events", "sched:sched_switch", "--filter", bad)
-        assert f"'{bad}' of sched:sched_switch" in said and re.search(r"\bprev_pid\b.*\bnext_pid\b", said), said
+        output = sentence("--events", "sched:sched_switch", "--filter", bad)
+        assert f"'{bad}' of sched:sched_switch" in output and re.search(r"\bprev_pid\b.*\bnext_pid\b", output), output
     assert "this kernel has no tracepoint sched:nothing" in sentence("--events", "sched:nothing")
     assert "no tracepoint among the events" in sentence("--events", "cpu-clock", "--filter", "a == 1")
     assert "sys:name/FILTER/" in sentence("--events", "sched:sched_switch//")

@@ -1,5 +1,5 @@
-"""The machine changes under the programs: its clock is set, an administrator tightens a sysctl, the kernel ends the server for its memory. What
-is shown is right afterwards, and what cannot be had any more is said."""
+"""Changes of the machine below running programs: its clock is set, an administrator tightens a sysctl, the kernel kills the server for its
+memory. The shown data stays correct, and data that is no longer available is reported."""
 import os
 import pathlib
 import shutil
@@ -20,8 +20,8 @@ DAY = 86_400
 
 @plain_build_only("libfaketime does not work together with them")
 def test_a_server_whose_clock_is_set(start):
-    """Ten days ahead, then twenty back, while an agent records and a page looks: times within the session are the kernel's, nothing is lost
-    and nobody is sent away."""
+    """The server's clock moves ten days ahead, then twenty back, while an agent records and a page is open. Times within the session come from the
+    kernel, nothing is lost, and no client is disconnected."""
     offset = start.directory / "offset"
     offset.write_text("+0\n")
     library = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
@@ -38,16 +38,16 @@ def test_a_server_whose_clock_is_set(start):
             wait_until(lambda: server.only_session()["samples"] > have + 100, 20, "more samples")
             assert any(name == "data_version" for name, _ in (next(events) for _ in range(20)))
     assert agent.err.count("connected to") == 1
-    # A connection that comes while the clock is another day's.
+    # A connection that begins while the clock shows another day.
     offset.write_text(f"{-10 * DAY:+d}\n")
     relay.cut()
     have = server.only_session()["samples"]
-    wait_until(lambda: agent.err.count("connected to") == 2 and server.only_session()["samples"] > have + 100, 30, "it to go on")
+    wait_until(lambda: agent.err.count("connected to") == 2 and server.only_session()["samples"] > have + 100, 30, "the recording to continue")
     program.stop()
     server.wait_ended()
     session = check_books(server)
     took = (time.monotonic() - began) * 1e3
-    assert time.strftime("%Y-%m-%d", time.gmtime(time.time() - 10 * DAY)) in server.err  # its log is of that day
+    assert time.strftime("%Y-%m-%d", time.gmtime(time.time() - 10 * DAY)) in server.err  # the log has that date
     assert session["lost"] == 0 and 2_000 < session["duration_ms"] < took, (session["duration_ms"], took)
     timeline = server.get("/api/timeline", session=session["id"])
     assert timeline["session_end_ms"] <= took
@@ -56,11 +56,11 @@ def test_a_server_whose_clock_is_set(start):
 
 
 def test_an_agent_whose_clock_is_set(start, monkeypatch):
-    """A board without a clock of its own starts in 1970 and gets its date from the network later: the session's times do not jump."""
+    """A board without a battery-backed clock starts in 1970 and gets its date from the network later. The session's times do not jump."""
     server = start.server("--insecure")
     real = time.time_ns
     with HostileAgent(server.port).hello("board") as agent:
-        assert agent.said(8)
+        assert agent.await_frame(8)
         forged = Forged("board")
         began = time.monotonic()
         for seconds in (-real() // 10**9 + 3, 0, 400 * DAY, 0):
@@ -77,7 +77,7 @@ def test_an_agent_whose_clock_is_set(start, monkeypatch):
 
 
 def test_perf_events_that_are_forbidden_while_recording(start):
-    """What is open goes on; what is opened anew is what this user may still have, with the sentence and its remedy."""
+    """Open events continue. New events are limited to what this user is still allowed, with a notice and its remedy."""
     server = start.server()
     with tempfile.TemporaryDirectory(prefix="flamewire-nobody-") as folder:
         os.chmod(folder, 0o755)
@@ -117,9 +117,9 @@ def test_perf_events_that_are_forbidden_while_recording(start):
 
 
 @plain_build_only("they need more memory than its control group has")
-def test_a_server_that_the_kernel_ends_for_its_memory(start):
-    """Names without end in a control group of 128 MiB: the kernel ends it. The next one has all of both sessions; with a bound that fits it is
-    not ended."""
+def test_a_server_that_the_kernel_kills_for_its_memory(start):
+    """An agent sends an endless stream of names to a server in a control group of 128 MiB, and the kernel kills the server. The next server has all of
+    both sessions, and with a limit that fits it is not killed."""
     port, http_port = flamewire.free_port(), flamewire.free_port()
     program = start.workload("shares", 600)
     forged = Forged("wordy")
@@ -130,7 +130,7 @@ def test_a_server_that_the_kernel_ends_for_its_memory(start):
         kept = forged.batch(stacks=10, rows=10)
         batches = []
         with HostileAgent(port).hello("wordy") as agent:
-            assert agent.said(8)
+            assert agent.await_frame(8)
             agent.send(5, kept)
             assert agent.acknowledged(1)
             try:
@@ -144,7 +144,7 @@ def test_a_server_that_the_kernel_ends_for_its_memory(start):
         server = start.server("--insecure", "--table-memory", "16M", port=port, http_port=http_port, program=(*words, BIN / "flamewire-server"))
         wait_until(lambda: any(one["connected"] for one in server.get("/api/agents")["agents"]), 45, "the agent")
         with HostileAgent(port).hello("wordy", forged.id, last=len(batches) + 1) as agent:
-            had = agent.said(8)
+            had = agent.await_frame(8)
             assert had and had["seq"] >= 1
             for batch in batches[had["seq"] - 1:]:
                 agent.send(5, batch)

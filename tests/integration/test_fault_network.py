@@ -1,4 +1,4 @@
-"""Lines that lose, delay, stall and break: one session, every sample in it or stated, nothing left behind."""
+"""Connections that lose, delay, stall and break: one session results, every sample is in it or reported as lost, and nothing leaks."""
 import os
 import shutil
 import subprocess
@@ -24,7 +24,7 @@ def wire():
 
 
 def over(start, wire, server, program, *more):
-    """An agent at the other end of the wire."""
+    """An agent at the other end of the network."""
     return start.process("agent", [*wire.inside, flamewire.BIN / "flamewire-agent", "--server", wire.here, "--port", server.port, "--insecure", "--pid", program.pid, *more])
 
 
@@ -49,7 +49,7 @@ def test_one_packet_of_a_hundred_is_lost_on_a_slow_line(start, wire):
 
 @needs_root
 def test_a_plug_that_is_pulled(start, wire):
-    """Neither end is told. What is sampled meanwhile comes later."""
+    """Neither end is notified. Samples from the outage arrive later."""
     server = start.server("--insecure")
     program = start.workload("shares", 600, 2)
     agent = over(start, wire, server, program, "--frequency", 999, "--interval", 50)
@@ -59,7 +59,7 @@ def test_a_plug_that_is_pulled(start, wire):
         have = server.only_session()["samples"]
         time.sleep(seconds)
         wire.up()
-        wait_until(lambda: server.only_session()["samples"] > have + 1000, 40, "it to go on")
+        wait_until(lambda: server.only_session()["samples"] > have + 1000, 40, "the recording to continue")
     session = end(server, program)
     assert session["lost"] == 0 and len(server.sessions()) == 1, session["losses"]
     assert agent.stop() == 0
@@ -67,7 +67,7 @@ def test_a_plug_that_is_pulled(start, wire):
 
 @needs_root
 def test_a_server_that_dies_while_the_line_is_down(start, wire):
-    """The agent's connection is to nobody any more, and only the next server can tell it."""
+    """The agent's connection has no peer any more, and only the next server can reset it."""
     port, http_port = flamewire.free_port(), flamewire.free_port()
     server = start.server("--insecure", port=port, http_port=http_port)
     program = start.workload("shares", 600, 2)
@@ -81,7 +81,7 @@ def test_a_server_that_dies_while_the_line_is_down(start, wire):
     have = server.only_session()["samples"]
     time.sleep(2)
     wire.rules()
-    wait_until(lambda: server.only_session()["samples"] > have + 1000, 45, "it to go on")
+    wait_until(lambda: server.only_session()["samples"] > have + 1000, 45, "the recording to continue")
     session = end(server, program)
     assert session["lost"] == 0 and len(server.sessions()) == 1, session["losses"]
     assert agent.stop() == 0
@@ -96,7 +96,7 @@ def test_delays_and_stalls(start):
 
     def more(seconds):
         have = server.only_session()["samples"]
-        wait_until(lambda: server.only_session()["samples"] > have + 500, seconds, "it to go on")
+        wait_until(lambda: server.only_session()["samples"] > have + 500, seconds, "the recording to continue")
 
     def faults():
         for seconds in (0.2, 1, 3):
@@ -104,7 +104,7 @@ def test_delays_and_stalls(start):
             time.sleep(seconds)
             line.stalled = False
             more(20)
-        # Half open: what the agent sent went nowhere, so the connection cannot be gone on with.
+        # Half open: the agent's data was dropped, so the connection cannot continue.
         line.swallowing = True
         time.sleep(1)
         line.swallowing = False
@@ -112,7 +112,7 @@ def test_delays_and_stalls(start):
         more(40)
 
     faults()
-    before = held(server), held(agent)  # with the symbols of all files: reading them takes 20 MiB and more
+    before = held(server), held(agent)  # this includes the symbols of all files: reading them takes 20 MiB and more
     faults()
     after = held(server), held(agent)
     for was, now in zip(before, after):

@@ -1,4 +1,4 @@
-"""Agents, servers and targets that die at any moment: what is shown is right, and nothing of the machine stays held."""
+"""Agents, servers and targets that die at any moment: shown data is correct, and no resources leak."""
 import os
 import random
 import signal
@@ -11,7 +11,7 @@ from test_accounting import check_books
 
 
 def test_agents_that_are_killed(start):
-    """Each one's session ends with what had arrived; the server holds nothing of them afterwards."""
+    """Each agent's session ends with the data that had arrived, and the server holds nothing of it afterwards."""
     server = start.server()
     randomness = random.Random(5)
     program = start.workload("shares", 600)
@@ -30,14 +30,14 @@ def test_agents_that_are_killed(start):
             assert session["samples"] - reports_of_unsampled(server, session) <= read and server.get("/api/flamegraph", session=session["id"])["total"]["samples"] == session["samples"]
         if turn == 3:
             before = held(server)
-    # A session that waits for its agent keeps its file open, and no more. The last connection closes a moment after its agent is gone.
+    # A session that waits for its agent keeps only its file open. The last connection closes a moment after its agent has exited.
     wait_until(lambda: held(server).files <= before.files + 4, 20, f"what the server holds to be as before ({before})")
     after = held(server)
     assert after.threads <= before.threads and after.rss < before.rss + MEMORY * (32 << 20), (before, after)
 
 
 def test_a_server_that_restarts_under_load(start):
-    """Four agents at once, two restarts by signal and two by kill: four sessions, all of every one."""
+    """Four agents at once, two restarts by signal and two by SIGKILL: four complete sessions."""
     port, http_port = flamewire.free_port(), flamewire.free_port()
     server = start.server(port=port, http_port=http_port)
     programs = [start.workload("shares", 600) for _ in range(4)]
@@ -62,7 +62,7 @@ def test_a_server_that_restarts_under_load(start):
 
 
 def test_a_target_that_forks_and_execs_and_dies(start):
-    """Hundreds of processes that last for a moment: the agent follows them and keeps nothing of them."""
+    """Hundreds of processes that last for a moment: the agent follows them and keeps nothing of them after they exit."""
     server = start.server()
     churn = start.process("churn", ["sh", "-c", "while :; do for i in 1 2 3 4 5 6 7 8; do (exec sh -c 'n=0; while [ $n -lt 2000 ]; do n=$((n+1)); done; exec true') & done; wait; done"], start_new_session=True)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", churn.pid, "--frequency", 999)

@@ -1,4 +1,4 @@
-"""Too many threads, too little memory, another clock, readers that do not read: what is shown is right, and nothing grows."""
+"""Too many threads, too little memory, another clock, clients that do not read: shown data is correct, and memory does not grow."""
 import pathlib
 import re
 import socket
@@ -12,7 +12,7 @@ from test_accounting import check_books, kernel_samples
 
 
 def test_two_thousand_threads(start):
-    """As many as a large server has, most of them asleep."""
+    """A large server has this many threads, most of them asleep."""
     server = start.server()
     crowd = start.process("crowd", ["python3", "-c", "import threading, time\nthreading.stack_size(65536)\nready = []\ndef wait():\n    ready.append(1)\n    while True: time.sleep(2)\n"
                                     "for _ in range(2000): threading.Thread(target=wait, daemon=True).start()\nprint('ready', flush=True)\nwhile True: sum(range(10000))"])
@@ -23,14 +23,14 @@ def test_two_thousand_threads(start):
     crowd.stop()
     server.wait_ended()
     session = check_books(server)
-    # While two thousand are opened a ring may be full: then it is stated.
+    # While two thousand events are opened, a ring can fill up. Then the loss is reported.
     assert {one["reason"] for one in session["losses"] if one["lost"]} <= {"ring_full"}, session["losses"]
     assert "threads-skipped" not in {one["code"] for one in session["notices"]}, session["notices"]
     assert agent.stop() == 0
 
 
 def test_an_agent_with_another_monotonic_clock(start):
-    """In a time namespace its CLOCK_MONOTONIC is hours ahead of the kernel's, in which samples are stamped."""
+    """In a time namespace, the agent's CLOCK_MONOTONIC is hours ahead of the kernel's, which stamps the samples."""
     server = start.server()
     program = start.workload("shares", 600)
     agent = start.process("agent", ["unshare", "--time", "--monotonic", "100000", "--fork", "--kill-child", flamewire.BIN / "flamewire-agent", "--server", "127.0.0.1", "--pair", server.code, "--port", server.port, "--pid", program.pid, "--frequency", 199])
@@ -41,29 +41,29 @@ def test_an_agent_with_another_monotonic_clock(start):
     assert session["lost"] == 0 and session["duration_ms"] < 60_000, session["duration_ms"]
     timeline = server.get("/api/timeline", session=session["id"])
     assert timeline["session_end_ms"] < 60_000
-    agent.process.kill()  # unshare takes no signal on
+    agent.process.kill()  # unshare does not forward signals
     agent.process.wait()
 
 
 @plain_build_only("they reserve 16 TiB of addresses")
 def test_an_agent_with_little_memory(start):
-    """It works within what it is given, or says in one sentence that it cannot."""
+    """The agent works within its memory limit, or reports in one sentence that it cannot."""
     server = start.server()
-    said = {}
+    output = {}
     for mib in (256, 64, 24, 12, 6):
         agent = start.process(f"agent-{mib}", ["prlimit", f"--as={mib << 20}", flamewire.BIN / "flamewire-agent", "--server", "127.0.0.1", "--pair", server.code, "--port", server.port, "--frequency", 499, "--", flamewire.TESTS_BIN / "shares-workload", 2])
         code = agent.wait(30)
-        said[mib] = code
+        output[mib] = code
         assert code in (0, 1), (mib, code, agent.err)
         if code == 1:
             lines = agent.err.splitlines()
             assert lines and re.search("out of memory|[Cc]annot allocate memory", agent.err), (mib, agent.err)
-    assert said[256] == 0 and said[64] == 0, said
+    assert output[256] == 0 and output[64] == 0, output
     assert server.alive()
 
 
 def test_a_browser_that_does_not_read(start):
-    """It holds one event of each kind at most; others are told as before."""
+    """It holds at most one event of each kind. Other clients get their events as before."""
     server = start.server()
     program = start.workload("shares", 600, 2)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999, "--interval", 20)
@@ -77,15 +77,15 @@ def test_a_browser_that_does_not_read(start):
         deaf.append(one)
     time.sleep(1)
     before = held(server)
-    told = 0
+    notified = 0
     with server.stream() as events:
         until = time.monotonic() + 8
         for name, _ in events:
-            told += name == "data_version"
+            notified += name == "data_version"
             if time.monotonic() > until:
                 break
     after = held(server)
-    assert told > 20 and after.rss < before.rss + MEMORY * (16 << 20) and after.files <= before.files + 1, (told, before, after)
+    assert notified > 20 and after.rss < before.rss + MEMORY * (16 << 20) and after.files <= before.files + 1, (notified, before, after)
     for one in deaf:
         one.close()
     wait_until(lambda: held(server).files <= before.files - 19, 20, "their places to be free")

@@ -1,4 +1,4 @@
-"""Folded stacks with decimals, of two profiles and with lines that are none, judged by flamegraph.pl (of Debian's libdevel-nytprof-perl)."""
+"""Folded stacks with decimals, with two columns and with invalid lines, compared with flamegraph.pl (from Debian's libdevel-nytprof-perl)."""
 
 import collections
 import json
@@ -11,7 +11,7 @@ from flamewire import BIN
 from test_imports import upload
 
 FLAMEGRAPH = "/usr/share/perl5/Devel/NYTProf/flamegraph.pl"
-FACTOR = 10**6  # of what flamegraph.pl prints in whole numbers
+FACTOR = 10**6  # flamegraph.pl prints whole numbers only, so it multiplies by this
 
 
 def stacks(seed, count=200):
@@ -20,7 +20,7 @@ def stacks(seed, count=200):
 
 
 def drawn(path, factor=1):
-    """Frame -> width times `factor`, frame -> change of its own, and what flamegraph.pl said."""
+    """Frame -> width times `factor`, frame -> its own change, and the messages of flamegraph.pl."""
     done = subprocess.run(["perl", FLAMEGRAPH, "--minwidth=0", f"--factor={factor}", path], check=True, capture_output=True, text=True, timeout=60)
     widths, changes = collections.Counter(), collections.Counter()
     total = int(re.search(r"<title>all \(([\d,]+) ", done.stdout)[1].replace(",", ""))
@@ -39,7 +39,7 @@ def flamewire(*words, code=0):
 
 
 def weights(path):
-    """Frame -> weight, from the lines of our own folded stacks."""
+    """Frame -> weight, from our own folded stacks."""
     found = collections.Counter()
     for line in flamewire("export", path, "--format", "collapsed", "--weights").splitlines():
         stack, number = line.rsplit(" ", 1)
@@ -75,7 +75,7 @@ def test_two_columns_are_compared(tmp_path):
     assert len(of_function) > 15 and set(of_function) == set(widths)
     for name, one in of_function.items():
         assert one["total"]["after_samples"] == widths[name]
-        # Its changes have two digits of a per cent.
+        # flamegraph.pl prints changes with two digits of a percent.
         change = one["self"]["after_samples"] - one["self"]["before_samples"]
         assert abs(change - changes[name]) <= widths["main"] * 5e-5 * len([stack for stack in stacks(5) if name in stack]), name
     single = subprocess.run([BIN / "flamewire", "diff", "-"], input="a;b 1\n", capture_output=True, text=True, timeout=60)
@@ -96,17 +96,17 @@ def test_the_two_sides_are_threads_that_the_server_compares(start, tmp_path):
     assert answer["total"]["samples"] == sum(int(after) for _, _, after in lines)
 
 
-def test_lines_that_are_none_are_counted(tmp_path):
+def test_invalid_lines_are_counted(tmp_path):
     path = tmp_path / "stacks"
     path.write_text("# written by a script\nmain;a 3\nno number\nmain;b;c 4\n")
-    widths, _, said = drawn(path)
-    assert said == "Ignored 2 lines with invalid format\n"  # with the comment
+    widths, _, output = drawn(path)
+    assert output == "Ignored 2 lines with invalid format\n"  # including the comment
     assert weights(path) == widths
     imported = json.loads(flamewire("import", path, "--data-dir", tmp_path / "data", "--json"))[0]
     assert imported["notices"][0] == "1 of 3 lines are not folded stacks and were skipped. The first is line 3."
 
 
 @pytest.mark.parametrize("table", ["1 2\n3 4\n", "1 2 3\n4 5 6\n", "12:30:01 0.5 1e-5\n12:30:02 0.25 -3\n", "0.5\t7\n1.5\t8\n"])
-def test_a_table_of_numbers_is_none(tmp_path, table):
+def test_a_table_of_numbers_is_not_folded_stacks(tmp_path, table):
     (tmp_path / "table").write_text(table)
     flamewire("report", tmp_path / "table", code=1)

@@ -1,4 +1,4 @@
-"""A recorded session leaves in the formats of other tools, is read by readers that are not ours, and comes back the same."""
+"""A recorded session is exported to the formats of other tools, read by independent readers, and imported again without changes."""
 import collections
 import csv
 import gzip
@@ -20,7 +20,7 @@ CORPUS = pathlib.Path(os.environ.get("FLAMEWIRE_CORPUS", ROOT.parent / "shared" 
 
 
 def folded(server, session, **parameters):
-    """comm;outer;…;inner number, a line each, of one event."""
+    """Lines "comm;outer;…;inner number" of one event."""
     return server.get(f"/api/export/session/{session}", format="collapsed", **parameters).decode().splitlines()
 
 
@@ -70,7 +70,7 @@ def test_pprof(recorded):
     data, copy = again(server, session, "profile.pb.gz", format="pprof")
     events = events_of(server, session)
     assert {"cpu-clock", "page-faults"} <= set(events), events
-    # What protoc reads in it: the same stacks, of the same threads, with the same numbers.
+    # protoc decodes the same stacks, of the same threads, with the same numbers.
     profile = pprof.Profile(data)
     assert profile.types == [pair for name, (unit, _, _) in events.items() for pair in ((f"{name}_samples", "count"), (name, "nanoseconds" if unit == "ns" else unit))]
     stacks = collections.Counter()
@@ -85,10 +85,10 @@ def test_pprof(recorded):
             stack, number = line.rsplit(" ", 1)
             lines[f"{event};{stack}"] = int(number)
     assert sum(stacks.values()) == sum(lines.values())
-    # In brackets: addresses (of callers they are that of the call), and the modules of kernel functions.
+    # In brackets are addresses (a caller's is that of its call), and the modules of kernel functions.
     named = {stack: number for stack, number in lines.items() if "[" not in stack}
     assert named and {stack: stacks[stack] for stack in named} == named
-    # And what we read in it.
+    # Our importer reads the same.
     same(server, session, copy)
 
 
@@ -96,7 +96,7 @@ def test_speedscope(recorded):
     server, session = recorded
     data, copy = again(server, session, "profile.speedscope.json", format="speedscope")
     events = events_of(server, session)
-    # As the schema of the format has it, read by a few lines that know nothing of ours.
+    # Read according to the format's schema, without our code.
     frames = [frame["name"] for frame in data["shared"]["frames"]]
     weights = collections.Counter()
     for profile in data["profiles"]:
@@ -115,7 +115,7 @@ def test_firefox(recorded):
     server, session = recorded
     data, copy = again(server, session, "profile.json", format="firefox")
     events = events_of(server, session)
-    # Read by a few lines that know the format's columns alone.
+    # Read by the format's column names, without our code.
     weights = collections.Counter()
     for thread in data["threads"]:
         strings, stacks, frames, funcs = thread["stringArray"], thread["stackTable"], thread["frameTable"], thread["funcTable"]
@@ -140,7 +140,8 @@ PERF = shutil.which("perf")
 
 
 def perf_script(path):
-    """What perf makes of a file: (event, comm, pid, tid, time in us, period, frames outermost first) a sample. A frame without a name is its place in its file."""
+    """Per sample of a file, as perf reads it: (event, comm, pid, tid, time in us, period, frames outermost first).
+    A frame without a name is its file and offset."""
     text = subprocess.run([PERF, "script", "--max-stack", "10000", "-i", path, "-F", "comm,pid,tid,time,period,event,ip,sym,dso"], check=True, capture_output=True, text=True, timeout=300)
     samples = []
     for block in text.stdout.strip("\n").split("\n\n"):
@@ -150,7 +151,7 @@ def perf_script(path):
         for line in lines:
             address, name = line.split(None, 1)
             if int(address, 16) >> 63:
-                # The name stands as that of a file, too.
+                # perf also prints the name as the file's name.
                 name = name[: (len(name) - 3) // 2]
                 assert line.endswith(f" {name} ({name})"), line
             else:
@@ -161,7 +162,7 @@ def perf_script(path):
 
 
 def same_stacks(server, session, samples):
-    """Every stack of every thread, as perf_script() has them. perf is told the module of a name that several have."""
+    """Every stack of every thread, as perf_script() returns them. If several functions have a name, the file for perf adds the module to it."""
     events = events_of(server, session)
 
     def bare(frame):
@@ -179,7 +180,7 @@ def same_stacks(server, session, samples):
         assert found == expected
 
 
-@pytest.mark.skipif(PERF is None, reason="there is no perf: nothing was compared")
+@pytest.mark.skipif(PERF is None, reason="perf is not installed: nothing was compared")
 def test_perfdata(recorded, tmp_path):
     server, session = recorded
     data, copy = again(server, session, "perf.data", format="perfdata")
@@ -193,7 +194,7 @@ def test_perfdata(recorded, tmp_path):
     same_stacks(server, session, samples)
     assert {(pid, tid, comm) for _, comm, pid, tid, *_ in samples} == threads_of(server, session)
     assert [one[4] for one in samples] == sorted(one[4] for one in samples)
-    # And perf's table of functions is ours. It writes of what has no name the place in the file alone.
+    # perf's table of functions is the same as ours. For a frame without a name, perf prints only its address.
     def place(name):
         address = re.fullmatch(r"(?:\[.*\+)?0x0*([0-9a-f]+)\]?", name)
         return address[1] if address else name
@@ -215,9 +216,9 @@ def test_perfdata(recorded, tmp_path):
     assert all(f"event : name = {event}," in header for event in events)
 
 
-@pytest.mark.skipif(PERF is None, reason="there is no perf: nothing was compared")
+@pytest.mark.skipif(PERF is None, reason="perf is not installed: nothing was compared")
 def test_perfdata_as_old_versions_wrote_it(recorded, tmp_path):
-    """The header of perf up to Linux 3.2: another magic, attributes of 64 bytes."""
+    """perf up to Linux 3.2 wrote another magic and attributes of 64 bytes."""
     server, session = recorded
     data, new = again(server, session, "perf.data", format="perfdata")
     _, size, attribute_size, offset, attributes_size, *_ = struct.unpack_from("<8s4Q", data)
@@ -237,10 +238,10 @@ def test_perfdata_as_old_versions_wrote_it(recorded, tmp_path):
     assert folded(server, done["session"]) == folded(server, new)
 
 
-@pytest.mark.skipif(PERF is None or not CORPUS.is_dir(), reason="there is no perf, or no corpus: nothing was compared")
+@pytest.mark.skipif(PERF is None or not CORPUS.is_dir(), reason="perf is not installed, or the corpus is missing: nothing was compared")
 @pytest.mark.parametrize("name", ["vector_static_gcc__perf.data", "vector_static_gcc__perf.lbr.data"])
 def test_perfdata_of_addresses_without_names(start, tmp_path, name):
-    """The files are not here: perf is to look for them where they were, by their build-ids."""
+    """The program files are absent: perf must search for them at their old paths, by their build-ids."""
     server = start.server()
     recording = CORPUS / "plain" / "kdab" / name
     done, _ = upload(server, recording.read_bytes(), name)
@@ -273,7 +274,7 @@ def test_pprof_files_of_others(start, tmp_path):
         done, _ = upload(server, data, name)
         assert done["state"] == "done", done
         events = events_of(server, done["session"])
-        # The last type is a value whose samples the first one counts.
+        # The last type is a value. The first one counts its samples.
         assert profile.types[0] == ("samples", "count") and profile.types[1][1] == "nanoseconds"
         assert events == {profile.types[1][0]: ("ns", sum(v[0] for _, v, _ in profile.samples), sum(v[1] for _, v, _ in profile.samples))}
         own = collections.Counter()
@@ -286,7 +287,7 @@ def test_pprof_files_of_others(start, tmp_path):
 
 
 def as_stackcollapse(frame, java):
-    """A frame as stackcollapse-perf.pl's documentation says that it tidies names."""
+    """A frame with the changes to names that the documentation of stackcollapse-perf.pl describes."""
     unknown = re.fullmatch(r"\[(.+)\+0x[0-9a-f]+\]", frame)
     if unknown:
         return f"[{unknown[1]}]"
@@ -305,7 +306,7 @@ def test_perf_script_of_others(start):
     files = sorted(folder.glob("perf-*.txt"))
     assert len(files) >= 9
     for path in files:
-        # The script wants an empty line behind the last sample, too.
+        # stackcollapse-perf.pl also needs an empty line after the last sample.
         done, _ = upload(server, path.read_bytes(), path.name)
         assert done["state"] == "done", done
         wanted, found = collections.Counter(), collections.Counter()
@@ -313,7 +314,7 @@ def test_perf_script_of_others(start):
             stack, number = line.rsplit(" ", 1)
             wanted[re.sub(r"_\[[kji]\]", "", stack)] += int(number)
         java = "java" in path.name
-        first = server.session(done["session"])["events"][0]["name"]  # the script knows one event a file
+        first = server.session(done["session"])["events"][0]["name"]  # the script supports one event per file
         for line in folded(server, done["session"], event=first, value="weight"):
             stack, number = line.rsplit(" ", 1)
             comm, *frames = stack.split(";")
@@ -321,7 +322,7 @@ def test_perf_script_of_others(start):
             found[";".join([comm.replace(" ", "_"), *frames])] += int(number)
         last = found - wanted
         assert not wanted - found and len(last) <= 1, (path.name, wanted - found, last)
-        if last:  # not terminated by an empty line: the script leaves it out
+        if last:  # without an empty line at the end, the script omits the last sample
             assert not path.read_bytes().endswith(b"\n\n"), (path.name, last)
 
 
@@ -330,7 +331,7 @@ def test_chunks_of_perflens(start):
     server = start.server()
     folder = CORPUS / "harshithsunku+perflens" / "tests" / "fixtures" / "session-x86-baseline"
     metadata = json.loads((folder / "metadata.json").read_text())
-    # As they lie on a disk, one behind the other: each is a frame of its own.
+    # The chunks as they are stored: concatenated, each as its own zstd frame.
     packed = b""
     for path in sorted(folder.glob("chunk_*.gz")):
         packed += subprocess.run(["zstd", "-q", "-1", "-c"], input=gzip.decompress(path.read_bytes()), stdout=subprocess.PIPE, check=True).stdout
@@ -347,7 +348,7 @@ def test_chunks_of_perflens(start):
 def test_speedscope_files_of_others(start):
     server = start.server()
     folder = CORPUS / "jlfwong+speedscope" / "sample" / "profiles" / "speedscope"
-    # Both versions say the same: a;b;c 1 + 1 + 3, a;b;d 4, a;b 5.
+    # All versions have the same content: a;b;c 1 + 1 + 3, a;b;d 4, a;b 5.
     for name, scale, profiles in [("0.0.1/simple.speedscope.json", 1, 1), ("0.0.1/simple-no-pretty-print.speedscope.json", 1, 1),
                                   ("0.1.2/simple-sampled.speedscope.json", 10**9, 1), ("0.6.0/two-sampled.speedscope.json", 10**9, 2)]:
         done, _ = upload(server, (folder / name).read_bytes(), name)
@@ -376,6 +377,6 @@ def test_traces_of_others(start):
         assert done["state"] == "done", done
     done, _ = upload(server, (folder / "simple-with-samples.json").read_bytes(), "simple-with-samples.json")
     assert done["state"] == "done", done
-    # Each of Hermes' samples lasts until the next one, the last one as long as the one before it.
+    # Each sample of Hermes lasts until the next one. The last one lasts as long as the one before it.
     assert {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in folded(server, done["session"], value="weight")} == {
         "mqt_js;[root]": 30_779_000, "mqt_js;[root];function1": 13_326_000, "mqt_js;[root];function2;function3": 10_605_000, "mqt_js;[root];[GC Young Gen]": 20_000_000}

@@ -1,4 +1,4 @@
-"""Garbage at each door: refused with an error, nothing else disturbed."""
+"""Garbage on every interface is refused with an error and disturbs nothing else."""
 import contextlib
 import http.client
 import json
@@ -28,7 +28,7 @@ def live_server(start):
     return server
 
 
-def still_well(server):
+def check_still_recording(server):
     before = server.only_session()["samples"]
     wait_until(lambda: server.only_session()["samples"] > before, 10, "the recording to go on")
     assert server.alive()
@@ -54,29 +54,29 @@ def test_agent_port(start):
         "random bytes": randomness.randbytes(4096),
         "http": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
         "a huge length": struct.pack("!IB", 0xFFFFFFFF, 6),
-        "hello that is no JSON": frame(3, b"{{{{"),
+        "hello that is not JSON": frame(3, b"{{{{"),
         "hello nested 100,000 deep": frame(3, b"[" * 100_000),
         "batch before hello": frame(5, b"\x0a\x10" + bytes(16)),
         "batch of random bytes": hello + frame(5, randomness.randbytes(500)),
-        "zstd that is none": hello + frame(6, randomness.randbytes(500)),
+        "invalid zstd": hello + frame(6, randomness.randbytes(500)),
         "zstd that claims 2 GiB": hello + frame(6, bytes.fromhex("28b52ffda000000080") + randomness.randbytes(40)),
     }
     for name, data in doors.items():
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
             connection.sendall(data)
             assert closed_by_peer(connection), name
-    # A frame that stops in the middle holds its connection only.
+    # A frame that stops in the middle affects only its connection.
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(struct.pack("!IB", 1000, 3) + b"{")
         time.sleep(0.3)
-        still_well(server)
-    # Unknown flags are skipped: an agent from the future may talk to us.
+        check_still_recording(server)
+    # Unknown flags are skipped: a future agent may use them.
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(hello + frame(99, b"whatever"))
         time.sleep(0.3)
         connection.settimeout(10)
         assert connection.recv(65536)[4] == 8  # the acknowledgement of the hello
-    still_well(server)
+    check_still_recording(server)
     assert len(server.sessions()) == 1
 
 
@@ -109,7 +109,7 @@ def test_http(start):
         assert status in expected, (path, parameters, status, body)
         assert body["error"]["message"]
     assert server.request("PUT", "/api/config", body={})[0] == 405
-    # Whatever the answer, pages of other sites may not embed it.
+    # Whatever the answer is, pages of other sites must not embed it.
     for method, path, headers, expected in (
         ("GET", "/api/status", {}, 200),
         ("GET", "/api/flamegraph?start=abc", {}, 400),
@@ -125,7 +125,7 @@ def test_http(start):
     for body in (b"", b"[]", b"{", b"[" * 50_000, json.dumps({"cmd": "start", "args": 7}).encode(), json.dumps({"cmd": "rm -rf"}).encode(), json.dumps({"extra": 1, "cmd": "ping"}).encode()):
         status, _, answer = server.request("POST", "/api/agent/command", body=body)
         assert status == 400, (body[:40], status, answer)
-    # Another site must not command us, and a name that points here must not read us.
+    # Another site must not send commands, and a DNS name that resolves to this server must not read data.
     assert server.request("POST", "/api/stop", body={}, headers={"Origin": "http://evil.example"})[0] == 403
     for headers in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}):
         for path in ("/api/status", "/api/flamegraph", "/metrics"):
@@ -135,14 +135,14 @@ def test_http(start):
     status, _, body = server.request("GET", "/api%2Fstatus")
     assert status == 400 and "slash" in body["error"]["message"], body
     assert server.request("GET", "/api/status", headers={"Host": "evil.example"})[0] == 403
-    still_well(server)
+    check_still_recording(server)
 
 
 def test_json_nested_without_end(start):
-    """Refused at each door, and never in a session's file, where every later start would meet it."""
+    """Refused on every interface, and never stored in a session's file, where every later start would read it again."""
     server = start.server("--insecure")
     with HostileAgent(server.port).hello("nested") as agent:
-        assert agent.said(8)
+        assert agent.await_frame(8)
         forged = Forged("nested")
         agent.send(5, forged.batch(stacks=1, rows=1))
         for kind in ("threads", "system"):
@@ -166,7 +166,7 @@ def test_json_nested_without_end(start):
 
 
 def test_imported_json_nested_without_end(start, tmp_path):
-    """A stream that is imported passed no agent's door: its nested frames count as damage, and the rest is shown."""
+    """An imported stream was not checked by the code that receives from agents. Its nested frames count as damage, and the rest is shown."""
     forged, health = Forged("nested"), []
     for content in (b"7", b"[" * 130_000 + b"]" * 130_000, b'{"x":' * 130_000 + b"1" + b"}" * 130_000):
         health.append(frame(4, b'{"type":"system","mono_ns":%d,"cpu_percent":12.5,"x":%b}' % (time.monotonic_ns(), content)))
@@ -225,7 +225,7 @@ def test_session_files(start):
 
 
 def test_command_json_at_the_agent(start):
-    """A hostile server: the agent refuses, stays, and serves the next one."""
+    """A hostile server: the agent refuses its commands, keeps running and serves the next one."""
     import flamewire
     port = flamewire.free_port()
     agent = start.agent("--listen", "--port", port, "--insecure")
@@ -277,8 +277,8 @@ def test_command_json_at_the_agent(start):
     assert agent.stop() == 0
 
 
-def test_names_do_not_command_a_terminal(start, tmp_path):
-    """Neither in the server's log nor in the table of `report`: escapes, their one-character forms, and controls of the writing direction."""
+def test_names_do_not_control_a_terminal(start, tmp_path):
+    """In the server's log and in the table of `report`, escapes, their single-byte forms, and controls of the writing direction are removed."""
     evil = "e\x1b[2Jv\x9b31mi\u202el"
     server = start.server("--insecure")
     with HostileAgent(server.port).hello(evil):
@@ -290,9 +290,9 @@ def test_names_do_not_command_a_terminal(start, tmp_path):
         assert "e [2Jv 31mi l" in text and not set(text) & set("\x1b\x9b\u202e"), text
 
 
-def test_unwind_tables_that_take_for_ever(start, tmp_path):
-    """One function's table remembers and restores its state a quarter of a million times, and each of its frames runs that. The agent
-    ends the stacks early, says so, and still listens."""
+def test_unwind_tables_that_take_forever(start, tmp_path):
+    """One function's table remembers and restores its state a quarter of a million times, and each of its frames runs this. The agent
+    ends these stacks early, reports it, and still handles signals."""
     source = tmp_path / "tables.S"
     source.write_text("""
 .section .note.GNU-stack, "", @progbits

@@ -1,9 +1,9 @@
-"""Device health: the frames of a real agent against /proc as this script reads it at the same moment, and against ps and free.
+"""Device health: frames of a real agent compared with /proc as this script reads it at the same moment, and with ps and free.
 
-The server's end is a few lines of Python here, so that nothing of ours but the agent takes part. /proc is read when a frame
-arrives. Counters that only grow are bracketed: not below what stood there one frame before, not above what stands there now.
-Shares of CPU time are compared with what this script computes between the same two arrivals; the frame may have been taken
-some milliseconds earlier, and other programs run, hence 8 percentage points."""
+The server's end is a few lines of Python here, so that only the agent is under test. /proc is read when a frame arrives.
+A counter that only grows must lie between its values at the previous frame and now. Shares of CPU time are compared with
+this script's own between the same two arrivals, with a tolerance of 8 percentage points: the frame may have been taken some
+milliseconds earlier, and other programs run."""
 import json
 import os
 import queue
@@ -64,7 +64,7 @@ def interfaces():
 
 
 def disks():
-    """Block devices with hardware behind them, as sysfs says it (another way than the agent's)."""
+    """Block devices with hardware behind them, according to sysfs (the agent detects them in another way)."""
     found = {}
     for line in read("/proc/diskstats").splitlines():
         _, _, name, *numbers = line.split()
@@ -85,7 +85,7 @@ def all_bracketed(before, values, after):
 
 
 class Peer:
-    """The server's end: answers the hello, asks commands, and keeps health frames with what `look()` saw when they arrived."""
+    """The server's end: answers the hello, sends commands, and stores health frames with the result of `look()` at their arrival."""
 
     def __init__(self, look=lambda: None, port=0):
         self.listener = socket.socket()
@@ -144,7 +144,7 @@ class Peer:
         return self.replies.get(timeout=20)
 
     def next(self, kind, seconds=20):
-        """The next frame of a kind, and what was seen when it came."""
+        """The next frame of a kind, and the result of `look()` at its arrival."""
         end = time.monotonic() + seconds
         while True:
             frame, seen, arrived = self.frames.get(timeout=max(0.01, end - time.monotonic()))
@@ -152,7 +152,7 @@ class Peer:
                 return frame, seen, arrived
 
     def rounds(self, count):
-        """Kinds of the frames of the next whole rounds (a round ends with the agent's own)."""
+        """Kinds of the frames in the next complete rounds. A round ends with the agent's own frame."""
         self.drop_waiting()
         self.next("agent")
         kinds = []
@@ -175,7 +175,7 @@ class Peer:
 
 @pytest.fixture
 def agent_at(start):
-    """agent_at(peer, ...): an agent that dials it."""
+    """agent_at(peer, ...): an agent that connects to it."""
     peers = []
 
     def make(peer, *arguments):
@@ -188,7 +188,7 @@ def agent_at(start):
 
 
 def memory_limit():
-    """The tightest limit of this cgroup and those around it, in KiB; the agent is in the same one."""
+    """The tightest memory limit of this cgroup and its ancestors, in KiB. The agent is in the same one."""
     lines = [line.split(":", 2) for line in read("/proc/self/cgroup").splitlines()]
     v1 = [path for _, controllers, path in lines if "memory" in controllers.split(",")]
     path, base, name = (v1[0], "/sys/fs/cgroup/memory", "memory.limit_in_bytes") if v1 else (lines[-1][2], "/sys/fs/cgroup", "memory.max")
@@ -230,23 +230,23 @@ def test_system_and_network_against_proc_and_free(agent_at):
     bracketed(before["stat"][1]["intr"], second["interrupts"], numbers["intr"], "intr")
     assert second["procs_running"] >= 1 and second["procs_blocked"] >= 0
 
-    # Others allocate and free meanwhile: 3 % of the memory.
+    # Other programs allocate and free memory meanwhile: allow 3 % of the memory.
     mem, near = after["mem"], 0.03 * after["mem"]["MemTotal"]
-    told = second["mem"]
-    assert told["total_kb"] == mem["MemTotal"]
+    reported = second["mem"]
+    assert reported["total_kb"] == mem["MemTotal"]
     for name, kernels in {"available_kb": "MemAvailable", "buffers_kb": "Buffers", "cached_kb": "Cached"}.items():
-        assert abs(told[name] - mem[kernels]) < near, name
-    assert told["used_kb"] == told["total_kb"] - told["available_kb"]
-    assert abs(told["used_pct"] - 100 * told["used_kb"] / told["total_kb"]) <= 0.051
+        assert abs(reported[name] - mem[kernels]) < near, name
+    assert reported["used_kb"] == reported["total_kb"] - reported["available_kb"]
+    assert abs(reported["used_pct"] - 100 * reported["used_kb"] / reported["total_kb"]) <= 0.051
     if mem["SwapTotal"]:
-        assert told["swap_total_kb"] == mem["SwapTotal"] and abs(told["swap_used_kb"] - (mem["SwapTotal"] - mem["SwapFree"])) < near
+        assert reported["swap_total_kb"] == mem["SwapTotal"] and abs(reported["swap_used_kb"] - (mem["SwapTotal"] - mem["SwapFree"])) < near
     else:
-        assert "swap_total_kb" not in told and "swap_used_kb" not in told
+        assert "swap_total_kb" not in reported and "swap_used_kb" not in reported
     limit = memory_limit()
-    assert told.get("limit_kb") == (limit if limit is not None and limit < mem["MemTotal"] else None)
+    assert reported.get("limit_kb") == (limit if limit is not None and limit < mem["MemTotal"] else None)
     free = next(line.split() for line in subprocess.run(["free", "-k"], capture_output=True, text=True, check=True, env={"LC_ALL": "C"}).stdout.splitlines() if line.startswith("Mem:"))
-    assert told["total_kb"] == int(free[1])
-    assert abs(told["used_kb"] - int(free[2])) < near and abs(told["available_kb"] - int(free[6])) < near
+    assert reported["total_kb"] == int(free[1])
+    assert abs(reported["used_kb"] - int(free[2])) < near and abs(reported["available_kb"] - int(free[6])) < near
 
     load = [second["load"][name] for name in ("avg_1m", "avg_5m", "avg_15m")]
     assert all(abs(value - float(text)) < 1 for value, text in zip(load, after["load"])), (load, after["load"])
@@ -285,7 +285,7 @@ def test_processes_only_while_profiling(start, agent_at):
     assert frame["vsize_kb"] == int(status["VmSize"])
     assert abs(frame["rss_kb"] - int(status["VmRSS"])) <= 512
     assert frame["fds"] == len(os.listdir(f"/proc/{program.pid}/fd"))
-    assert abs(frame["oom_score"] - int(read(f"/proc/{program.pid}/oom_score"))) <= 5  # grows with what the machine uses
+    assert abs(frame["oom_score"] - int(read(f"/proc/{program.pid}/oom_score"))) <= 5  # changes with the memory use of the machine
     for name, kernels in {"voluntary_csw": "voluntary_ctxt_switches", "involuntary_csw": "nonvoluntary_ctxt_switches"}.items():
         bracketed(int(before["status"][kernels]), frame[name], int(status[kernels]), name)
     bracketed(int(before["stat"][10]), frame["minor_faults"], int(stat[10]), "minor_faults")
@@ -293,7 +293,7 @@ def test_processes_only_while_profiling(start, agent_at):
     ps = subprocess.run(["ps", "-o", "rss=,vsz=,nlwp=", "-p", str(program.pid)], capture_output=True, text=True, check=True).stdout.split()
     assert abs(frame["rss_kb"] - int(ps[0])) <= 512 and [frame["vsize_kb"], frame["threads"]] == [int(ps[1]), int(ps[2])]
 
-    # The agent's own: counters of this recording, and what ps says of it.
+    # The agent's own frame: counters of this recording, and values that ps reports too.
     own, _, _ = peer.next("agent")
     for _ in range(60):
         if own["samples_read"] > 50:
@@ -302,7 +302,7 @@ def test_processes_only_while_profiling(start, agent_at):
     rss = int(subprocess.run(["ps", "-o", "rss=", "-p", str(agent.pid)], capture_output=True, text=True, check=True).stdout)
     assert abs(own["rss_kb"] - rss) < 1024 and own["ring_kb"] > 0
     assert 0 <= own["cpu_pct"] < 20 and own["samples_lost"] == 0
-    assert own["samples_read"] > 50 and own["spool_bytes"] > 0  # this peer acknowledges nothing
+    assert own["samples_read"] > 50 and own["spool_bytes"] > 0  # this peer never acknowledges
 
     assert peer.command("pause")["ok"]
     assert peer.rounds(1) == ["system", "process", "network", "agent"]
@@ -349,13 +349,13 @@ def test_configure_metrics(start, agent_at):
     for wrong, sentence in ((dict(interval=0), "interval must be a whole number from 1 to 60"), (dict(disk="yes"), "disk must be true or false")):
         assert peer.command("configure_metrics", **wrong) == {"id": "7f", "ok": False, "error": sentence}
     assert peer.command("configure_metrics", enabled=False)["metrics_enabled"] is False
-    time.sleep(0.3)  # a round that was going on
+    time.sleep(0.3)  # a round was in progress
     peer.drop_waiting()
     time.sleep(2.2)
     assert peer.frames.empty()
     assert peer.command("configure_metrics", enabled=True)["interval"] == 1
     frame, _, _ = peer.next("system")
-    assert frame["cpu"]["overall_pct"] is None  # a share over the silence would be of another time
+    assert frame["cpu"]["overall_pct"] is None  # a share over the pause would cover another interval
 
 
 def test_health_goes_on_after_a_reconnect(agent_at):
@@ -370,7 +370,7 @@ def test_health_goes_on_after_a_reconnect(agent_at):
 
 
 def frames_of(path):
-    """A session file's frames: docs/wire/session-file.md."""
+    """A session file's frames, as docs/wire/session-file.md describes them."""
     data = path.read_bytes()
     assert data[:8] == b"FLMWIRE\n"
     at = 12
@@ -393,6 +393,6 @@ def test_session_file(start, tmp_path):
     assert kinds.count("process") >= 2
     shares = [frame["cpu_pct"] for frame in frames if frame["type"] == "process"]
     assert shares[0] is None and shares[1] > 0
-    # The first and the last record stay what they were: the hello, and the batch that ends the recording.
+    # The first and the last record are unchanged: the hello, and the batch that ends the recording.
     flags = [flag for flag, _ in frames_of(full)]
     assert flags[0] == REPLY and flags[-1] in (5, 6)

@@ -1,4 +1,4 @@
-"""Every HTTP answer on live data and on a replayed session; the harness validates each against docs/openapi.yaml."""
+"""Every HTTP answer on live data and on a replayed session. The harness validates each answer against docs/openapi.yaml."""
 import http.client
 import re
 import time
@@ -16,34 +16,34 @@ def views(server, session, **parameters):
     graph = server.get("/api/flamegraph", session=session, min_share=0, **parameters)
     functions = server.get("/api/functions", session=session, **parameters)
     threads = server.get("/api/thread-summary", session=session, **parameters)
-    # test_thread_times.py says whether they are right.
+    # test_thread_times.py checks the values.
     server.get("/api/thread-states", session=session, slices=20, **parameters)
     server.get("/api/scheduling", session=session, **parameters)
     timeline = server.get("/api/timeline", session=session, slices=50, **parameters)
-    # What they say is tested in test_counters.py, test_health.py, test_modules.py and test_quality_warnings.py.
+    # test_counters.py, test_health.py, test_modules.py and test_quality_warnings.py check the values.
     for path in ("/api/warnings", "/api/counters", "/api/metrics/current", "/api/metrics/history", "/api/modules"):
         server.get(path, session=session)
-    # Used in test_imports.py and test_modules.py.
+    # test_imports.py and test_modules.py check these.
     assert server.get("/api/imports")["imports"] == []
     assert server.request("PUT", "/api/uploads/some-file", body=b"half", offset=0, size=8)[0] == 200
     assert server.get("/api/uploads/some-file")["offset"] == 4
     assert server.request("DELETE", "/api/uploads/some-file")[0] == 200
-    # It is not a profile, so it leaves no session behind.
+    # This upload is not a profile, so it leaves no session.
     assert server.request("PUT", "/api/uploads/no-profile", body=b"no", offset=0, size=2)[0] == 200
     begun = server.post("/api/imports", {"upload": "no-profile"})
     wait_until(lambda: server.get(f"/api/imports/{begun['id']}")["state"] == "failed", 30, "the end of the import")
-    # And these in test_diff.py and test_shapes.py.
+    # test_diff.py and test_shapes.py check these.
     server.get("/api/diff", session=session, base_tid=0, **parameters)
     server.get("/api/diff/functions", session=session, base_tid=0, **parameters)
     server.get("/api/callers", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)
-    # And this in test_code.py.
+    # test_code.py checks this.
     server.get("/api/disasm", session=session, function=next((row["name"] for row in functions["functions"]), "none"), **parameters)
-    # And these in test_travel.py.
+    # test_travel.py checks these.
     assert server.post(f"/api/sessions/{session}/sources")["files"] >= 0
     assert server.request("POST", f"/api/sessions/{session}/cut", body={})[0] == 400
     assert server.request("POST", "/api/sessions/merge", body={})[0] == 400
     assert server.request("GET", f"/api/export/session/{session}", format="flamewire")[1] == "application/zstd"
-    # And these in test_browse.py and test_connecting.py.
+    # test_browse.py and test_connecting.py check these.
     server.get("/api/browse")
     server.get("/api/agent/dials")
     server.get("/api/pairing")
@@ -52,7 +52,7 @@ def views(server, session, **parameters):
 
 
 def stacks(graph):
-    """What a flame graph says, whatever the order of equal siblings: path -> (self, total, samples)."""
+    """The content of a flame graph, regardless of the order of equal siblings: path -> (self, total, samples)."""
     tree = Tree(graph)
     paths, answer = [()], {}
     for node in range(1, len(tree.names)):
@@ -66,7 +66,7 @@ def check_views(server, session):
     total = graph["total"]["samples"]
     assert total == threads["total_samples"] == functions["total"]["samples"] == sum(timeline["samples"]) > 0
     assert sum(thread["samples"] for thread in threads["threads"]) == total
-    # Of a session that is there, a part is all of it.
+    # Of a complete session, the partial answer is the complete one.
     assert server.get("/api/functions", session=session, partial="1")["functions"] == functions["functions"]
     assert sum(function["self_samples"] for function in functions["functions"]) == total
     assert sum(graph["nodes"]["self_samples"]) == total
@@ -78,7 +78,7 @@ def check_views(server, session):
         by_name[function["name"]] = by_name.get(function["name"], 0) + function["total"] / graph["total"]["weight"]
     for name, share in tree.shares().items():
         assert abs(by_name[name] - share) < 1e-6, name
-    # Filters: each thread alone adds up to all; two halves of the time do too.
+    # Filters: the threads' samples add up to the total, and so do those of two halves of the time.
     tids = [thread["tid"] for thread in threads["threads"]]
     assert sum(server.get("/api/flamegraph", session=session, tid=tid)["total"]["samples"] for tid in tids) == total
     assert server.get("/api/flamegraph", session=session, tid=",".join(map(str, tids)))["total"]["samples"] == total
@@ -117,11 +117,11 @@ def test_live_and_replayed(start):
     session = server.wait_named(server.only_session()["id"])["id"]
     total = check_views(server, session)
     tree = Tree(server.get("/api/flamegraph", min_share=0))
-    # stage_weather takes 30 % of a round's time and calls nothing without frame pointers that would break its chain.
+    # stage_weather takes 30 % of a round's time, and does not call functions without frame pointers, which would break its call chain.
     weather, rounds = (total * sum(share for name, share in tree.shares().items() if name.startswith(f"city::{function}(")) for function in ("stage_weather", "simulate_round"))
     KNOWN.share(weather, rounds, 0.30, bias=0.01, detail="in stage_weather")
 
-    # Zoom by path gives the subtree, pruning keeps the sums.
+    # Zooming by path returns the subtree. Pruning preserves the sums.
     answer = server.get("/api/flamegraph", min_share=0.02)
     pruned = Tree(answer)
     assert len(pruned.names) < len(tree.names) and pruned.total[0] == tree.total[0]
@@ -132,7 +132,7 @@ def test_live_and_replayed(start):
         up = tree.parent[up]
     zoomed = Tree(server.get("/api/flamegraph", min_share=0, path="\x1f".join(path)))
     assert zoomed.total[0] == tree.total[node]
-    # A path may name thousands of frames: this one is 400 KB long in the address, and there is no such stack.
+    # A path can name thousands of frames: this one is 400 KB long in the URL, and no stack matches it.
     deep = server.get("/api/flamegraph", path="\x1f".join(path + ["city::visit_quadrant(World&, double, double)"] * 4096))
     assert len(deep["nodes"]["parent"]) == 1 and deep["total"]["samples"] == 0
 
@@ -162,7 +162,7 @@ def test_live_and_replayed(start):
 
 
 def test_a_server_that_ends_while_connections_are_open(start):
-    """A browser keeps its connections, one with the event stream: when the server ends, nothing looks at what is gone."""
+    """A browser keeps its connections open, one with the event stream. When the server exits, no code may access freed memory."""
     server = start.server(program=(*(() if SANITIZED else ("valgrind", "-q", "--error-exitcode=9")), BIN / "flamewire-server"))
     idle = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=30)
     idle.request("GET", "/api/status")
@@ -183,7 +183,7 @@ def test_a_live_session_is_not_deleted(start):
 
 
 def test_better_symbols_arrive_late(start, tmp_path):
-    """A stripped program shows addresses; the unstripped file given later names the running session."""
+    """A stripped program shows addresses. The unstripped file, given later, adds the names to the running session."""
     import shutil
     import subprocess
     from flamewire import TESTS_BIN
@@ -216,7 +216,7 @@ def test_better_symbols_arrive_late(start, tmp_path):
 
 
 def test_source_lookup(start, tmp_path):
-    """Nothing outside the roots: the places tried, and the --source-dir that would show it; by a path map it is found."""
+    """A file outside the roots: the answer has the tried paths and a --source-dir that would show it. A path map finds it."""
     (tmp_path / "empty").mkdir()
     from flamewire import ROOT, TESTS_BIN
     server = start.server("--source-dir", tmp_path / "empty")
@@ -239,7 +239,7 @@ def test_source_lookup(start, tmp_path):
 
 
 def test_every_described_get_was_checked():
-    """Runs last in this file: every GET of the contract answered 200 at least once above."""
+    """Runs last in this file: every GET of the contract returned 200 at least once above."""
     described = {path for path, operations in CONTRACT.document["paths"].items() if "get" in operations} - {"/api/stream", "/api/config", "/api/config/toolchain"}
     answered = {path for method, path, status in CONTRACT.checked if method == "GET" and status == 200}
     assert described - answered - {"/api/source", "/api/agents"} == set(), described - answered

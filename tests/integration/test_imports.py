@@ -1,5 +1,5 @@
-"""Files of other tools become sessions, by --import and by an upload. What is in them is counted here by a few lines
-of Python that know nothing of the server."""
+"""Files of other tools become sessions through --import and through uploads. A few lines of Python, without our code, compute the
+expected values from the files."""
 
 import collections
 import json
@@ -22,7 +22,7 @@ def folded_file(path, seed=3, stacks=3000):
 
 
 def totals(lines):
-    """Samples of each function, self and total, recursion once."""
+    """Samples of each function, self and total. A recursive function counts once per stack."""
     own, total, sum_ = collections.Counter(), collections.Counter(), 0
     for line in lines:
         stack, count = line.rsplit(" ", 1)
@@ -71,14 +71,14 @@ def test_folded_stacks_at_the_start_and_by_an_upload(start, tmp_path):
     assert [notice["code"] for notice in session["notices"]] == ["import-no-times"], session["notices"]
     check(server, session["id"], lines)
 
-    # By slices, as the page does, without the last line break.
+    # Uploaded in slices, as the page does, without the last line break.
     other = folded_file(tmp_path / "other.txt", seed=4)
     done, identifier = upload(server, "\n".join(other).encode(), "C:\\files/other.txt", slice_bytes=100_000)
     assert done["state"] == "done" and done["name"] == "other.txt" and done["problem"] == "", done
     check(server, done["session"], other)
-    # What was uploaded is not kept besides.
+    # The upload is not kept in addition to the session.
     assert server.request("GET", f"/api/uploads/{identifier}")[0] == 404
-    # It is a session like any other: a server that starts anew has it.
+    # It is a session like any other: a restarted server still has it.
     data = server.data_dir
     server.stop()
     again = start.server(data_dir=data, name="again")
@@ -97,7 +97,7 @@ def test_a_recording_of_the_agent_is_imported_whole(start, tmp_path):
 
 
 def test_an_import_is_cancelled(start, tmp_path):
-    """One that runs, one that waits for its turn, one that has ended, and one that the server's end cuts short."""
+    """Cancels a running import, a waiting one and a finished one. The server's exit cuts another one short."""
     large = tmp_path / "large.folded"
     with large.open("w") as out:
         for line in range(120_000):
@@ -118,12 +118,12 @@ def test_an_import_is_cancelled(start, tmp_path):
     def cancel(number):
         return server.request("DELETE", f"/api/imports/{number}")
 
-    # All that takes time here is done before: the import goes on meanwhile.
+    # Prepare everything slow first, because the import runs meanwhile.
     upload("running-import")
     upload("waiting-import")
     running, waiting = begin("running-import"), begin("waiting-import")
     wait_until(lambda: server.get(f"/api/imports/{running}")["read_bytes"] > 0, 60, "the import to run")
-    # The one behind it has ended before the answer; its turn has not come.
+    # The waiting import is cancelled before the answer is sent, although its turn has not come.
     status, _, answer = cancel(waiting)
     assert status == 200 and answer["state"] == "cancelled" and answer["problem"] == "" and state(running) == "running", answer
     assert server.request("GET", "/api/uploads/waiting-import")[0] == 404
@@ -133,7 +133,7 @@ def test_an_import_is_cancelled(start, tmp_path):
     assert [one["state"] for one in server.get("/api/imports")["imports"]] == ["cancelled", "cancelled"]
     assert server.request("GET", "/api/uploads/running-import")[0] == 404
     assert server.sessions() == [] and not list((server.data_dir / "sessions").iterdir())
-    # What has ended stays what it is.
+    # The state of a finished import does not change.
     upload("short-import", b"main;work 3\n")
     done = begin("short-import")
     wait_until(lambda: state(done) == "done", 60, "the import")
@@ -142,7 +142,7 @@ def test_an_import_is_cancelled(start, tmp_path):
         assert status == expected and words in answer["error"]["message"], answer
     assert len(server.sessions()) == 1
     assert server.request("DELETE", f"/api/imports/{done}", headers={"Origin": "http://elsewhere.example"})[0] == 403
-    # A server that is stopped does not read on.
+    # A server that is stopped does not continue reading.
     upload("unfinished-import")
     last = begin("unfinished-import")
     wait_until(lambda: server.get(f"/api/imports/{last}")["read_bytes"] > 0, 60, "the import to run")
@@ -151,7 +151,7 @@ def test_an_import_is_cancelled(start, tmp_path):
     assert [one.name for one in (data / "sessions").iterdir()] == [one["id"] for one in start.server(data_dir=data, name="again").sessions()]
 
 
-def test_what_cannot_be_imported_says_so(start, tmp_path):
+def test_files_that_cannot_be_imported_are_reported(start, tmp_path):
     server = start.server()
     for data, words in [(b"\x7fELF\x02\x01\x01" + b"\0" * 100, "not in a format that can be imported"),
                         (b"hello world\n", "not in a format that can be imported"),
@@ -174,12 +174,12 @@ def test_a_server_that_cannot_import_does_not_start_or_says_why(start, tmp_path)
 
 
 def plain(name):
-    """A function's own name: without namespaces, parameters and what a compiler made of it."""
+    """A function's own name: without namespaces, parameters and suffixes that a compiler adds."""
     return re.split(r"[(<\[]", name.replace("(anonymous namespace)::", ""))[0].strip().split(" ")[-1].split("::")[-1].split(".")[0]
 
 
 def text_symbols(program):
-    """Address -> names, of the program's own functions of a size."""
+    """Address -> names of the program's own functions that are larger than 8 bytes."""
     names = collections.defaultdict(set)
     for line in subprocess.run(["nm", "-CS", "--defined-only", program], check=True, capture_output=True, text=True).stdout.splitlines():
         fields = line.split(maxsplit=3)
@@ -189,7 +189,7 @@ def text_symbols(program):
 
 
 def unsymbolized(program, addresses, code_id, debug_id):
-    """A profile as samply writes it before anybody has symbolized it: a stack for each address, relative to the first segment."""
+    """A profile as samply writes it, before symbolization: one stack per address, relative to the first segment."""
     count = len(addresses)
     return {
         "meta": {"version": 24, "preprocessedProfileVersion": 75, "product": "app", "startTime": 1700000000000, "symbolicated": False, "interval": 1},
@@ -229,6 +229,6 @@ def test_addresses_of_firefox_profiles_are_symbolized(tmp_path):
             if found:
                 assert {plain(function) for function in outermost} == set().union(*symbols.values())
             else:
-                # Not by the names of another build.
+                # The names of another build are not used.
                 assert outermost == {f"[{name}+0x{address:x}]" for address in addresses}
     assert min(bases) == 0 and max(bases) > 0

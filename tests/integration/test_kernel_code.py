@@ -1,4 +1,4 @@
-"""Code of the kernel that comes and goes: BPF programs, loaded and unloaded while a recording runs, under the names that /proc/kallsyms had for them."""
+"""Kernel code that comes and goes: BPF programs, loaded and unloaded during a recording, have their names from /proc/kallsyms of that time."""
 import re
 
 import bounds
@@ -17,7 +17,7 @@ def loader():
 
 
 def samples_in_programs(server, session, runs):
-    """By thread: all its samples, and full name of each BPF program -> samples in it, interrupts and what it called among them."""
+    """Thread -> (all its samples, full name of each BPF program -> samples in it, including interrupts and its callees)."""
     answers = {}
     for run in runs.values():
         tree = Tree(server.get("/api/flamegraph", session=session, min_share=0, tid=run["tid"]))
@@ -31,7 +31,7 @@ def samples_in_programs(server, session, runs):
 
 
 def life(loader, names, seconds):
-    """One that was there before is used and goes; then others take its place, one after the other. By name: what its loader measured."""
+    """Runs and unloads a program that was loaded before the recording, then loads, runs and unloads others. Returns name -> the loader's measurements."""
     runs = {}
     for name in ("flw_early", "flw_second", "flw_third"):
         if name not in names:
@@ -42,7 +42,7 @@ def life(loader, names, seconds):
 
 
 @pytest.mark.recording
-# Beside other load, a busy machine has too many samples at 999 Hz.
+# With other load, a busy machine has too many samples at 999 Hz.
 @pytest.mark.parametrize("scope, frequency, seconds", [("pid", 999, 0.5), ("system", 99, 3)])
 def test_programs_that_come_and_go_are_named(start, loader, scope, frequency, seconds):
     server = start.server()
@@ -52,7 +52,7 @@ def test_programs_that_come_and_go_are_named(start, loader, scope, frequency, se
     target = ("--pid", loader.pid) if scope == "pid" else ("-a",)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, *target, "--frequency", frequency)
     wait_until(lambda: server.sessions() and server.only_session()["state"] == "live", 20, "the recording")
-    # Other programs than the target's own are reported, too: this one loads without being sampled.
+    # Programs loaded by other processes are reported too: in this case, the loader is not sampled while it loads.
     runs = life(loader, names, seconds)
     assert agent.stop() == 0
     session = server.wait_ended()["id"]
@@ -60,9 +60,9 @@ def test_programs_that_come_and_go_are_named(start, loader, scope, frequency, se
     for name, run in runs.items():
         samples, programs = found[run["tid"]]
         assert list(programs) == [names[name]]
-        # What the system call takes around the program: no less than nothing, and about what it takes around one without work.
+        # The system call takes time around the program: at least none, and about as much as around an empty program.
         IN_PROGRAM.share(programs[names[name]], samples, 1 - run["overhead"], bias=run["overhead"], detail=name)
     server.stop()
-    # Where nothing of this is in /proc/kallsyms any more.
+    # At this point, /proc/kallsyms has none of these names.
     again = start.server(name="again", data_dir=server.data_dir)
     assert samples_in_programs(again, session, runs) == found

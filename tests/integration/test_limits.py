@@ -1,4 +1,4 @@
-"""Each bound of docs/limits.md that another one can reach is reached, beside an honest recording that must lose nothing."""
+"""Each limit in docs/limits.md that a peer can reach is reached, next to an honest recording that must lose nothing."""
 import contextlib
 import http.client
 import json
@@ -18,7 +18,7 @@ from test_pairing import OWN, pair_file
 
 
 def reached(server, limit):
-    """How often, by /metrics."""
+    """How often the limit was reached, according to /metrics."""
     text = server.get("/metrics").decode()
     return int(re.search(rf'^flamewire_limit_reached_total{{limit="{limit}"}} (\d+)$', text, re.M)[1])
 
@@ -29,14 +29,14 @@ def session_of(server, target):
 
 @contextlib.contextmanager
 def honest(start, server):
-    """A recording that goes on beside what a test does, and has every sample at the end."""
+    """A recording that runs during the test and must have every sample at the end."""
     program = start.workload("shares", 600)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 199, name=f"honest-{time.monotonic_ns()}")
     session = wait_until(lambda: session_of(server, f"pid {program.pid}"), 20, "the honest session")["id"]
     wait_until(lambda: server.session(session)["samples"] > 30, 20, "its samples")
     yield session
     before = server.session(session)["samples"]
-    wait_until(lambda: server.session(session)["samples"] > before + 30, 20, "it to go on")
+    wait_until(lambda: server.session(session)["samples"] > before + 30, 20, "the recording to continue")
     program.stop()
     server.wait_ended(session)
     mine = server.session(session)
@@ -45,8 +45,8 @@ def honest(start, server):
     assert agent.stop() == 0
 
 
-def test_a_recording_is_its_keys(start):
-    """Who knows the id of another one's recording, or of another agent, gets nothing of it."""
+def test_a_recording_belongs_to_its_key(start):
+    """Knowing the id of another agent or of its recording gives no access to the recording."""
     server = start.server("--insecure")
     program = start.workload("shares", 600)
     agent = start.agent("--server", OWN, "--port", server.port, "--pair-file", pair_file(start.directory, server.pair()), "--pid", program.pid, "--frequency", 199)
@@ -59,33 +59,33 @@ def test_a_recording_is_its_keys(start):
     identity = bytes.fromhex(json.loads(wait_until(lambda: sidecar.exists() and sidecar.read_text(), 20, "the sidecar"))["recording"])
     mine = server.pair()
     for code in (None, mine):
-        # By its hello, and without one by its batch.
+        # Both with a hello for the recording, and with a batch but no such hello.
         with HostileAgent(server.port, code).hello("thief", identity, last=10**6) as thief:
-            refusal = thief.said(9)
+            refusal = thief.await_frame(9)
             assert refusal and "begun with another pairing key" in refusal and "start the agent again" in refusal, (code, refusal)
         with HostileAgent(server.port, code).hello("thief") as thief:
-            assert thief.said(8) == {"recording": None, "seq": 0}
+            assert thief.await_frame(8) == {"recording": None, "seq": 0}
             forged = Forged(identity=identity)
             forged.seq = 10**6
             thief.send(5, forged.batch(strings=["evil"]))
-            refusal = thief.said(9)
+            refusal = thief.await_frame(9)
             assert refusal and "begun with another pairing key" in refusal, (code, refusal)
-        # And who says its name is not taken for it.
+        # Using another agent's name is refused too.
         with HostileAgent(server.port, code).hello(hello["agent_id"]) as thief:
-            refusal = thief.said(9)
+            refusal = thief.await_frame(9)
             assert refusal and "an agent of this name is known already" in refusal, (code, refusal)
     assert server.err.count("security: ") == 6 and reached(server, "foreign_recordings") == 6
     assert b"evil" not in stream.read_bytes() and mine[17:] not in server.err
-    # It holds for a server that is started again, too, with or without its sidecar; and its own agent goes on.
+    # The same holds after a restart, with or without the sidecar file. The recording's own agent continues.
     port, http_port = server.port, server.http_port
     server.process.kill()
     server.process.wait()
     sidecar.unlink(missing_ok=True)
     server = start.server(port=port, http_port=http_port)
     with HostileAgent(server.port, mine).hello("thief", identity, last=10**6) as thief:
-        assert "begun with another pairing key" in (thief.said(9) or "")
+        assert "begun with another pairing key" in (thief.await_frame(9) or "")
     have = server.session(session)["samples"]
-    wait_until(lambda: server.session(session)["samples"] > have, 40, "it to go on")
+    wait_until(lambda: server.session(session)["samples"] > have, 40, "the recording to continue")
     program.stop()
     server.wait_ended(session)
     assert check_books(server, session)["lost"] == 0 and len(server.sessions()) == 1
@@ -93,7 +93,7 @@ def test_a_recording_is_its_keys(start):
 
 
 def test_connections_without_a_name(start):
-    """They hold no place of an agent, and are gone after their time."""
+    """They take no agent's slot, and are closed after a time limit."""
     server = start.server("--insecure")
     silent = []
     with honest(start, server):
@@ -102,10 +102,10 @@ def test_connections_without_a_name(start):
         wait_until(lambda: reached(server, "unnamed_connections") == 12, 10, "twelve to be turned away")
         turned_away = server.get("/api/status")["turned_away"]
         assert any("have not sent a hello yet" in one["reason"] for one in turned_away), turned_away
-        # Who says it in time is welcome as soon as one of them has gone.
+        # A connection that sends its hello in time is accepted as soon as one of the others is closed.
         silent.pop(0).close()
-        wait_until(lambda: HostileAgent(server.port).hello("late").said(8, 2), 20, "a place")
-        wait_until(lambda: reached(server, "hello_time") >= 40, 20, "their time to be over")
+        wait_until(lambda: HostileAgent(server.port).hello("late").await_frame(8, 2), 20, "a free slot")
+        wait_until(lambda: reached(server, "hello_time") >= 40, 20, "the time limit")
     for one in silent:
         one.close()
 
@@ -116,20 +116,20 @@ def test_connections_with_a_name(start):
         code = server.pair()
         for number in range(16):
             agent = stack.enter_context(HostileAgent(server.port, code)).hello(f"clone-{number}")
-            assert agent.said(8) is not None
-        refusal = stack.enter_context(HostileAgent(server.port, code)).hello("one-more").said(9)
+            assert agent.await_frame(8) is not None
+        refusal = stack.enter_context(HostileAgent(server.port, code)).hello("one-more").await_frame(9)
         assert "16 agents are connected with this pairing key already" in refusal and reached(server, "connections_of_key") == 1
         have = len([one for one in server.get("/api/agents")["agents"] if one["connected"]])
         for number in range(256 - have):
             agent = stack.enter_context(HostileAgent(server.port)).hello(f"many-{number}")
-            assert agent.said(8) is not None
-        assert stack.enter_context(HostileAgent(server.port)).hello("too-many").said(8, 5) is None
+            assert agent.await_frame(8) is not None
+        assert stack.enter_context(HostileAgent(server.port)).hello("too-many").await_frame(8, 5) is None
         assert reached(server, "agent_connections") == 1
         assert server.get("/api/status")["turned_away"][0]["reason"] == "256 are connected already"
 
 
 def closes(server, data):
-    """Whether the server closes a connection on which this comes."""
+    """Whether the server closes a connection after receiving this data."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as one:
         with contextlib.suppress(ConnectionError):
             one.sendall(data)
@@ -155,7 +155,7 @@ def test_hellos_are_bounded(start):
     assert len(hello_of(most)) == most
     with HostileAgent(server.port) as agent:
         agent.send(3, hello_of(most))
-        assert agent.said(8) is not None
+        assert agent.await_frame(8) is not None
     assert closes(server, struct.pack("!IB", most + 1, 3) + hello_of(most + 1))
     wait_until(lambda: f"its hello has {most + 1} bytes, more than {most}" in str(server.get("/api/status")["turned_away"]), 5, "the reason")
 
@@ -179,21 +179,21 @@ def test_bodies_are_bounded(start):
 
 
 def test_recordings_without_end(start):
-    """One that begins recordings as fast as it can gets as many in a minute as there are places for agents."""
+    """An agent that begins recordings as fast as it can gets only as many per minute as there are slots for agents."""
     server = start.server()
     with honest(start, server), HostileAgent(server.port, server.code).hello("hasty") as agent:
-        assert agent.said(8)
+        assert agent.await_frame(8)
         for number in range(270):
             agent.send(5, Forged(f"hasty-{number}").batch(stacks=1, rows=1))
         wait_until(lambda: reached(server, "new_recordings") > 0, 20, "the bound")
         problem = wait_until(lambda: next((one["problem"] for one in server.get("/api/agents")["agents"] if one["id"] == "hasty"), None), 10, "the sentence")
         assert "256 recordings were begun from there within 60 s: wait a minute" in problem
-        # The honest one has the same pairing code, and had begun before.
+        # The honest agent has the same pairing code, and its recording began earlier.
         assert server.get("/api/sessions", limit=1)["total"] == 256
 
 
 def test_an_import_that_takes_too_much_memory(start, tmp_path):
-    """It ends with a sentence that names the option, near its bound, and leaves nothing; others go on."""
+    """The import fails near its limit with a message that names the option. It leaves nothing, and other work continues."""
     file = tmp_path / "wide.folded"
     with file.open("w") as out:
         for line in range(100_000):
@@ -216,7 +216,7 @@ def test_an_import_that_takes_too_much_memory(start, tmp_path):
                 assert len(server.sessions()) == 1 and len(list((server.data_dir / "sessions").iterdir())) == 1
         assert resident(server) - before < MEMORY * 110 << 20, (before, resident(server))
         assert reached(server, "import_memory") == 1
-    # The command line reads such files in the same way.
+    # The command line applies the same limit.
     refused = subprocess.run([BIN / "flamewire", "report", file, "--import-memory", "32M"], capture_output=True, text=True, timeout=60)
     assert refused.returncode == 1 and "the import takes more than 32 MiB of memory" in refused.stderr, refused
     enough = subprocess.run([BIN / "flamewire", "report", small, "--import-memory", "32M"], capture_output=True, text=True, timeout=60)
@@ -226,10 +226,10 @@ def test_an_import_that_takes_too_much_memory(start, tmp_path):
 
 
 def test_names_without_end(start):
-    """Memory for names is bounded; what is not shown any more is in the file, and counted."""
+    """Memory for names is limited. Samples beyond it are not shown, but are in the file and counted."""
     server = start.server("--insecure", "--table-memory", "8M")
     with honest(start, server), HostileAgent(server.port).hello("wordy") as agent:
-        assert agent.said(8)
+        assert agent.await_frame(8)
         forged = Forged("wordy")
         agent.send(5, forged.batch(stacks=10, rows=10))
         shown = forged.samples
@@ -243,13 +243,13 @@ def test_names_without_end(start):
         full = next(one for one in session["notices"] if one["code"] == "session-full")
         assert "are kept in its file and counted, but not shown" in full["text"] and "--table-memory" in full["remedy"]
         assert reached(server, "table_bytes") == 1
-        # 58 MiB of names came; 8 MiB and a batch of them were kept.
+        # 58 MiB of names arrived; 8 MiB and one batch of them were kept.
         assert session["retention"]["memory_bytes"] < 16 << 20 and resident(server) - before < MEMORY * 48 << 20, (session["retention"], before, resident(server))
         missing = [loss for loss in session["losses"] if loss["reason"] == "memory_limit"]
         assert shown < session["samples"] < forged.samples and session["samples"] + sum(loss["count"] for loss in missing) == forged.samples, (session["samples"], session["losses"], forged.samples)
         assert session["end_reason"] == "stopped"
         assert server.get("/api/flamegraph", session=session["id"])["total"]["samples"] == session["samples"]
-    # The file has all of it, for who has the memory.
+    # The file has everything, for a server with enough memory.
     server.stop()
     again = start.server(name="again", data_dir=server.data_dir)
     whole = again.session(session["id"])
@@ -258,10 +258,10 @@ def test_names_without_end(start):
 
 
 def test_texts_without_end(start):
-    """A notice or a target of megabytes is cut; nobody has to copy it."""
+    """Notices and targets of megabytes are truncated, so they are not copied at full length."""
     server = start.server("--insecure")
     with honest(start, server), HostileAgent(server.port).hello("talker\n2026-01-01 error: forged" + "!" * 100_000) as agent:
-        assert agent.said(8)
+        assert agent.await_frame(8)
         forged = Forged("talk" * 500_000)
         agent.send(5, forged.batch(stacks=1, rows=1, notices=[(f"code-{i}", "blah " * 50_000) for i in range(20)], end="why " * 100_000))
         assert agent.acknowledged(1)
@@ -271,10 +271,10 @@ def test_texts_without_end(start):
 
 
 def test_a_file_without_end(start):
-    """A session's file has a size at which its batches wait with the agent; other sessions do not feel it."""
+    """When a session's file reaches its size limit, its batches wait with the agent. Other sessions are not affected."""
     server = start.server("--insecure", "--session-size", "256K")
     with HostileAgent(server.port).hello("big") as agent:
-        assert agent.said(8)
+        assert agent.await_frame(8)
         forged = Forged("big")
         for _ in range(20):
             agent.send(5, forged.batch(strings=[str(time.monotonic_ns()) * 2500], stacks=1, rows=1))
@@ -291,7 +291,7 @@ def test_a_file_without_end(start):
 def test_commands_without_answers(start):
     server = start.server("--insecure")
     with honest(start, server), HostileAgent(server.port).hello("mute") as agent:
-        assert agent.said(8)
+        assert agent.await_frame(8)
         with contextlib.ExitStack() as stack:
             for _ in range(70):
                 waiting = stack.enter_context(socket.create_connection(("127.0.0.1", server.http_port)))
@@ -304,10 +304,10 @@ def test_commands_without_answers(start):
 
 
 def test_an_agent_that_does_not_read(start):
-    """It is sent what it asks for until 4 MiB wait."""
+    """The server sends its answers until 4 MiB are waiting."""
     server = start.server("--insecure")
     with honest(start, server), HostileAgent(server.port).hello("deaf", Forged().id) as agent:
-        # Each hello is answered; 4 MiB of answers and the socket's buffers are not read.
+        # Each hello is answered. The peer reads neither the 4 MiB of answers nor those in the socket's buffers.
         hello = json.dumps({"type": "hello", "version": 1, "agent": "flamewire", "agent_version": "0", "agent_id": "deaf", "platform": {}, "state": "idle", "recording": None}).encode()
         with contextlib.suppress(OSError):
             while reached(server, "outbox_bytes") == 0:
@@ -326,7 +326,7 @@ def test_readers_of_the_stream(start):
 
 
 def test_connections_of_browsers(start):
-    """One more than there may be takes the place of one that only waits; agents are not concerned."""
+    """A new connection beyond the limit replaces an idle one. Agents are not affected."""
     server = start.server()
     with honest(start, server):
         def connect():
@@ -338,7 +338,7 @@ def test_connections_of_browsers(start):
         for one in crowd:
             assert one.recv(12) == b"HTTP/1.1 200"
         assert reached(server, "http_connections") >= 1
-        # Half a request, from as many as there may be: each gives way to the next, and all to who asks for something.
+        # As many incomplete requests as there may be connections: each is replaced by the next, and all yield to a complete request.
         halves = [socket.create_connection(("127.0.0.1", server.http_port), timeout=10) for _ in range(520)]
         for one in halves:
             one.sendall(b"GET /api/status HTTP/1.1\r\nHost: ")
@@ -349,7 +349,7 @@ def test_connections_of_browsers(start):
 
 
 def test_requests_that_never_end(start):
-    """A header that comes a byte a second is closed after ten; a body on a slow line and a connection that is kept are not."""
+    """A header that arrives at one byte per second is closed after ten seconds. A slow upload and a kept-alive connection stay open."""
     server = start.server()
     slow, silent, kept = (socket.create_connection(("127.0.0.1", server.http_port), timeout=60) for _ in range(3))
     kept.sendall(b"GET /api/status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
@@ -373,7 +373,7 @@ def test_requests_that_never_end(start):
 
 
 def test_connections_of_browsers_of_one_machine(start):
-    """Somebody without the token cannot keep everybody else out by connecting and connecting."""
+    """A host without the token cannot exclude others by opening many connections."""
     server = start.server("--http-bind", "0.0.0.0")
     token = {"Authorization": f"Bearer {(server.data_dir / 'http-token').read_text().strip()}"}
     crowd = [socket.create_connection((OWN, server.http_port), timeout=10) for _ in range(128)]
@@ -403,8 +403,8 @@ def asked(ask, host):
         return ""
 
 
-def test_what_is_no_request(start):
-    """Closed, and counted; who reads /metrics sees that somebody tries."""
+def test_invalid_requests(start):
+    """Such connections are closed and counted, so /metrics shows the attempts."""
     server = start.server()
     fields = "".join(f"X-Field-{number}: {'x' * 10_000}\r\n" for number in range(60))
     wrong = [b"\0\xff\0\xff" * 64, b"GET / HTTP/9.9.9\r\n\r\n", f"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n{'Y: z' * 5000}: 1\r\n\r\n".encode(), f"GET /{'x' * (1 << 20)} HTTP/1.1\r\nHost: 127.0.0.1\r\n{fields}\r\n".encode()]
@@ -415,8 +415,8 @@ def test_what_is_no_request(start):
     assert reached(server, "http_message") == len(wrong)
 
 
-def test_browsers_that_do_not_shake_hands(start):
-    """With TLS, whoever connects and says nothing is gone after ten seconds."""
+def test_browsers_without_a_tls_handshake(start):
+    """With TLS, a client that connects and sends nothing is disconnected after ten seconds."""
     key, chain = start.directory / "key.pem", start.directory / "chain.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", chain, "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
     server = start.server("--http-cert", chain, "--http-key", key)
@@ -444,7 +444,7 @@ def test_dials(start):
 
 
 def test_new_dials(start):
-    """By cancelling each, nobody has a network searched for open ports quickly."""
+    """Cancelling each attempt does not make it possible to scan a network for open ports quickly."""
     server = start.server()
     for number in range(64):
         server.post("/api/agent/dials", {"host": "127.0.0.1", "port": 1 + number})
@@ -456,22 +456,22 @@ def test_new_dials(start):
 
 
 def test_frames_that_do_not_end(start):
-    """Agents that each begin the largest frame and end none share a bound; those with ordinary ones are not concerned."""
+    """Agents that begin the largest frame and never end it share one limit. Agents with ordinary frames are not affected."""
     server = start.server("--insecure")
     with honest(start, server), contextlib.ExitStack() as stack:
         for number in range(6):
             one = stack.enter_context(HostileAgent(server.port)).hello(f"endless-{number}")
-            assert one.said(8) is not None
-            with contextlib.suppress(OSError):  # closed meanwhile
+            assert one.await_frame(8) is not None
+            with contextlib.suppress(OSError):  # closed by the server meanwhile
                 one.socket.sendall(struct.pack("!IB", 64 << 20, 5) + bytes(60 << 20))
         wait_until(lambda: reached(server, "unfinished_bytes") >= 1, 20, "the bound")
 
 
 def test_an_agent_that_is_faster_than_the_disk(start):
-    """What waits for the disk is bounded: above it the connection is not read."""
+    """The amount of data that waits for the disk is limited. Above the limit, the server stops reading the connection."""
     server = start.server("--insecure", "--session-size", "128K")
     with HostileAgent(server.port).hello("fast") as agent:
-        assert agent.said(8)
+        assert agent.await_frame(8)
         forged = Forged("fast")
         before = resident(server)
         agent.socket.settimeout(3)
@@ -492,7 +492,7 @@ def resident(server):
 
 
 def test_a_server_that_is_hostile(start):
-    """What an agent takes from a server is bounded, too: it says why, stays, and serves the next one."""
+    """What an agent accepts from a server is limited too: it reports the reason, keeps running and serves the next server."""
     port = free_port()
     agent = start.agent("--listen", "--port", port, "--insecure")
 
@@ -510,7 +510,7 @@ def test_a_server_that_is_hostile(start):
 
     wait_until(lambda: "waiting" in agent.err or "listening" in agent.err, 10, "its start")
     before = int(re.search(r"^VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{agent.pid}/status").read_text(), re.M)[1])
-    talk(b"\x00\x10\x00\x01\x02" + b"x" * 100)  # a command of 1 MiB and a byte
+    talk(b"\x00\x10\x00\x01\x02" + b"x" * 100)  # a command of 1 MiB and one byte
     talk(frame_of(2, b"[" * 100_000))
     talk(frame_of(9, b"\x1b[31m" + b"n" * 100_000))
     talk(frame_of(9, "one \x9b2J two \u202e three ".encode() + b"\x9b four"))

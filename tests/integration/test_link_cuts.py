@@ -1,4 +1,4 @@
-"""Exact accounting over a link that is cut again and again."""
+"""Exact accounting over a link that is cut repeatedly."""
 import random
 import time
 
@@ -8,7 +8,7 @@ from test_accounting import check_books
 
 
 def test_a_hundred_cuts_and_server_kills(start):
-    """Random link cuts and kill -9 of the server while recording: one session, nothing lost, nothing twice, replay equal."""
+    """Random link cuts and kill -9 of the server while recording: one session, nothing lost or duplicated, and an equal replay."""
     randomness = random.Random(20)
     port, http_port = flamewire.free_port(), flamewire.free_port()
     server = start.server(port=port, http_port=http_port)
@@ -27,7 +27,7 @@ def test_a_hundred_cuts_and_server_kills(start):
             server = start.server(port=port, http_port=http_port)
         else:
             relay.cut()
-        # Every cut hits a link that stands: wait for the agent's return (backoff starts at 1 s after each good connection).
+        # Every cut must hit an established link, so wait until the agent reconnects (backoff starts at 1 s after each good connection).
         wait_until(lambda: server.get("/api/status")["agent_connected"], 45, "the agent's return")
     assert kills == 10
     time.sleep(1)

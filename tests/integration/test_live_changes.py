@@ -1,4 +1,4 @@
-"""Changes of a recording that runs: in the same session, nothing of it lost, and the moment marked."""
+"""Changes to a running recording stay in the same session, lose nothing, and have a mark on the timeline."""
 from flamewire import TESTS_BIN, wait_until
 
 
@@ -33,14 +33,14 @@ def test_rate_stacks_and_process_of_one_session(start):
     assert of_first > 50
     found = marks(server, session)
     assert len(found) == 2 and f"pid {first.pid}" in found[1]["name"] and f"became pid {second.pid}" in found[1]["name"]
-    # The first one is watched no more; the session is the same, and named after what it records now.
+    # The first process is no longer sampled. The session is the same, and its name is the new target's.
     wait_until(lambda: samples(server, session, second.pid) > 300, 60, "more samples")
     assert samples(server, session, first.pid) == of_first
     detail = server.only_session()
     assert detail["id"] == session and str(second.pid) in detail["target"] and detail["pids"] == [second.pid]
     wait_until(lambda: str(second.pid) in server.get("/api/agents")["agents"][0]["target"], 30, "the agent's target")
 
-    # Refusals leave everything as it is.
+    # A refused change leaves everything as it is.
     for args, words in (({"pid": 4194304}, "not found"), ({"pid": agent.pid}, "the agent itself"), ({"unwind": "nonsense"}, "unwind"), ({"frequency": 0}, "whole number")):
         refused = server.command("configure", **args)
         assert not refused["ok"] and words in refused["error"], refused
@@ -51,7 +51,7 @@ def test_rate_stacks_and_process_of_one_session(start):
     line = wait_until(lambda: next((line for line in agent.err.splitlines() if "samples read" in line), None), 30, "the account")
     assert "DIFFER" not in line
     assert not server.command("configure", pid=first.pid)["ok"]
-    # A replay has the marks, too.
+    # A replay shows the same marks.
     server.stop()
     again = start.server(name="again")
     assert [mark["name"] for mark in marks(again, session)] == [mark["name"] for mark in found]
@@ -71,8 +71,8 @@ def test_changes_end_with_their_recording(start):
     start.agent("--server", "127.0.0.1", "--port", server.port, "--events", "cpu-clock", "--frequency", 49)
     program = start.workload("shares", 600)
     wait_until(lambda: any(entry["connected"] for entry in server.get("/api/agents")["agents"]), 30, "the agent")
-    told = ("frequency", "unwind", "stack_size", "max_depth", "filter", "stat", "event_list", "kernel")
-    idle = {name: server.command("status")[name] for name in told}
+    settings = ("frequency", "unwind", "stack_size", "max_depth", "filter", "stat", "event_list", "kernel")
+    idle = {name: server.command("status")[name] for name in settings}
     assert idle["event_list"] == "cpu-clock" and idle["frequency"] == 49 and idle["kernel"]
 
     started = server.command("start", pid=program.pid)
@@ -80,13 +80,13 @@ def test_changes_end_with_their_recording(start):
     changed = server.command("configure", events=["page-faults", "cpu-clock"], frequency=199, unwind="fp", kernel=False, stat="context-switches")
     assert changed["ok"] and changed["applied"] == "now" and changed["events"] == ["page-faults", "cpu-clock"] and not changed["kernel"], changed
     assert server.command("stop")["ok"]
-    assert {name: server.command("status")[name] for name in told} == idle
+    assert {name: server.command("status")[name] for name in settings} == idle
     again = server.command("start", pid=program.pid)
     assert again["events"] == started["events"] and again["frequency"] == 49 and again["unwind"] == started["unwind"], again
     assert again["kernel"] == started["kernel"] and again["counters"] == started["counters"], again
     assert server.command("stop")["ok"]
 
-    # Set while it records nothing, it is so from then on; a list without events is the usual one.
+    # A change while nothing is recorded applies to later recordings. Without an event list, the default events are used.
     later = server.command("configure", events=["page-faults"], frequency=199)
     assert later["applied"] == "at the next start" and server.command("status")["event_list"] == "page-faults"
     assert server.command("start", pid=program.pid)["events"] == ["page-faults"]

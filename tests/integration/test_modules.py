@@ -1,4 +1,4 @@
-"""Names for modules that this machine does not have at the target's path."""
+"""Names for modules that this machine does not have at the path on the target."""
 import json
 import random
 import re
@@ -27,7 +27,7 @@ def stripped_copy(folder, name="shares-workload", *options):
 
 
 def test_the_sysroot_of_a_toolchain_live_and_in_replay(start, tmp_path):
-    """The prefix of a cross compiler, given while it runs: names in the live session, and in the same one replayed."""
+    """The prefix of a cross compiler, given during the recording: its sysroot has the names for the live session and for its replay."""
     program = stripped_copy(tmp_path / "target")
     sysroot = tmp_path / "sdk" / "root"
     (sysroot / program.relative_to("/")).parent.mkdir(parents=True)
@@ -53,7 +53,7 @@ def test_the_sysroot_of_a_toolchain_live_and_in_replay(start, tmp_path):
 
     assert agent.stop() == 0
     server.stop()
-    # What the session keeps is for test_travel.py: here its names are looked up.
+    # test_travel.py covers stored names. Here the names must be looked up again.
     next((server.data_dir / "sessions").glob("*/symbols.pb.zst")).unlink()
     again = start.server(name="again", data_dir=server.data_dir)
     session = again.sessions()[0]["id"]
@@ -61,16 +61,16 @@ def test_the_sysroot_of_a_toolchain_live_and_in_replay(start, tmp_path):
     assert again.request("POST", "/api/config/toolchain", body={"toolchain_prefix": prefix})[0] == 200
     wait_until(lambda: any("burn_40" in name for name in names(again, session=session)), 30, "names in replay")
     again.stop()
-    told = start.server("--toolchain-prefix", prefix, name="told", data_dir=server.data_dir)
-    assert f"its sysroot {sysroot} is used" in told.err
-    wait_until(lambda: any("burn_40" in name for name in names(told, session=session)), 30, "names from the start")
-    told.stop()
+    configured = start.server("--toolchain-prefix", prefix, name="configured", data_dir=server.data_dir)
+    assert f"its sysroot {sysroot} is used" in configured.err
+    wait_until(lambda: any("burn_40" in name for name in names(configured, session=session)), 30, "names from the start")
+    configured.stop()
     silent = start.server("--toolchain-prefix", tmp_path / "none-", name="silent", data_dir=server.data_dir)
     assert "none-gcc cannot be started" in silent.err and "--sysroot" in silent.err
 
 
 def test_a_linker_map_names_a_program_without_symbols(start, tmp_path):
-    """A map given while it runs, for the module that its name or MODULE= says; used for none is said, too."""
+    """A map given during the recording, for the module that its file name or MODULE= selects. An unused map is reported."""
     source = tmp_path / "spin.c"
     source.write_text("""
 static __attribute__((noinline)) void hidden(unsigned long n) { for (volatile unsigned long i = 0; i < n; ++i) {} }
@@ -102,13 +102,13 @@ int main(void) { for (;;) { hidden(1000000); shown(1000000); } }
     assert module["quality"] == "linker_map" and "no lines" in module["problem"] and "--binary" in module["remedy"], module
     give(map="")
     wait_until(lambda: not {"hidden", "shown"} & names(server), 30, "no names")
-    (tmp_path / "other.map").rename(tmp_path / "spin.map")  # beside the file: found by itself
+    (tmp_path / "other.map").rename(tmp_path / "spin.map")  # next to the program, so the server finds it without an option
     give(map="")
     wait_until(lambda: {"hidden", "shown", "main"} <= names(server), 30, "names of the map beside")
 
 
 class Vanished:
-    """A program that runs from a file which nobody can open by its name any more: only the agent, which saw it run, has it."""
+    """A program that runs from a deleted file. Only the agent still has the file, because it opened it while the program ran."""
 
     def __init__(self, start, folder, *agent_arguments, port, add=0, name="shares-workload"):
         self.path = folder / "board" / name
@@ -121,12 +121,12 @@ class Vanished:
             shutil.copy(TESTS_BIN / name, self.path)
         self.process = start.process("vanished", [self.path, "120"])
         self.agent = start.agent("--server", "127.0.0.1", "--port", port, "--pid", self.process.pid, "--frequency", 199, *agent_arguments)
-        wait_until(lambda: str(self.path) in open_files(self.agent.pid), 30, "the agent to have seen the file")
+        wait_until(lambda: str(self.path) in open_files(self.agent.pid), 30, "the agent to open the file")
         self.path.unlink()
 
 
 def code_before(folder):
-    """A pairing code of the server that will start with this folder's data directory."""
+    """A pairing code of the server that will start later with this folder's data directory."""
     return subprocess.run([BIN / "flamewire-server", "--data-dir", folder / "data", "--new-key"], check=True, capture_output=True, text=True).stdout.split()[-1]
 
 
@@ -135,12 +135,12 @@ def fetch_of(server, name="shares-workload"):
     return module and module["fetch"]
 
 
-def test_names_without_any_copy_by_asking_the_agent(start, tmp_path):
+def test_names_from_the_agents_copy(start, tmp_path):
     port, code = free_port(), code_before(tmp_path)
     vanished = Vanished(start, tmp_path, "--pair", code, port=port)
     server = start.server(port=port)
     wait_until(lambda: any("burn_40" in name for name in names(server)), 60, "names from the agent")
-    # The report of a module stands a moment after its first names.
+    # A module's report is updated a moment after its first names.
     def named():
         modules = [module for module in server.only_session()["modules"] if module["name"].startswith("shares-workload")]
         return server.only_session()["samples"] > 500 and modules and modules[0]["quality"] == "debug_info" and modules[0]
@@ -153,11 +153,11 @@ def test_names_without_any_copy_by_asking_the_agent(start, tmp_path):
     assert fetch["state"] == "arrived" and 0 < fetch["bytes"] == fetch["total_bytes"] < (TESTS_BIN / "shares-workload").stat().st_size, fetch
     assert {"session": server.only_session()["id"], "module": module["name"], "fetch": fetch} in server.get("/api/status")["module_fetches"]
     assert kept.stat().st_mode & 0o777 == 0o600 and not list(kept.parent.glob("*.part"))
-    assert server.get("/api/source-files")["files"], "lines too"
-    # The session itself holds none of it.
+    assert server.get("/api/source-files")["files"], "there are no lines"
+    # The session's stream does not contain the file.
     stream = next((server.data_dir / "sessions").glob("*/stream.flw"))
     assert stream.stat().st_size < 200_000
-    # What has been sent once serves the replay, and the next server on this folder.
+    # A file that was sent once also serves the replay, and the next server on this folder.
     assert vanished.agent.stop() == 0
     server.stop()
     again = start.server(name="again", data_dir=server.data_dir)
@@ -176,7 +176,7 @@ def test_boards_of_one_kind_send_a_file_once(start, tmp_path):
     wait_until(lambda: len(server.sessions()) == 2, 60, "two sessions")
     for session in server.sessions():
         wait_until(lambda: any("burn_40" in name for name in names(server, session=session["id"])), 90, "names in both")
-    # One of them, and samples.
+    # Only one of the boards sent the file, plus its samples.
     sent = sum(relay.bytes_up for relay in relays)
     assert padding < sent < 1.5 * padding, sent
     for relay in relays:
@@ -201,14 +201,14 @@ def test_an_interrupted_transfer_resumes(start, tmp_path):
     wait_until(lambda: any("burn_40" in name for name in names(server)), 90, "names")
     total = fetch_of(server)["total_bytes"]
     assert total > padding
-    # Each cut costs the parts that were under way, nothing more; the samples are small beside it.
+    # Each cut costs only the parts in flight. The samples are small in comparison.
     assert total * 0.9 < relay.bytes_up < total + (2 << 20), (total, relay.bytes_up)
     assert lost(server.only_session()) == 0
     relay.close()
 
 
-def test_what_the_agent_refuses_is_said(start, tmp_path):
-    """The cap of the agent, its off switch, and the cap of the server, each with its remedy; and a server that does not ask."""
+def test_refusals_of_the_agent_are_reported(start, tmp_path):
+    """The agent's size limit, its off switch and the server's size limit, each with its remedy; and a server that does not ask."""
     for name, agent_arguments, server_arguments, words in (
             ("cap", ["--module-cap", "100K"], [], ["the agent sends at most 102400", "--module-cap"]),
             ("off", ["--no-module-upload"], [], ["sends no files", "--no-module-upload"]),
@@ -234,7 +234,7 @@ def test_what_the_agent_refuses_is_said(start, tmp_path):
 
 
 def test_a_server_cannot_read_other_files(start, tmp_path):
-    """Only what the recording saw mapped as ELF: no path, known or not, opens anything else."""
+    """Only ELF files that the recording mapped can be read. No path opens anything else, whether it exists or not."""
     secret = tmp_path / "secret"
     secret.write_text("secret")
     program = start.workload("shares", 600)
@@ -251,7 +251,7 @@ def test_a_server_cannot_read_other_files(start, tmp_path):
         for wrong in ({"build_id": "zz"}, {"build_id": 7}, {"build_id": "00", "bytes": 0}, {"build_id": "00", "bytes": 1 << 30}, {"build_id": "00", "offset": -1}, {}):
             flag, payload = peer.ask("fetch_module", **wrong)
             assert flag == 3 and json.loads(payload)["ok"] is False
-        # And what it saw is answered, but never beyond its end.
+        # A mapped file is sent, but never beyond its end.
         build_id = re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", TESTS_BIN / "shares-workload"], capture_output=True, text=True).stdout)[1]
         flag, payload = peer.ask("fetch_module", build_id=build_id, offset=0, bytes=1000)
         assert flag == 7
@@ -263,7 +263,7 @@ def test_a_server_cannot_read_other_files(start, tmp_path):
 
 
 class Peer:
-    """A server of its own: says what it wants on a bare socket."""
+    """A minimal server: sends arbitrary requests on a plain socket."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -286,7 +286,7 @@ class Peer:
         hello = json.loads(self.frame()[1])
         self.recording = hello["recording"] and hello["recording"]["id"]
         self.send(8, {"recording": self.recording, "seq": 0})
-        # A batch came: the recording runs and has seen its modules.
+        # A batch arrived, so the recording runs and has found its modules.
         while self.frame()[0] not in (5, 6):
             pass
 
@@ -317,7 +317,7 @@ def modules_of(server, session):
 
 
 def send(server, identifier, content, begin, end, size, step=1 << 20):
-    """Slices of an upload; the last answer."""
+    """Sends slices of an upload. Returns the last answer."""
     for offset in range(begin, end, step):
         status, _, answer = server.request("PUT", f"/api/uploads/{identifier}", body=content[offset:min(end, offset + step)], offset=offset, size=size)
         assert status == 200, answer
@@ -325,12 +325,12 @@ def send(server, identifier, content, begin, end, size, step=1 << 20):
 
 
 def test_a_file_is_given_for_a_module_by_its_path_and_by_an_upload(start, tmp_path):
-    """The modules panel's answers: a state with its remedy, refusals that name both builds, a resumed upload that is used, also in the next run."""
+    """The modules panel: a state with its remedy, refusals that name both builds, and a resumed upload, which the next run also uses."""
     program = stripped_copy(tmp_path / "target")
     whole, other = TESTS_BIN / "shares-workload", TESTS_BIN / "threads-workload"
     server = start.server("--fetch-modules", "off")
     workload = start.process("stripped", [program, "60"])
-    # Without what the kernel does for other programs while this one runs, which grows with their number.
+    # Count user code only: the kernel's share grows with the number of other programs.
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", workload.pid, "--frequency", 499, "--events", "cpu-clock:u")
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 200, 30, "samples")
     session = server.only_session()["id"]
@@ -341,7 +341,7 @@ def test_a_file_is_given_for_a_module_by_its_path_and_by_an_upload(start, tmp_pa
     assert row["self_percent"] > 90 and row["total_percent"] >= row["self_percent"], row
     one = {"path": module["path"], "build_id": module["build_id"]}
 
-    # Of another build, and what is not an upload yet: refused, and nothing changes.
+    # A file of another build and an incomplete upload are refused, and nothing changes.
     status, _, answer = server.request("POST", "/api/modules", body={**one, "file": str(other)}, session=session)
     assert status == 400 and "build-id mismatch" in answer["error"]["message"] and module["build_id"][:16] in answer["error"]["message"], answer
     content, size = whole.read_bytes(), whole.stat().st_size
@@ -364,7 +364,7 @@ def test_a_file_is_given_for_a_module_by_its_path_and_by_an_upload(start, tmp_pa
     wait_until(lambda: any("burn_40" in name for name in names(server)), 30, "names")
     assert server.request("GET", "/api/uploads/page-0001")[0] == 404
     wait_until(lambda: modules_of(server, session)["shares-workload"]["module"]["state"] == "debug_info", 30, "the state of the session's module")
-    # A path on the server is one of its binaries from then on.
+    # A given path on the server becomes one of its binaries.
     status, _, answer = server.request("POST", "/api/modules", body={**one, "file": str(whole)}, session=session)
     assert status == 200 and str(whole) in server.get("/api/config")["binaries"], answer
     assert agent.stop() == 0
@@ -380,15 +380,15 @@ def test_the_server_asks_for_the_module_that_it_lacks(start):
     forged = Forged(target="/board/program")
     with HostileAgent(server.port).hello("board", forged.id) as agent:
         agent.send(5, forged.batch(stacks=4, rows=4))
-        command = wait_until(lambda: agent.said(2), 20, "a command")
+        command = wait_until(lambda: agent.await_frame(2), 20, "a command")
         assert command["cmd"] == "fetch_module"
         args = command["args"]
         assert args["build_id"] == forged.build_id.hex() and args["path"] == "/board/program" and args["offset"] == 0
         assert 0 < args["bytes"] <= 256 << 10 and args["size"] == 0 and args["mtime_ns"] == 0
 
 
-def test_a_file_that_an_agent_sent_serves_no_other_keys_recordings(start, tmp_path):
-    """A build-id is the word of who sends the file: a false one names what its own sender recorded, and nothing else."""
+def test_a_file_from_an_agent_is_not_used_for_other_keys(start, tmp_path):
+    """A sender can claim any build-id: a wrong file is used only for recordings of its own sender."""
     server = start.server()
     thief_code = server.pair()
     build_id = re.search(r"Build ID: ([0-9a-f]+)", subprocess.run(["readelf", "-n", TESTS_BIN / "shares-workload"], check=True, capture_output=True, text=True).stdout)[1]

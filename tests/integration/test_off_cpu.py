@@ -1,5 +1,5 @@
-"""Where threads wait and how they are scheduled, of each kind of target, beside perf and the kernel's books. What the agent makes of the records is
-checked on captures (tests/captures/test_scheduling.py)."""
+"""Where threads wait and how they are scheduled, for each kind of target, compared with perf and with the kernel's accounting. Tests on captures
+check what the agent derives from the records (tests/captures/test_scheduling.py)."""
 import contextlib
 import json
 import os
@@ -14,7 +14,7 @@ from scheduling import AWAY, Commands, Thread, check_queue, check_states, check_
 from switches import as_root, scheduling_by_perf
 
 STATES = ("run", "runnable", "blocked", "io_wait")
-# Room for the switches of a busy machine: after a loss the states of threads are unknown.
+# Room for the context switches of a busy machine: after a loss, thread states are unknown.
 NO_LOSS = ("--ring-pages", "16384")
 
 
@@ -25,7 +25,7 @@ def states(server, **parameters):
 
 
 def rows(server, tid):
-    """(event, functions from the root on, samples, ns) of a thread."""
+    """(event, functions from the root on, samples, ns) of a thread's stacks."""
     found = []
     for event in (*AWAY, "woken-by"):
         tree = Tree(server.get("/api/flamegraph", event=event, tid=tid, min_share=0))
@@ -54,7 +54,7 @@ def threads_of(server, output, perf):
 
 @contextlib.contextmanager
 def waiting_program(*arguments):
-    """waits-workload, once a line is written to it."""
+    """Starts waits-workload after a line is written to its standard input."""
     program = subprocess.Popen(["bash", "-c", 'read -r; exec "$@"', "bash", TESTS_BIN / "waits-workload", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield program
@@ -64,7 +64,7 @@ def waiting_program(*arguments):
 
 
 def record(scope, start, options, seconds, beside=()):
-    """(the agent, what the workload printed, its pid). Programs named in `beside` run at the same time."""
+    """(the agent, the output of the workload, its pid). The programs in `beside` run at the same time."""
     with contextlib.ExitStack() as stack:
         if scope == "launched":
             agent = start.agent(*options, "--", TESTS_BIN / "waits-workload", seconds)
@@ -107,11 +107,11 @@ def test_switches_and_wake_ups_are_those_of_perf(scope, start, tmp_path, tracefs
         check_switches(one)
         if scope in ("launched", "system"):
             check_states(one)
-        # Beside load, an interrupt or the hypervisor may come between our record and perf's, or between ours and the wake-up.
+        # With other load, an interrupt or the hypervisor may come between our record and perf's, or between ours and the wake-up.
         check_queue(one, copy_ns=300_000 if scope in ("launched", "attached") else 0, apart_ns=0.003 * one.life["wall_ns"] + one.life["late_ns"])
     answer, _ = states(server)
     if scope == "cgroup":
-        # None that is born beside it.
+        # Processes that start outside the group are not included.
         assert {one["pid"] for one in answer["threads"]} == {pid}
         for event in ("off-cpu", "run-queue"):
             assert {one["pid"] for one in server.get("/api/thread-summary", event=event)["threads"]} == {pid}, event
@@ -139,14 +139,14 @@ def test_thread_time_in_an_unknown_state(target, start, tmp_path):
         return
     _, threads = states(server)
     known_ms = sum(one[state] for one in threads.values() for state in STATES)
-    # The events were on for at least the duration, and for at most the session.
+    # The events were enabled for at least the duration, and for at most the length of the session.
     end_ms = server.get("/api/timeline")["session_end_ms"]
     assert 3 * 2000 <= known_ms + unknown["count"] / 1e6 <= 3 * end_ms, (known_ms, unknown, end_ms)
 
 
 @pytest.mark.recording(lost=0)
-def test_asleep_all_the_time_over_pauses_and_changes(start):
-    """A thread that never wakes is away for as long as is recorded: live, over a pause, new events and another way to find stacks."""
+def test_sleep_over_pauses_and_changes(start):
+    """A thread that never wakes is off-CPU for the whole recording: live, over a pause, with new events and with another unwind mode."""
     with waiting_program("60") as program:
         program.stdin.write("\n")
         program.stdin.flush()
@@ -167,7 +167,7 @@ def test_asleep_all_the_time_over_pauses_and_changes(start):
             return next((one["weight"] for one in threads if one["comm"] == "idler"), 0)
 
         agent = commands.timed("start", begin)
-        # It shows while it lasts: each second that is over.
+        # The weight grows while the thread still sleeps, once per second.
         wait_until(lambda: asleep() > 0, 20, "the idler's sleep")
         commands.timed("pause", lambda: server.command("pause"))
         time.sleep(0.3)
@@ -181,12 +181,12 @@ def test_asleep_all_the_time_over_pauses_and_changes(start):
         least, most = recorded_ns(commands.done)
         whole = asleep()
         assert least <= whole <= most, (least, whole, most)
-        # Others have gone and come all the while: all of their states together add up exactly. Each is rounded to ns.
+        # Other threads went off-CPU and returned. All states of a thread add up exactly, each rounded to ns.
         answer, found = states(server)
         totals = {one["comm"]: round(1e6 * sum(one[state] for state in STATES)) for one in found.values()}
         assert abs(totals["idler"] - whole) <= len(STATES), (totals, whole)
         for thread in ("sleeper", "pipe-reader", "pipe-writer", "mutex-holder", "mutex-waiter", "burner-1", "burner-2"):
-            # One that is on a CPU while events begin is unknown until its next switch.
+            # A thread that is on a CPU when events start has an unknown state until its next switch.
             assert least <= totals[thread] <= whole + len(STATES), (thread, totals, least, whole)
         paused = {name: (sent_ns, answered_ns) for name, sent_ns, answered_ns in commands.done}
         assert answer["end_ms"] - answer["start_ms"] > (whole - (most - least) + paused["resume"][0] - paused["pause"][1]) / 1e6

@@ -1,5 +1,5 @@
-"""The packages, made by cpack and installed in roots of their own: what is in them, that it is all they need, and that a board's
-busybox starts the agent by its init script."""
+"""The packages, built by cpack and installed in separate roots: their files, that they need nothing else, and that a board's busybox starts
+the agent by its init script."""
 
 import contextlib
 import gzip
@@ -46,7 +46,7 @@ def deb(packages):
 
 @pytest.fixture(scope="module")
 def downloads(tmp_path_factory, deb):
-    """Debian's packages that apt finds to be needed by ours, and what a root must have to run dpkg; the machine itself is left alone."""
+    """The Debian packages that ours needs according to apt, and the packages that a root needs to run dpkg. The machine itself stays unchanged."""
     directory = tmp_path_factory.mktemp("downloads")
     script = f"""set -euo pipefail
         die() {{ printf '%s\\n' "$*" >&2; exit 1; }}
@@ -63,7 +63,7 @@ def field(package, name):
 
 @contextlib.contextmanager
 def with_proc(root):
-    """/proc and /dev/null, as everywhere."""
+    """/proc and /dev/null, which every system has."""
     for name in ("proc", "dev", "tmp"):
         (root / name).mkdir(exist_ok=True)
     run("mount", "-t", "proc", "proc", root / "proc")
@@ -78,7 +78,7 @@ def with_proc(root):
 
 @pytest.fixture
 def debian(tmp_path, downloads):
-    """A Debian with what apt says that our package needs, registered as installed, and nothing else."""
+    """A Debian with only the dependencies of our package according to apt, registered as installed."""
     root = tmp_path / "debian"
     status = ""
     for package in sorted(downloads.glob("*.deb")):
@@ -98,7 +98,7 @@ def test_server_of_the_debian_package(debian, deb, tmp_path):
     (debian / "server.deb").write_bytes(deb.read_bytes())
     chroot(debian, "dpkg", "-i", "/server.deb")
     assert f"flamewire-server {VERSION}" in chroot(debian, "/usr/bin/flamewire-server", "--version").stdout
-    # Debian's libraries are used, not some of ours.
+    # Debian's libraries are used, not bundled ones.
     assert "RPATH" not in run("readelf", "-d", debian / "usr/bin/flamewire-server").stdout
     for name in ("etc/default/flamewire-server", "usr/share/man/man1/flamewire-server.1.gz", "usr/share/doc/flamewire-server/copyright",
                  "usr/share/doc/flamewire-server/licences/librestinio-dev", "usr/lib/systemd/system/flamewire-server.service",
@@ -107,12 +107,12 @@ def test_server_of_the_debian_package(debian, deb, tmp_path):
         assert (debian / name).is_file(), name
     assert "preact" in (debian / "usr/share/doc/flamewire-server/licences/page").read_text()
 
-    # The command line finds its agent beside it, and needs no more than the server.
+    # The command line finds its agent in the same folder, and needs no other packages than the server.
     assert "RPATH" not in run("readelf", "-d", debian / "usr/bin/flamewire").stdout
     done = chroot(debian, "/usr/bin/flamewire", "record", "-F", "999", "-o", "/own.flw", "--", "/bin/busybox", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
     assert "session: /own.flw" in done.stderr and "busybox" in done.stderr, done.stderr
 
-    # It takes a recording of an agent, names it by the file that it is given, and shows the page.
+    # It receives a recording from an agent, names the functions by a given file, and serves the page.
     burner = workload(tmp_path, "shares")
     (debian / "symbols").write_bytes((TESTS_BIN / "shares-workload").read_bytes())
     server = Server(tmp_path, "--source-dir", "/", "--binary", "/symbols", data_dir="/var/lib/flamewire", program=["chroot", debian, "/usr/bin/flamewire-server"])
@@ -125,7 +125,7 @@ def test_server_of_the_debian_package(debian, deb, tmp_path):
         assert server.stop() == 0
     assert list((debian / "var/lib/flamewire/sessions").iterdir())
 
-    # Settings stay when it is removed, and go when it is purged.
+    # Settings stay when the package is removed, and are deleted when it is purged.
     (debian / "etc/default/flamewire-server").write_text("FLAMEWIRE_SERVER_OPTIONS=--verbose\n")
     chroot(debian, "dpkg", "-r", "flamewire-server")
     assert not (debian / "usr/bin/flamewire-server").exists() and "--verbose" in (debian / "etc/default/flamewire-server").read_text()
@@ -134,7 +134,7 @@ def test_server_of_the_debian_package(debian, deb, tmp_path):
 
 
 def test_server_in_any_folder(packages, downloads, tmp_path):
-    """On a system with a C library and nothing else."""
+    """The system has only a C library."""
     root = tmp_path / "other system"
     place = root / "opt/any where"
     place.mkdir(parents=True)
@@ -148,7 +148,7 @@ def test_server_in_any_folder(packages, downloads, tmp_path):
         with ended(server):
             assert server.get("/api/status")
             assert server.stop() == 0
-    # Each library beside it has its license beside it.
+    # The license of each bundled library is next to it.
     names = tarfile.open(archive).getnames()
     libraries = {re.sub(r"[-.].*", "", pathlib.Path(name).name) for name in names if "/lib/flamewire/" in name}
     licences = {pathlib.Path(name).name for name in names if "/licences/" in name}
@@ -175,7 +175,7 @@ def test_agent_on_a_board_with_busybox(packages, downloads, tmp_path):
     server = Server(tmp_path)
     with with_proc(root), ended(burner, server):
         assert "does not run" in chroot(root, init, "status", check=False).stdout
-        # A wrong option is said at the start, not found out later.
+        # A wrong option is reported at the start, not later.
         settings.write_text("FLAMEWIRE_AGENT_OPTIONS=--no-such-option\n")
         wrong = chroot(root, init, "start", check=False)
         assert wrong.returncode == 1 and "did not start" in wrong.stdout
@@ -195,7 +195,7 @@ def test_agent_on_a_board_with_busybox(packages, downloads, tmp_path):
 
 
 @pytest.mark.parametrize("name, folder", [("flamewire-agent", "agent"), ("flamewire-server", "server")])
-def test_units_are_such_that_systemd_takes_them(name, folder, packages, deb, tmp_path):
+def test_systemd_accepts_the_units(name, folder, packages, deb, tmp_path):
     root = tmp_path / "root"
     if folder == "server":
         run("dpkg-deb", "-x", deb, root)
@@ -203,12 +203,12 @@ def test_units_are_such_that_systemd_takes_them(name, folder, packages, deb, tmp
         root.mkdir()
         run("tar", "-C", root, "--strip-components=1", "-xzf", packages / f"flamewire-agent-{VERSION}-linux-{MACHINE}.tar.gz")
     unit = root / f"usr/lib/systemd/system/{name}.service"
-    # The program that it starts is where the package puts it.
+    # The unit starts the program at the path where the package installs it.
     started = re.search(r"^ExecStart=(\S+)", unit.read_text(), re.M)[1]
     assert os.access(root / started.lstrip("/"), os.X_OK)
     settings = re.search(r"^EnvironmentFile=-(\S+)", unit.read_text(), re.M)[1]
     assert f"FLAMEWIRE_{folder.upper()}_OPTIONS=" in (root / settings.lstrip("/")).read_text() and f"$FLAMEWIRE_{folder.upper()}_OPTIONS" in unit.read_text()
-    # systemd's own reading, with a program that is on this machine.
+    # systemd checks the unit with a program of this machine.
     here = tmp_path / f"{name}.service"
     here.write_text(unit.read_text().replace(started, "/bin/true").replace("Documentation=", "#"))
     read = run("systemd-analyze", "verify", "--man=no", here, check=False)
@@ -218,7 +218,7 @@ def test_units_are_such_that_systemd_takes_them(name, folder, packages, deb, tmp
 @pytest.mark.parametrize("kind, expected", [("deb", {"flamewire", "flamewire-agent", "flamewire-server"}),
                                             ("server", {"flamewire", "flamewire-agent", "flamewire-server"}), ("agent", {"flamewire-agent"})])
 def test_programs_are_hardened(kind, expected, packages, deb, tmp_path):
-    """Of Debian's libraries, which the portable server has beside it, the segments and the search paths."""
+    """Of the bundled Debian libraries, only the segments and the search paths are checked."""
     if kind == "deb":
         run("dpkg-deb", "-x", deb, tmp_path)
     else:
@@ -235,10 +235,10 @@ def test_manual_pages_have_every_option(program):
     assert drawn.stderr == ""
     text = re.sub(r".\x08", "", drawn.stdout)
     text = re.sub(r"(?<=\w)-\n\s+", "-", text)
-    told = set(re.findall(r"--[a-z0-9][a-z0-9-]+", run(BIN / program, "--help").stdout))
+    listed = set(re.findall(r"--[a-z0-9][a-z0-9-]+", run(BIN / program, "--help").stdout))
     headings = "\n".join(re.findall(r"^ {7}(-.*)", text, re.M))
     described = set(re.findall(r"--[a-z0-9][a-z0-9-]+", headings))
-    assert told - described == set(), "not in the manual page"
-    assert described - told == set(), "in the manual page alone"
+    assert listed - described == set(), "not in the manual page"
+    assert described - listed == set(), "only in the manual page"
     packed = BUILD / f"package/{program}.1.gz"
     assert gzip.decompress(packed.read_bytes()) == page.read_bytes()

@@ -1,5 +1,5 @@
-"""The link between agent and server: encrypted by a pairing key, or refused, on loopback as on a network. This machine's own address
-stands for a network: what comes from it is not loopback."""
+"""The link between agent and server: encrypted with a pairing key or refused, on loopback as on a network. This machine's own
+address stands for a network address: connections from it are not loopback."""
 import contextlib
 import json
 import os
@@ -41,7 +41,7 @@ def connected(server, seconds=20):
 
 
 def turned_away(server, text, seconds=20):
-    return wait_until(lambda: next((one for one in server.get("/api/status")["turned_away"] if text in one["reason"]), None), seconds, f"a refusal that says {text!r}")
+    return wait_until(lambda: next((one for one in server.get("/api/status")["turned_away"] if text in one["reason"]), None), seconds, f"a refusal that contains {text!r}")
 
 
 def pair_file(directory, code, name="pair"):
@@ -70,21 +70,21 @@ def test_the_printed_line_pairs_an_agent_of_another_machine(start):
     info = connected(server)
     assert info["link"] == "encrypted" and info["key"] == line[3][:16] and info["address"].startswith(OWN)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 100, 20, "samples")
-    assert agent.stop() == 128 + signal.SIGTERM, agent.err  # which is how its command ended
+    assert agent.stop() == 128 + signal.SIGTERM, agent.err  # the exit code of its command
     session = wait_until(lambda: server.sessions() and server.sessions()[0]["end_reason"] and server.only_session(), 20, "the end")
     assert session["lost"] == 0
     used = wait_until(lambda: (one := key(server, line[3][:16])) and one["used"] and one, 10, "the use of the key")
     assert used["used_from"] == OWN
-    # Each agent has a key of its own.
+    # Each agent has its own key.
     assert server.post("/api/pairing")["code"] != line[3]
-    # Secrets are in the owner's file alone.
+    # Secrets are only in the owner's file.
     assert os.stat(server.data_dir / "pairing-keys").st_mode & 0o777 == 0o600
     secret = line[3][17:]
     for text in (server.err, agent.err, agent.out, str(server.get("/api/status")), str(server.get("/api/pairing")), str(server.get("/api/agents"))):
         assert secret not in text
 
 
-def test_nothing_of_the_code_is_seen_in_the_process(start):
+def test_the_code_is_not_visible_in_the_process(start):
     server = start.server()
     code = server.pair()
     for name, arguments, environment in (("argument", ["--pair", code], {}), ("joined", [f"--pair={code}"], {}), ("variable", [], {"FLAMEWIRE_PAIR": code})):
@@ -98,13 +98,13 @@ def test_nothing_of_the_code_is_seen_in_the_process(start):
 
 @pytest.mark.parametrize("host", [OWN, "127.0.0.1"])
 def test_without_a_code_nothing_is_sent(start, host):
-    """By either end, and on loopback, too, where every user of the machine can connect and listen."""
+    """Both ends refuse, also on loopback, where every user of the machine can connect and listen."""
     server = start.server()
     agent = start.agent("--server", host, "--port", server.port, name="plain", paired=False)
     wait_until(lambda: "a pairing code is needed" in agent.err and "--pair" in agent.err, 20, "the refusal")
     assert agent.alive() and not agents(server)
     agent.stop()
-    # One that would is refused by the server, in words at both ends.
+    # The server refuses an agent with --insecure, with a message at both ends.
     bold = start.agent("--server", host, "--port", server.port, "--insecure", name="bold")
     wait_until(lambda: "this server accepts only encrypted connections" in bold.err, 20, "the refusal")
     turned_away(server, "without encryption")
@@ -117,20 +117,20 @@ def test_without_a_code_nothing_is_sent(start, host):
     assert connected(open_server)["link"] == "insecure"
     assert "NOT ENCRYPTED" in open_server.err
     wait_until(lambda: ", NOT ENCRYPTED" in bold.err, 10, "the agent's word")
-    # One with a code is encrypted there, too.
+    # An agent with a code is encrypted there too.
     start.agent("--server", host, "--port", open_server.port, name="paired")
     wait_until(lambda: sorted(one["link"] for one in agents(open_server)) == ["encrypted", "insecure"], 20, "both")
 
 
 def conversation(connection, greeting):
-    """What the other end says to `greeting` until it closes, or has said a frame in clear."""
+    """The other end's answer to `greeting`, until it closes the connection or has sent an unencrypted frame."""
     connection.settimeout(20)
     connection.sendall(greeting)
-    said = b""
+    output = b""
     with contextlib.suppress(ConnectionResetError):
-        while (said[:1] != b"\0" or len(said) < 5 + int.from_bytes(said[:4], "big")) and (part := connection.recv(4096)):
-            said += part
-    return said
+        while (output[:1] != b"\0" or len(output) < 5 + int.from_bytes(output[:4], "big")) and (part := connection.recv(4096)):
+            output += part
+    return output
 
 
 def frame(flag, payload):
@@ -140,18 +140,18 @@ def frame(flag, payload):
 HELLO = frame(3, json.dumps({"type": "hello", "version": 1, "agent": "flamewire", "agent_version": "0", "platform": {"hostname": "forged"}}).encode())
 
 
-def test_a_local_program_without_the_code_is_no_agent(start):
-    """It gets a refusal from a server on loopback, no acknowledgement and no command, and is in no list."""
+def test_a_local_program_without_the_code_is_not_accepted_as_an_agent(start):
+    """A server on loopback sends it a refusal, but no acknowledgement and no command. It is in no list."""
     server = start.server("--bind", "127.0.0.1")
     with socket.create_connection(("127.0.0.1", server.port)) as here:
-        said = conversation(here, HELLO)
-    assert said[4:5] == b"\x09" and b"only encrypted connections" in said and len(said) == 5 + int.from_bytes(said[:4], "big"), said
+        output = conversation(here, HELLO)
+    assert output[4:5] == b"\x09" and b"only encrypted connections" in output and len(output) == 5 + int.from_bytes(output[:4], "big"), output
     turned_away(server, "without encryption")
     assert server.get("/api/agents")["agents"] == [] and server.sessions() == []
 
 
-def test_a_local_program_without_the_code_is_no_server(start):
-    """An agent with a code says nothing to it but a handshake; one without a code says nothing at all."""
+def test_a_local_program_without_the_code_is_not_accepted_as_a_server(start):
+    """An agent with a code sends it only a handshake. An agent without a code sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(60)
         port = listener.getsockname()[1]
@@ -160,9 +160,9 @@ def test_a_local_program_without_the_code_is_no_server(start):
             connection, _ = listener.accept()
             with connection:
                 command = frame(8, b'{"recording":null,"seq":0}') + frame(2, b'{"id":"1","cmd":"list_processes","args":{}}')
-                said = conversation(connection, command)
-            assert b"hello" not in said and b"hostname" not in said and (said[:1] == b"\x16" if options else not said), (name, said)
-            wait_until(lambda: "no server at" in agent.err, 20, "its word")
+                output = conversation(connection, command)
+            assert b"hello" not in output and b"hostname" not in output and (output[:1] == b"\x16" if options else not output), (name, output)
+            wait_until(lambda: "no server at" in agent.err, 20, "its message")
             assert "connected to" not in agent.err
             agent.stop()
 
@@ -180,22 +180,22 @@ def test_a_server_sends_nothing_to_a_local_program_without_the_code(start):
     assert server.get("/api/agents")["agents"] == []
 
 
-def test_a_wrong_code_is_said_at_both_ends(start):
+def test_both_ends_report_a_wrong_code(start):
     server = start.server()
     code = server.pair()
     agent = start.agent("--server", OWN, "--port", server.port, "--pair-file", pair_file(start.directory, WRONG))
-    wait_until(lambda: "pairing keys of the two ends are not the same" in agent.err, 20, "a clear word")
+    wait_until(lambda: "pairing keys of the two ends are not the same" in agent.err, 20, "a clear message")
     refused = turned_away(server, "its pairing code is not from this server")
     assert refused["address"].startswith(OWN)
     agent.stop()
-    # A right id with a wrong secret is refused, too.
+    # A valid id with a wrong secret is refused too.
     forged = start.agent("--server", OWN, "--port", server.port, "--pair-file", pair_file(start.directory, code[:17] + "00" * 16, "forged"), name="forged")
-    wait_until(lambda: "pairing keys of the two ends are not the same" in forged.err, 20, "a clear word")
+    wait_until(lambda: "pairing keys of the two ends are not the same" in forged.err, 20, "a clear message")
     forged.stop()
 
 
 def first_handshake_message():
-    """What an agent with a wrong code sends first."""
+    """The first message of an agent with a wrong code."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(60)
         with subprocess.Popen([BIN / "flamewire-agent", "--server", "127.0.0.1", "--port", str(listener.getsockname()[1]), "--pair", WRONG], stderr=subprocess.DEVNULL) as agent:
@@ -210,8 +210,8 @@ def first_handshake_message():
 
 @contextlib.contextmanager
 def wrong_handshakes(port, programs=8):
-    """While it is open, so many programs of this address begin one handshake after another as fast as the other end answers them. Gives the
-    list of those that were answered. Each of the programs has only one at a time, so however slow the machine is, the other end keeps up."""
+    """Inside the block, this many programs on this address start one handshake after another, as fast as the other end answers. Yields the list
+    of answered handshakes. Each program has only one at a time, so the other end keeps up even on a slow machine."""
     greeting, answered, over = first_handshake_message(), [], threading.Event()
 
     def shake():
@@ -234,7 +234,7 @@ def wrong_handshakes(port, programs=8):
 
 @contextlib.contextmanager
 def unfinished_handshakes(port, count=60):
-    """While it is open, so many handshakes of this address have begun and go no further, as far as the other end lets them."""
+    """Inside the block, this many handshakes of this address have started and do not continue, as far as the other end allows."""
     greeting = first_handshake_message()
     with contextlib.ExitStack() as stack:
         for _ in range(count):
@@ -245,8 +245,8 @@ def unfinished_handshakes(port, count=60):
         yield
 
 
-def test_wrong_codes_lock_nobody_out(start):
-    """While an address tries wrong codes, an agent of the same address that has the right code connects at its first attempt."""
+def test_wrong_codes_do_not_block_the_right_one(start):
+    """While an address tries wrong codes, an agent on the same address with the right code connects at its first attempt."""
     server = start.server()
     code = pair_file(start.directory, server.pair())
     for name, hindrance in (("flood", wrong_handshakes), ("stalled", unfinished_handshakes)):
@@ -257,10 +257,10 @@ def test_wrong_codes_lock_nobody_out(start):
             wait_until(lambda one=agent: "connected to" in one.err, 60, "the connection")
             assert "no server" not in agent.err and connected(server)["link"] == "encrypted"
         agent.stop()
-        wait_until(lambda: not agents(server), 20, "it to be gone")
+        wait_until(lambda: not agents(server), 20, "it to disconnect")
 
 
-def test_wrong_codes_lock_no_server_out_of_a_listening_agent(start):
+def test_wrong_codes_do_not_block_the_server_of_a_listening_agent(start):
     server, port = start.server(), free_port()
     agent = start.agent("--listen", "--port", port)
     code = printed_code(agent)
@@ -271,10 +271,10 @@ def test_wrong_codes_lock_no_server_out_of_a_listening_agent(start):
             assert server.post("/api/agent/connect", {"host": OWN, "port": port, "pair": code})["ok"]
             assert connected(server)["link"] == "encrypted"
         assert server.request("DELETE", "/api/agent/dials", host=OWN, port=port)[0] == 200
-        wait_until(lambda: not agents(server), 20, "it to be gone")
+        wait_until(lambda: not agents(server), 20, "it to disconnect")
 
 
-def test_keys_come_and_go_while_the_server_runs(start):
+def test_keys_are_created_and_withdrawn_while_the_server_runs(start):
     server = start.server()
     code = CODE.search(manage(server, "--new-key"))[0]
     agent = start.agent("--server", OWN, "--port", server.port, "--pair-file", pair_file(start.directory, code))
@@ -286,7 +286,7 @@ def test_keys_come_and_go_while_the_server_runs(start):
     wait_until(lambda: "pairing keys of the two ends are not the same" in agent.err, 30, "the refusal")
     agent.stop()
     assert "there is no pairing key" in manage(server, "--withdraw-key", code[:16], code=1)
-    # The same by the page.
+    # The same through the page.
     other = server.pair()
     start.agent("--server", "127.0.0.1", "--port", server.port, "--pair-file", pair_file(start.directory, other, "other"), name="other")
     connected(server)
@@ -294,10 +294,10 @@ def test_keys_come_and_go_while_the_server_runs(start):
     assert status == 200 and other[:16] not in str(rest)
     wait_until(lambda: not agents(server), 10, "the end of its connection")
     assert server.request("DELETE", "/api/pairing", id=other[:16])[0] == 404
-    # Other sites can neither see nor change any of it.
+    # Other sites can neither read nor change the keys.
     for method in ("POST", "DELETE"):
         assert server.request(method, "/api/pairing", headers={"Origin": "http://evil.example"}, check=False)[0] == 403
-    # A file that others can read is refused, and the keys stay.
+    # A file that others can read is refused, and the keys stay valid.
     (server.data_dir / "pairing-keys").chmod(0o644)
     os.utime(server.data_dir / "pairing-keys")
     wait_until(lambda: "chmod 600" in server.err, 10, "the warning")
@@ -321,20 +321,20 @@ def test_a_listening_agent_asks_for_its_code(start):
     with pytest.raises(HttpError) as refused:
         server.post("/api/agent/connect", {"host": OWN, "port": port, "pair": WRONG})
     assert "does not take this pairing code" in str(refused.value)
-    wait_until(lambda: "was turned away" in agent.err, 10, "the agent's word")
-    # Nobody fills a disk with such lines: there are 20 a minute, and one that counts the others.
+    wait_until(lambda: "was turned away" in agent.err, 10, "the agent's message")
+    # Such lines cannot fill the disk: there are at most 20 per minute, and one line with the number of others.
     for _ in range(30):
         with pytest.raises(HttpError):
             server.post("/api/agent/connect", {"host": OWN, "port": port, "pair": WRONG})
     assert agent.err.count("was turned away") <= 20 * (1 + (time.monotonic() - begin) // 60), agent.err
     assert server.post("/api/agent/connect", {"host": OWN, "port": port, "pair": code})["ok"]
     assert connected(server)["link"] == "encrypted"
-    # The code is kept: a server that starts anew needs no person.
+    # The code is stored, so a restarted server connects without the user.
     server.stop()
     again = start.server("--agent", f"{OWN}:{port}", name="again", data_dir=server.data_dir)
     assert connected(again, 60)["link"] == "encrypted"
     again.stop()
-    # The same without a page.
+    # The same without the page.
     third = start.server(name="third", data_dir=start.directory / "third")
     assert "tried at the next connection" in manage(third, "--pair-agent", f"{OWN}:{port}", text=code + "\n")
     third.post("/api/agent/dials", {"host": OWN, "port": port})
@@ -342,7 +342,7 @@ def test_a_listening_agent_asks_for_its_code(start):
 
 
 def test_a_new_code_takes_the_place_of_the_old_one_once_it_has_worked(start):
-    """Somebody who mistypes a code, or makes one up, does not cut off an agent that is known."""
+    """A wrong or invented code must not disconnect a known agent."""
     server, port = start.server(), free_port()
     agent = start.agent("--listen", "--port", port)
     code = printed_code(agent)
@@ -355,10 +355,10 @@ def test_a_new_code_takes_the_place_of_the_old_one_once_it_has_worked(start):
     before = kept()
     assert len(before) == 1
     for wrong in (code[:17] + "0" * 32, WRONG):
-        server.post("/api/agent/connect", {"host": OWN, "port": port, "pair": wrong})  # it is connected already
+        server.post("/api/agent/connect", {"host": OWN, "port": port, "pair": wrong})  # the agent is already connected
         assert kept() == before
     agent.stop()
-    wait_until(lambda: not any(one["connected"] for one in server.get("/api/agents")["agents"]), 20, "it to be gone")
+    wait_until(lambda: not any(one["connected"] for one in server.get("/api/agents")["agents"]), 20, "it to disconnect")
     file = start.directory / "code"
     file.write_text(code)
     file.chmod(0o600)
@@ -368,7 +368,7 @@ def test_a_new_code_takes_the_place_of_the_old_one_once_it_has_worked(start):
 
 
 def test_the_code_is_asked_for_on_this_machine_too(start):
-    """Every user of a machine can connect on loopback: with a code that was made at the start as with one that was chosen."""
+    """Every user of a machine can connect on loopback, so the code is required, whether it was generated or chosen."""
     server = start.server()
     for name, options in (("made", ()), ("chosen", ("--pair-file", start.directory / "code"))):
         port = free_port()
@@ -449,27 +449,27 @@ def test_a_file_with_another_code_takes_effect_without_a_restart(start):
     server.post("/api/agent/dials", {"host": OWN, "port": port, "pair": code})
     assert connected(server)["link"] == "encrypted"
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 30, 20, "samples")
-    # What cannot be used changes nothing, and is said once.
+    # An unusable code changes nothing and is reported once.
     file.write_text("nonsense\n")
-    wait_until(lambda: "the pairing code was not changed" in agent.err and "16 digits" in agent.err, 20, "the word")
+    wait_until(lambda: "the pairing code was not changed" in agent.err and "16 digits" in agent.err, 20, "the message")
     assert agents(server) and agent.err.count("code was not changed") == 1
     other = "fedcba9876543210-" + "5a" * 16
     pair_file(start.directory, other, "next").rename(file)
     wait_until(lambda: "has another pairing code now" in agent.err and not agents(server), 20, "the end of the old code")
-    wait_until(lambda: any("does not take this pairing code" in one["problem"] for one in server.get("/api/agent/dials")["dials"]), 30, "the server's word")
+    wait_until(lambda: any("does not take this pairing code" in one["problem"] for one in server.get("/api/agent/dials")["dials"]), 30, "the server's message")
     assert not CODE.search(agent.err)
     server.request("DELETE", "/api/agent/dials", host=OWN, port=port)
-    # Wrong codes of the server do not keep out the new one.
+    # The server's attempts with a wrong code do not block the new one.
     assert server.post("/api/agent/connect", {"host": OWN, "port": port, "pair": other})["ok"]
     assert connected(server)["link"] == "encrypted"
-    # It is the same agent, and goes on with what it records.
+    # It is the same agent, and its recording continues.
     samples = server.only_session()["samples"]
     wait_until(lambda: server.only_session()["samples"] > samples + 30, 20, "more samples")
     assert server.only_session()["lost"] == 0
 
 
 def test_a_key_takes_the_place_of_another_one(start):
-    """While both run: the recording goes on, and the old code is worth nothing any more."""
+    """While both run, the recording continues and the old code becomes invalid."""
     server = start.server()
     old = server.pair()
     file = pair_file(start.directory, old)
@@ -481,7 +481,7 @@ def test_a_key_takes_the_place_of_another_one(start):
     assert "there is no pairing key" in manage(server, "--renew-key", "0" * 16, code=1)
     assert server.pair() not in (old, new)
     pair_file(start.directory, new, "following").rename(file)
-    assert connected(server)["link"] == "encrypted" and "another pairing code" not in agent.err  # the connection stays as it is
+    assert connected(server)["link"] == "encrypted" and "another pairing code" not in agent.err  # the connection is not affected
     line.cut()
     wait_until(lambda: "has another pairing code now" in agent.err and connected(server), 30, "its return")
     wait_until(lambda: key(server, old[:16]) is None and key(server, new[:16])["used"], 20, "the end of the old key")
@@ -494,7 +494,7 @@ def test_a_key_takes_the_place_of_another_one(start):
 
 
 def test_a_key_works_at_once(start):
-    """The first attempt by a key that another process has just made."""
+    """The first attempt with a key that another process has just created succeeds."""
     server = start.server()
     for number in range(3):
         code = CODE.search(manage(server, "--new-key"))[0]
@@ -503,11 +503,11 @@ def test_a_key_works_at_once(start):
         assert "keys of the two ends" not in agent.err, agent.err
 
 
-def test_what_is_at_the_other_port_is_said(start):
-    """The page's port, which is no agents' port; a server of another time."""
+def test_a_wrong_port_is_reported(start):
+    """The port of the page, which is not for agents, and a peer with another version."""
     server = start.server("--insecure")
     agent = start.agent("--server", "127.0.0.1", "--port", server.http_port, "--pair-file", pair_file(start.directory, WRONG))
-    wait_until(lambda: "its page has another port" in agent.err, 20, "a clear word")
+    wait_until(lambda: "its page has another port" in agent.err, 20, "a clear message")
     with pytest.raises(HttpError, match="it may not be flamewire-agent"):
         server.post("/api/agent/connect", {"host": "127.0.0.1", "port": server.http_port, "pair": WRONG})
     with pytest.raises(HttpError, match="pair must be the pairing code"):
@@ -523,7 +523,7 @@ def test_what_is_at_the_other_port_is_said(start):
 
 
 def records(stream):
-    """(type, length) of each TLS record; nothing else is in a stream of TLS."""
+    """(type, length) of each TLS record. The stream contains nothing else."""
     at = 0
     while at < len(stream):
         kind, version, length = stream[at], stream[at + 1:at + 3], int.from_bytes(stream[at + 3:at + 5], "big")
@@ -532,7 +532,7 @@ def records(stream):
         at += 5 + length
 
 
-def test_no_byte_between_them_can_be_read(start):
+def test_no_byte_of_the_connection_is_readable(start):
     server = start.server()
     code = server.pair()
     seen = {"up": bytearray(), "down": bytearray()}
@@ -546,7 +546,7 @@ def test_no_byte_between_them_can_be_read(start):
         assert kinds[0] == 22 and 23 in kinds and set(kinds[kinds.index(20) + 2:]) <= {23, 21}, kinds
         for word in (b"hello", b"shares", b"workload", b"flamewire", b"boot_id", b"recording", code[17:].encode(), bytes.fromhex(code[17:]), b"\x28\xb5\x2f\xfd"):
             assert word not in stream, word
-    assert code[:16].encode() in seen["up"]  # the id tells nothing
+    assert code[:16].encode() in seen["up"]  # the id is not a secret
     relay.close()
 
 
@@ -554,40 +554,40 @@ SUITE = ["-tls1_2", "-cipher", "ECDHE-PSK-CHACHA20-POLY1305"]
 
 
 def openssl_client(port, code, *options):
-    """What OpenSSL says of a connection to `port` by `code`, and whether it came about."""
+    """OpenSSL's output for a connection to `port` with `code`, including whether the handshake succeeded."""
     command = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-psk_identity", code[:16], "-psk", code[17:], *(options or SUITE)]
     done = subprocess.run(command, input=b"", capture_output=True, timeout=30, check=False)
     return (done.stdout + done.stderr).decode(errors="replace")
 
 
-def test_another_tls_agrees_on_what_is_spoken(start):
+def test_openssl_negotiates_the_expected_protocol(start):
     server = start.server()
     code = server.pair()
-    said = openssl_client(server.port, code)
-    assert "Cipher is ECDHE-PSK-CHACHA20-POLY1305" in said and "Protocol  : TLSv1.2" in said, said
-    assert "Server Temp Key: X25519" in said and "Extended master secret: yes" in said and "Secure Renegotiation IS NOT supported" not in said, said
+    output = openssl_client(server.port, code)
+    assert "Cipher is ECDHE-PSK-CHACHA20-POLY1305" in output and "Protocol  : TLSv1.2" in output, output
+    assert "Server Temp Key: X25519" in output and "Extended master secret: yes" in output and "Secure Renegotiation IS NOT supported" not in output, output
     assert "Cipher is ECDHE-PSK" not in openssl_client(server.port, code[:17] + "00" * 16) or "alert bad record mac" in openssl_client(server.port, code[:17] + "00" * 16)
-    # Nothing weaker, and nothing without forward secrecy.
+    # Weaker ciphers, and ciphers without forward secrecy, are refused.
     for options in (["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], ["-tls1_2", "-cipher", "PSK-AES128-CBC-SHA:@SECLEVEL=0"], ["-tls1_2", "-cipher", "DHE-PSK-CHACHA20-POLY1305"],
                     ["-tls1_2", "-cipher", "ECDHE-PSK-AES128-CBC-SHA256:@SECLEVEL=0"], ["-tls1_3"]):
-        said = openssl_client(server.port, code, *options)
-        assert "alert" in said and "Cipher is (NONE)" in said, (options, said)
+        output = openssl_client(server.port, code, *options)
+        assert "alert" in output and "Cipher is (NONE)" in output, (options, output)
 
 
-def test_another_tls_reads_what_the_agent_says(start):
+def test_openssl_decrypts_what_the_agent_sends(start):
     port = free_port()
     code = "00112233445566aa-0123456789abcdef0123456789abcdef"
-    # It ends with its standard input.
+    # openssl exits at the end of its standard input.
     with subprocess.Popen(["openssl", "s_server", "-accept", str(port), "-nocert", "-psk_identity", code[:16], "-psk", code[17:], *SUITE], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as theirs:
         assert any(b"ACCEPT" in line for line in iter(theirs.stdout.readline, b""))
         agent = start.agent("--server", "127.0.0.1", "--port", port, "--pair-file", pair_file(start.directory, code))
-        said = b""
-        while b'"type":"hello"' not in said:
+        output = b""
+        while b'"type":"hello"' not in output:
             part = os.read(theirs.stdout.fileno(), 65536)
-            assert part, said
-            said += part
-        assert b"CIPHER is ECDHE-PSK-CHACHA20-POLY1305" in said
+            assert part, output
+            output += part
+        assert b"CIPHER is ECDHE-PSK-CHACHA20-POLY1305" in output
         agent.stop()
         theirs.kill()
 
@@ -611,13 +611,13 @@ def test_tshark_sees_tls_and_nothing_else(start):
     assert sent() > 2000
     assert set(read("-T", "fields", "-e", "tls.handshake.ciphersuite", "-Y", "tls.handshake.type == 2")) == {"0xccac"}
     lengths = [int(length) for packet in read("-T", "fields", "-e", "tls.record.length", "-Y", "tls.record.length") for length in packet.split(",")]
-    # Each byte of each direction is in a record: a header of five, and its length.
+    # Each byte of both directions is in a record: a header of 5 bytes and its payload.
     assert sum(lengths) + 5 * len(lengths) == sent()
     assert read("-Y", "_ws.malformed or data", "-T", "fields", "-e", "frame.number") == []
 
 
 def test_a_journal_gets_no_code(start):
-    """systemd says that it takes the output; more people read a journal than a terminal."""
+    """systemd sets JOURNAL_STREAM when it reads the output. More people read a journal than a terminal."""
     server = start.process("server", [BIN / "flamewire-server", "--port", 0, "--http-port", 0, "--data-dir", start.directory / "data"], env={**os.environ, "JOURNAL_STREAM": "8:1234"})
     wait_until(lambda: "Sessions are kept" in server.out, 20, "the server's start")
     assert " --pair CODE\n" in server.out and "--new-key" in server.out and not CODE.search(server.out + server.err), server.out

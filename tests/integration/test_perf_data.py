@@ -1,5 +1,5 @@
-"""perf.data files as sessions: what perf records here is imported, and every function has the samples that `perf script` gives it; damaged
-and foreign files open with what is whole and say so. Without perf and without the corpus there is only the second half."""
+"""perf.data files as sessions. perf's recordings are imported, and every function has the samples that `perf script` reports. Damaged and foreign
+files open with their intact part and a notice. Without perf and without the corpus, only the second half runs."""
 
 import collections
 import os
@@ -19,7 +19,7 @@ PERF = shutil.which("perf")
 
 
 def imported(start, *files, arguments=()):
-    """The server, and the sessions in the order of the files."""
+    """Returns the server, and the sessions in the order of the files."""
     server = start.server(*arguments, *(word for file in files for word in ("--import", file)))
 
     def ended():
@@ -44,7 +44,7 @@ def bare(name):
 
 
 def of_perf(data):
-    """Samples, function -> samples with it anywhere, and samples whose stack does not reach a program's entry, as perf has them."""
+    """From perf: the number of samples, function -> samples with it anywhere, and samples whose stack does not reach a program's entry."""
     command = [PERF, "script", "--no-inline", "-i", data, "-F", "ip,sym"]
     text = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout
     samples = [block.splitlines() for block in text.strip().split("\n\n")]
@@ -56,13 +56,13 @@ def of_perf(data):
     return len(samples), totals, broken
 
 
-@pytest.mark.skipif(PERF is None, reason="there is no perf: nothing was recorded")
+@pytest.mark.skipif(PERF is None, reason="perf is not installed: nothing was recorded")
 def test_functions_have_the_samples_of_perf_script(start, tmp_path):
     workload = [TESTS_BIN / "shares-workload", "1"]
     files = {"chains": ["-g"], "stacks": ["--call-graph", "dwarf,8192"], "packed": ["-g", "-z"], "stream": ["-g"]}
     for name, options in files.items():
         command = [PERF, "record", "-q", "-e", "cpu-clock:u", "-F", "499", *options, "-o", "-" if name == "stream" else tmp_path / name, "--"]
-        # In a stream the program's words would stand among the records.
+        # In a stream, the program's output would be mixed with the records.
         quiet = ["sh", "-c", 'exec "$0" "$@" >/dev/null', *workload]
         with (tmp_path / f"{name}.out").open("wb") as out:
             subprocess.run([*command, *quiet], check=True, stdout=out, timeout=120)
@@ -78,16 +78,16 @@ def test_functions_have_the_samples_of_perf_script(start, tmp_path):
             for function in {bare(frame) for frame in frames}:
                 ours[function] += count
         for function in ("burn_10", "burn_20", "burn_30", "burn_40", "round_of_work", "main"):
-            # A copied stack that perf cannot walk to its end may have more functions; of such ones oracle_unwind_replay asks gdb.
+            # A stack copy that perf cannot unwind to its end may have more functions here. oracle_unwind_replay compares such stacks with gdb.
             more = broken if name == "stacks" else 0
             assert 0 < theirs[function] <= ours[function] <= theirs[function] + more, (name, function, ours[function], theirs[function], broken)
-        # The weights are nanoseconds: of every sample its period.
+        # The weights are nanoseconds: the sum of the samples' periods.
         weight = server.get("/api/functions", session=session["id"], limit=1)["total"]["weight"]
         assert weight == pytest.approx(number * 1e9 / 499, rel=0.001)
 
 
-# Code that is made while it runs: two functions that count down, each in a place of its own, called in turns, and what it writes about them. The second
-# place had another function before, and a third one has no line.
+# Code that is generated at run time: two functions that count down, each at its own address and called in turn, and their perf map. The second
+# address had another function before, and a third function has no line.
 JIT = """
 import ctypes, mmap, os, sys, time
 def place(count):
@@ -106,8 +106,8 @@ while time.monotonic() < end:
 """
 
 
-@pytest.mark.skipif(PERF is None or os.uname().machine != "x86_64", reason="there is no perf, or another processor: nothing was recorded")
-def test_code_made_at_run_time_has_the_names_of_its_perf_map(start, tmp_path):
+@pytest.mark.skipif(PERF is None or os.uname().machine != "x86_64", reason="perf is not installed, or another architecture: nothing was recorded")
+def test_jit_code_has_the_names_of_its_perf_map(start, tmp_path):
     program = tmp_path / "jit.py"
     program.write_text(JIT)
     data = tmp_path / "jit.data"
@@ -125,11 +125,11 @@ def test_code_made_at_run_time_has_the_names_of_its_perf_map(start, tmp_path):
             for name in {bare(frame) for frame in frames}:
                 found[name] += samples
         assert {name: found[name] for name in ("jit::long_loop", "Jit.shortLoop", "before")} == {name: totals[name] for name in ("jit::long_loop", "Jit.shortLoop", "before")}
-        # What has no line is still where it was.
+        # A function without a line stays at its address.
         assert sum(samples for frames, samples in folded(server, session) if frames[-1].startswith("[jit+0x")) > number * 0.1
         notices = {one["code"]: one["text"] for one in server.session(session["id"])["notices"]}
         assert str(written) in notices["import-perf-maps"] and "import-no-perf-maps" not in notices
-        # Of another machine, or when it is gone, nobody guesses; a sysroot has the target's.
+        # For another machine's file, or without the map, no names are guessed. A sysroot has the target's map.
         root = tmp_path / "root"
         (root / "tmp").mkdir(parents=True)
         shutil.move(written, root / "tmp" / written.name)
@@ -149,7 +149,7 @@ def test_code_made_at_run_time_has_the_names_of_its_perf_map(start, tmp_path):
 
 
 def without_event_names(stream):
-    """A perf.data stream as older versions of perf wrote it: names of tracepoints stand in the kernel's descriptions of them alone."""
+    """A perf.data stream as older versions of perf wrote it: names of tracepoints are only in the kernel's descriptions of them."""
     tracing_data, event_update, feature = 66, 78, 80
     kept, at = bytearray(stream[:16]), 16
     while at < len(stream):
@@ -162,7 +162,7 @@ def without_event_names(stream):
     return bytes(kept)
 
 
-@pytest.mark.skipif(PERF is None or os.geteuid() != 0, reason="there is no perf, or tracepoints take root: nothing was recorded")
+@pytest.mark.skipif(PERF is None or os.geteuid() != 0, reason="perf is not installed, or tracepoints need root: nothing was recorded")
 def test_tracepoints_of_old_streams_have_names(start, tmp_path):
     command = 'mount -t tracefs tracefs /sys/kernel/tracing; exec "$@" -o - sleep 0.3'
     recorded = subprocess.run(["unshare", "-m", "sh", "-c", command, "sh", PERF, "record", "-q", "-a", "-e", "sched:sched_switch",
@@ -178,7 +178,7 @@ def test_tracepoints_of_old_streams_have_names(start, tmp_path):
 
 @pytest.mark.skipif(not CORPUS.exists(), reason=f"{CORPUS} is absent: nothing was compared")
 def test_copied_stacks_of_another_machine(start):
-    """A static program that another tool unwound and named: the same functions, with the program that is beside it."""
+    """A static program that another tool unwound and symbolized: with the program file, the functions are the same."""
     folder = CORPUS / "plain" / "kdab"
     server, [session] = imported(start, folder / "vector_static_gcc__perf.data", arguments=("--binary", folder / "vector_static_gcc__vector_static_gcc_v9.1.0"))
     text = (folder / "vector_static_gcc__perf.data.expected.txt").read_text()
@@ -190,7 +190,7 @@ def test_copied_stacks_of_another_machine(start):
         ours = sum(count for frames, count in stacks if function in map(bare, frames))
         assert ours == theirs > 20, (function, ours, theirs)
     assert session["unwind"] == "dwarf" and session["host"] == "agathebauer" and session["kernel_release"] == "5.3.0-arch1-1-ARCH"
-    # Its kernel is not ours: no names by accident.
+    # The recording's kernel is another one, so no names may come from the running kernel.
     assert not any(frame.startswith("do_syscall") for frames, _ in stacks for frame in frames)
     assert any(frame.startswith("[kernel+0x") for frames, _ in stacks for frame in frames)
 
@@ -210,10 +210,10 @@ def test_branch_record_stacks_of_another_machine(start):
 
 
 @pytest.mark.skipif(not CORPUS.exists(), reason=f"{CORPUS} is absent: nothing was compared")
-def test_what_is_cut_off_says_so(start, tmp_path):
+def test_truncated_files_are_reported(start, tmp_path):
     whole = (CORPUS / "google+perf_data_converter/src/quipper/testdata/perf.data.callgraph-3.8").read_bytes()
     (tmp_path / "cut").write_bytes(whole[: len(whole) // 2])
-    # As it is on disk when perf was killed: no size of the data, nothing behind them.
+    # The file of a killed perf: the size of the data is missing, and nothing follows the data.
     (tmp_path / "killed").write_bytes(whole[:48] + bytes(8) + whole[56 : len(whole) // 2])
     server, [cut, killed] = imported(start, tmp_path / "cut", tmp_path / "killed")
     assert 0 < cut["samples"] == killed["samples"] < 1768

@@ -12,7 +12,7 @@ import pytest
 from flamewire import BIN
 
 PERF = shutil.which("perf")
-pytestmark = pytest.mark.skipif(PERF is None, reason="there is no perf: nothing was recorded")
+pytestmark = pytest.mark.skipif(PERF is None, reason="perf is not installed: nothing was recorded")
 
 # Two threads. The name of one contains spaces and a number.
 SOURCE = """
@@ -50,7 +50,7 @@ def script(folder, fields):
 
 
 def perf_stacks(folder, chains):
-    """(stack, outermost first -> samples, stack -> periods), from fields that cannot be confused."""
+    """(stack, outermost first -> samples, stack -> periods), from fields that are unambiguous."""
     samples, periods, period, frames = collections.Counter(), collections.Counter(), 0, []
     for line in [*script(folder, "period,event,ip,sym").splitlines(), "0 cpu-clock:u:" if not chains else ""]:
         first, _, rest = line.partition("cpu-clock:u:")
@@ -68,12 +68,12 @@ def perf_stacks(folder, chains):
 
 
 def perf_threads(folder):
-    """Name of a thread -> samples."""
+    """Name of a thread -> its samples."""
     return collections.Counter(line.partition("cpu-clock:u:")[0].strip() for line in script(folder, "comm,event").splitlines() if "cpu-clock:u:" in line)
 
 
 def imported(path, *options):
-    """(stack, the thread's name first -> number, name of a thread -> number)"""
+    """(stack, with the thread's name first -> number, name of a thread -> number)"""
     found, threads = collections.Counter(), collections.Counter()
     text = subprocess.run([BIN / "flamewire", "export", path, "--format", "collapsed", *options], check=True, capture_output=True, text=True, timeout=60).stdout
     for line in text.splitlines():
@@ -84,7 +84,7 @@ def imported(path, *options):
 
 
 def comparable(stacks, names):
-    """Only frames with these names, as other addresses are printed in another way."""
+    """Keeps only frames with these names, because other addresses are formatted differently."""
     found = collections.Counter()
     for stack, number in stacks.items():
         found[tuple(frame for frame in stack.split(";") if frame in names)] += number
@@ -102,7 +102,7 @@ def test_every_combination_of_fields(data, tmp_path):
     wrong = []
     path = tmp_path / "text"
     every = [chosen for count in range(len(OPTIONAL) + 1) for chosen in itertools.combinations(OPTIONAL, count)]
-    # All 256 of one recording; of the others every third, which has each field in many places.
+    # All 256 combinations for one recording. For the others every third one, which has each field in many positions.
     for chosen in every if name == "chains" else every[::3]:
         fields = ",".join([*chosen, "ip", "sym"])
         path.write_text(script(folder, fields))
@@ -129,7 +129,7 @@ def test_what_stands_beside_and_below_frames(data, tmp_path, more):
         assert comparable(imported(path)[0], names) == comparable(samples, names), fields
 
 
-# As perf 6.1 prints them: a function of a kernel module, an address in another one, the kernel, a program.
+# perf 6.1 prints them like this: a function of a kernel module, an address in another module, the kernel, a program.
 KERNEL_MODULES = """app 42 [000] 1.000000:    1000000 cpu-clock:
 \tffffffffc0a01234 ext4_file_read_iter+0x34 ([ext4])
 \tffffffff81234567 vfs_read+0x17 ([kernel.kallsyms])
@@ -144,7 +144,7 @@ app 42 [000] 1.010000:    2000000 cpu-clock:
 
 
 def test_kernel_modules_keep_their_identity(tmp_path):
-    """Through each format and back. Other tools see the module, too."""
+    """Exported in each format and imported again. Other tools also get the module."""
     def export(path, kind):
         out = tmp_path / f"exported.{kind}"
         subprocess.run([BIN / "flamewire", "export", path, "--format", kind, "-o", out], check=True, timeout=60)

@@ -1,5 +1,5 @@
-"""Agents of PerfLens: a fake one, written from the description of its protocol, with texts of our own making and with chunks that a real one
-wrote. What it sends is a live session as an agent's of ours; its commands and replies are theirs on the wire and ours in the answers."""
+"""PerfLens agents: a simulated one, written from the description of its protocol, with samples of our own and with chunks that a real one wrote.
+Its data becomes a live session like that of our agent. Commands and replies use its protocol on the wire and ours in the answers."""
 
 import collections
 import gzip
@@ -85,7 +85,7 @@ class FakeAgent:
 
 
 def sample(seconds, period, *frames, comm="app", tid=7, event="cycles"):
-    """Innermost frame first."""
+    """Frames are given innermost first."""
     return f"{comm}  7/{tid} {seconds:.6f}: {period} {event}: \n" + "".join(f"\t{0x1000 + i:x} {name}+0x1 (/usr/bin/app)\n" for i, name in enumerate(frames)) + "\n"
 
 
@@ -102,14 +102,14 @@ def test_refused_without_the_option(start):
     server = start.server("--insecure")
     agent = FakeAgent(server.port)
     assert agent.closed.wait(20)
-    assert "--accept-perflens" in wait_until(lambda: "PerfLens" in server.err and server.err, 20, "a word of why")
+    assert "--accept-perflens" in wait_until(lambda: "PerfLens" in server.err and server.err, 20, "the reason")
     (turned_away,) = server.get("/api/status")["turned_away"]
     assert turned_away["address"].startswith("127.0.0.1:") and "--accept-perflens" in turned_away["reason"]
     assert server.get("/api/agents")["agents"] == []
 
 
 def test_refused_without_encryption(start):
-    """It knows none, on loopback either."""
+    """PerfLens has no encryption, so even a loopback connection is refused."""
     server = start.server("--accept-perflens")
     agent = FakeAgent(server.port)
     assert agent.closed.wait(20)
@@ -139,11 +139,11 @@ def test_a_live_session(start):
     assert live["state"] == "live" and live["target"] == "pid 7" and live["arch"] == "x86_64" and live["kernel_release"] == "6.1.0-fake" and live["frequency_hz"] == 199
     agent.send(METRICS, {"ts": 1784084510.2, "type": "system", "cpu": {"overall_pct": 12.5, "per_core": [25.0, 0.0], "num_cores": 2}, "mem": {"total_kb": 1000, "used_kb": 250, "available_kb": 750, "used_pct": 25.0}})
     wait_until(lambda: server.get("/api/metrics/current", session=session).get("system"), 20, "health")
-    # A second chunk: the names of the first one are known still; counters behind it.
+    # A second chunk reuses the names of the first one. Counters follow it.
     text = sample(101.0, 7, "leaf", "middle", "main") + "\n### PERF_STAT ###\n\n Performance counter stats for process id '7':\n\n         1,000      instructions\n\n       1.000000000 seconds time elapsed\n"
     agent.send(TEXT_ZSTD, subprocess.run(["zstd", "-q", "-1", "--no-check", "--content-size", "--stream-size", str(len(text)), "-c"], input=text.encode(), stdout=subprocess.PIPE, check=True).stdout)
     wait_until(lambda: server.session(session)["samples"] == 4, 20, "four samples")
-    # What cannot be read is said, and what comes after it is read.
+    # Unreadable data is reported, and later data is still read.
     agent.send(TEXT_ZSTD, b"no zstd at all")
     agent.send(TEXT, sample(101.5, 1, "leaf", "main").encode())
     wait_until(lambda: server.session(session)["samples"] == 5, 20, "five samples")
@@ -154,16 +154,16 @@ def test_a_live_session(start):
     assert counters["instructions"]["value"] == 1000, counters
     assert server.command("stop")["ok"]
     server.wait_ended(session)
-    # The next start is another session, which ends with the connection.
+    # The next start begins another session, which ends with the connection.
     server.command("start", pid=7)
     agent.send(TEXT, sample(200.0, 1, "again").encode())
     second = wait_until(lambda: [one for one in server.sessions() if one["id"] != session], 20, "another session")[0]["id"]
     agent.close()
     server.wait_ended(second)
     assert folded(server, second) == {"app;again": 1}
-    # It never was sent what it does not know.
+    # It never received a message that its protocol does not define.
     assert set(agent.flags) == {COMMAND}
-    # Read from the disk it is the same.
+    # Read from the disk, the session is the same.
     server.stop()
     later = start.server(name="later", data_dir=server.data_dir)
     assert folded(later, session) == {"app;main;middle;leaf": 3, "app;main;leaf": 1, "pool;main;other": 1}
@@ -173,7 +173,7 @@ def test_the_pairing_code(start):
     server = start.server("--insecure", "--accept-perflens", "--perflens-token", "f" * 32)
     wrong = FakeAgent(server.port, CODE)
     assert wrong.closed.wait(20)
-    assert "--perflens-token" in wait_until(lambda: "refused the pairing code" in server.err and server.err, 20, "a word of why")
+    assert "--perflens-token" in wait_until(lambda: "refused the pairing code" in server.err and server.err, 20, "the reason")
     server.stop()
     without = start.server("--insecure", "--accept-perflens", name="without")
     agent = FakeAgent(without.port, CODE)
@@ -197,7 +197,7 @@ def test_chunks_of_a_real_one(start):
     session = server.sessions()[0]["id"]
     server.wait_ended(session)
     assert sorted(one["name"] for one in server.session(session)["events"]) == metadata["event_types"]
-    # perf stat ran once a chunk, and wrote what it had scaled; ours is scaled once, by the times of all.
+    # perf stat ran once per chunk and wrote scaled values. Ours are scaled once, by the sum of all times.
     expected = collections.Counter()
     for path in folder.glob("chunk_*.gz"):
         stat = gzip.decompress(path.read_bytes()).decode().split("### PERF_STAT ###")[1]

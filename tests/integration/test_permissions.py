@@ -1,5 +1,4 @@
-"""What an agent without privileges finds to work, and that a remedy that somebody applies shows as soon as it is asked again. Changes of
-sysctls are undone at the end."""
+"""The findings of an agent without privileges. An applied remedy shows at the next check. Changes to sysctls are undone at the end."""
 import os
 import pathlib
 import shutil
@@ -15,7 +14,7 @@ from sysctls import sysctl
 def nobody(start, tmp_path):
     """(server, agent's id) of an agent that runs as another user."""
     if os.geteuid() != 0:
-        pytest.skip("NOT tested: it takes root, to become somebody else and to change sysctls")
+        pytest.skip("NOT tested: switching to another user and changing sysctls need root")
     server = start.server()
     with tempfile.TemporaryDirectory(prefix="flamewire-agent-") as folder:
         os.chmod(folder, 0o755)
@@ -29,7 +28,7 @@ def nobody(start, tmp_path):
 
 
 def findings(reply):
-    """By code; events by name, too."""
+    """Findings by code. Event findings are keyed by name too."""
     assert reply["ok"], reply
     found = {finding["code"]: finding for finding in reply["findings"] if finding["code"] != "event"}
     assert all(finding["text"] and not (finding["works"] and finding["remedy"]) for finding in reply["findings"])
@@ -47,19 +46,19 @@ def test_privileges_that_are_missing_and_their_remedies(nobody, start):
         assert "perf_event_paranoid is 2" in found["kernel-samples"]["text"]
         assert not found["kernel-names"]["works"] and "kptr_restrict=0" in found["kernel-names"]["remedy"]
         assert not found["tracepoints"]["works"] and found["tracepoints"]["remedy"]
-        # A process of root is none of nobody's, in the words that start would use.
+        # A process of root cannot be profiled by this user. The message is the same as that of `start`.
         verified = server.command("verify_pid", pid=program.pid)
         assert verified["exists"] and not verified["permitted"] and "this user may not profile process" in verified["problem"]
         refused = server.command("start", pid=program.pid)
         assert not refused["ok"] and "this user may not profile process" in refused["error"]
-        # status tells the same without trying again.
+        # status has the same findings without checking again.
         assert findings({"ok": True, **server.command("status")["capabilities"]}) == found
-    # One half of the remedy alone shows nothing, and the other half is what is said then.
+    # Half of the remedy has no visible effect, and the other half is the remaining remedy.
     with sysctl(perf_event_paranoid=2, kptr_restrict=0):
         found = findings(server.command("reprobe"))
         assert not found["kernel-names"]["works"] and found["kernel-names"]["remedy"].startswith("sysctl -w kernel.perf_event_paranoid=1, or "), found
         assert "kernel.perf_event_paranoid is 2" in found["kernel-names"]["text"]
-    # The remedy, as somebody would type it: it shows at once.
+    # The whole remedy, as an administrator would apply it, takes effect at once.
     with sysctl(perf_event_paranoid=1, kptr_restrict=0):
         found = findings(server.command("reprobe"))
         assert found["kernel-samples"]["works"] and found["kernel-names"]["works"]
@@ -69,9 +68,9 @@ def test_privileges_that_are_missing_and_their_remedies(nobody, start):
 
 
 def test_without_tracefs(tmp_path, start):
-    """In a mount namespace without tracefs the words are another's: it is not there, and how to mount it."""
+    """Without tracefs in the mount namespace, the message states that it is not mounted and how to mount it."""
     if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"], check=False).returncode != 0:
-        pytest.skip("NOT tested: it takes root and a mount namespace")
+        pytest.skip("NOT tested: root and a mount namespace are needed")
     server = start.server()
     script = "umount -l /sys/kernel/tracing 2>/dev/null; umount -l /sys/kernel/debug 2>/dev/null; mount -t tmpfs none /sys/kernel/tracing 2>/dev/null; exec \"$@\""
     start.process("agent", ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", BIN / "flamewire-agent", "--server", "127.0.0.1", "--pair", server.code, "--port", server.port])
@@ -81,7 +80,7 @@ def test_without_tracefs(tmp_path, start):
     assert found["kernel-samples"]["works"] and found["other-users"]["works"]
 
 
-def test_everything_that_is_listed_as_an_event_records(start):
+def test_every_listed_event_can_be_recorded(start):
     server = start.server()
     start.agent("--server", "127.0.0.1", "--port", server.port)
     program = start.workload("shares", 600)

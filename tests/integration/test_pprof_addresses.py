@@ -1,4 +1,4 @@
-"""Addresses of a pprof profile without symbols get the names of the functions that a program printed itself, whichever linker laid it out."""
+"""Addresses of a pprof profile without symbols get the names that the program printed itself, for every linker."""
 
 import gzip
 import os
@@ -22,7 +22,7 @@ LINKERS = {
 
 
 def source():
-    """A program that prints where its functions are, and what the kernel mapped."""
+    """A program that prints the addresses of its functions, and its mappings from the kernel."""
     lines = ["#include <stdio.h>", "volatile int sink;"]
     lines += [f"__attribute__((noinline)) void function_{i}(void) {{ sink += {i}; sink *= {i + 2}; }}" for i in range(FUNCTIONS)]
     lines += ["int main(void) {"]
@@ -32,7 +32,7 @@ def source():
 
 
 def profile_of(program, text):
-    """The profile.proto that a sampler without symbols would write of the run that printed `text`."""
+    """The profile.proto that a sampler without symbols would write for the run that printed `text`."""
     functions = {int(address, 16): name for name, address in re.findall(r"^(function_\d+) 0x(\w+)$", text, re.M)}
     assert len(functions) == FUNCTIONS
     maps = re.findall(rf"^(\w+)-(\w+) r-xp (\w+) .* {re.escape(str(program))}$", text, re.M)
@@ -77,16 +77,16 @@ def test_the_file_can_be_elsewhere(case):
     program.rename(elsewhere)
     try:
         assert exported(folder, "--binary", elsewhere) == expected
-        # A name that is wrong is worse than none.
+        # A wrong name is worse than none.
         bare = exported(folder)
         assert all(re.fullmatch(r"\[app\+0x\w+\]", frame) for frame in bare) and len(bare) == FUNCTIONS, (name, bare)
-        told = subprocess.run([BIN / "flamewire", "import", "--data-dir", folder / "data", folder / "app.pb.gz"], check=True, capture_output=True, text=True).stdout
-        assert f"Files that are not on this machine: {program}. Their addresses are estimates." in told
+        printed = subprocess.run([BIN / "flamewire", "import", "--data-dir", folder / "data", folder / "app.pb.gz"], check=True, capture_output=True, text=True).stdout
+        assert f"Files that are not on this machine: {program}. Their addresses are estimates." in printed
     finally:
         elsewhere.rename(program)
 
 
-# Not of lld: it takes file offsets for addresses.
+# Except for lld, because pprof takes file offsets for addresses.
 @pytest.mark.skipif(GO is None, reason="NOT tested: go is not installed")
 @pytest.mark.parametrize("case", [name for name in LINKERS if not name.startswith("lld")], indirect=True)
 def test_pprof_finds_the_same_names(case):

@@ -5,7 +5,7 @@ from flamewire import BIN
 
 
 def warnings_of(path):
-    """(cause, remedy) of each warning of `flamewire report`; the notices of an import come before the first blank line."""
+    """(cause, remedy) of each warning of `flamewire report`. The notices of an import precede the first blank line."""
     text = subprocess.run([BIN / "flamewire", "report", path, "--only", "functions"], check=True, capture_output=True, text=True, timeout=60).stdout
     lines = text.split("\n\n")[1].splitlines()[1:]
     found = []
@@ -26,7 +26,7 @@ def folded(tmp_path, **weights):
 
 
 def script(tmp_path, samples):
-    """The warnings of a text of perf script with these stacks: [(number, [(function, module), …])], innermost first."""
+    """The warnings for perf script text with these stacks: [(number, [(function, module), …])], innermost first."""
     path, text, time_s = tmp_path / "profile.txt", [], 1.0
     for number, stack in samples:
         for _ in range(number):
@@ -41,7 +41,7 @@ NO_WAY = "has incomplete call chains ([incomplete]): no unwind table or frame po
 TOO_DEEP = "has its outer callers cut off ([truncated]): the stack is deeper than what was recorded"
 
 
-def test_small_parts_without_whole_stacks_are_warned_of_by_their_sum(tmp_path):
+def test_small_parts_without_whole_stacks_cause_one_warning(tmp_path):
     assert folded(tmp_path, incomplete=3, truncated=2) == []
     assert folded(tmp_path, incomplete=4, truncated=3) == [(f"7.00% has no complete call chain, of which 4.00% {NO_WAY}", "")]
     assert folded(tmp_path, incomplete=2, truncated=4) == [(f"6.00% has no complete call chain, of which 4.00% {TOO_DEEP}", "")]
@@ -49,11 +49,11 @@ def test_small_parts_without_whole_stacks_are_warned_of_by_their_sum(tmp_path):
     assert cause == "7.00% has no complete call chain, of which 4.00% was not sampled ([not sampled]): threads exited before their next sample" and remedy
     # Large parts have a warning each. The sum adds nothing to them.
     assert folded(tmp_path, incomplete=10, truncated=8, unsampled=1) == [(f"10.00% {NO_WAY}", ""), (f"8.00% {TOO_DEEP}", "")]
-    # Unless much more is missing than what they report.
+    # The sum is reported if much more is missing than the single warnings cover.
     assert folded(tmp_path, incomplete=4, truncated=6, unsampled=3) == [(f"13.00% has no complete call chain, of which 6.00% {TOO_DEEP}", "")]
 
 
-def test_small_modules_without_names_are_warned_of_by_their_sum(tmp_path):
+def test_small_modules_without_names_cause_one_warning(tmp_path):
     work, main = ("work", "/x/app"), ("main", "/x/app")
 
     def unnamed(**samples):
@@ -66,7 +66,7 @@ def test_small_modules_without_names_are_warned_of_by_their_sum(tmp_path):
 
 
 def test_remedies_fit_the_cause(tmp_path):
-    """C code that Go calls has an option of its own. Root helps only where the agent reported that it may not sample whole CPUs."""
+    """C code that Go calls has its own option. Root helps only if the agent reported that it may not sample whole CPUs."""
     called_by_go, c = [("deflate", "/x/app"), ("runtime.asmcgocall.abi0", "/x/app"), ("[incomplete]", "")], [("deflate", "/x/libz.so"), ("[incomplete]", "")]
     assert script(tmp_path, [(1, called_by_go)]) == [(f"100.00% {NO_WAY}, most often from app", "build its C code with CGO_CFLAGS=-fno-omit-frame-pointer")]
     assert script(tmp_path, [(1, c)]) == [(f"100.00% {NO_WAY}, most often from libz.so", "build libz.so with -fasynchronous-unwind-tables or -fno-omit-frame-pointer")]
@@ -83,5 +83,5 @@ def test_the_page_has_the_warnings_of_the_terminal(start, tmp_path):
     answer = server.get("/api/warnings", session=session)
     assert [(warning["text"], warning["remedy"]) for warning in answer["warnings"]] == expected
     assert [warning["code"] for warning in answer["warnings"]] == ["incomplete", "unnamed"]
-    # Of another view, there are others.
+    # Another view has other warnings.
     assert server.get("/api/warnings", session=session, end=300)["warnings"] == []

@@ -1,4 +1,5 @@
-"""A session leaves in each format that is read here, too, and comes back: the same functions with the same numbers, and what else the format has room for. Then once more: nothing is lost slowly."""
+"""A session is exported in each format that can be imported, and imported again: the functions and numbers are the same, and so is everything else that
+the format can hold. A second round trip shows that nothing is lost gradually."""
 import collections
 import json
 import subprocess
@@ -7,7 +8,7 @@ import pytest
 from flamewire import BIN
 from recording import Recording, functions
 
-# What comes back beside functions, stacks and samples of each event.
+# What each format preserves in addition to functions, stacks and samples of each event.
 FORMATS = {
     "collapsed": set(),
     "pprof": {"weights", "threads", "modules", "kinds", "lines"},
@@ -15,7 +16,7 @@ FORMATS = {
     "firefox": {"weights", "threads", "modules", "kinds", "lines", "times"},
     "perfdata": {"weights", "threads", "modules", "kinds", "lines", "times"},
 }
-# Not read here: pictures and tables.
+# These cannot be imported: pictures and tables.
 WRITTEN_ONLY = {"json", "csv", "svg", "html", "flamewire"}
 
 
@@ -34,7 +35,7 @@ class File:
         return File(path)
 
     def functions(self, event, *members):
-        """(name, and what else is asked for) -> (own, of all stacks that it is in)."""
+        """(name, and other requested members) -> (self, total)"""
         table = collections.Counter()
         for one in self.events[event]["functions"]:
             name = tuple(one.get(member, "") for member in ("name", *members))
@@ -60,7 +61,7 @@ class File:
         return sums
 
     def times(self):
-        """(event, thread) -> the samples of each 10 ms, from the first on."""
+        """(event, thread) -> the samples of each 10 ms, starting at the first one."""
         profiles = json.loads(self.export("speedscope"))["profiles"]
         begin = min(one["flamewire"]["first_ms"] for one in profiles)
         sums = collections.Counter()
@@ -108,7 +109,7 @@ def test_round_trip(recorded, tmp_path, format):
 
 
 def test_round_trip_of_folded_stacks(recorded, tmp_path):
-    """An event at a time, without weights; the thread's name becomes the outermost function."""
+    """One event at a time, without weights. The thread's name becomes the outermost function."""
     for event, about in recorded.events.items():
         copy = recorded.to(tmp_path / f"{event}.folded", "collapsed", "-e", event)
         assert {name: one["samples"] for name, one in copy.events.items()} == {"samples": about["samples"]}
@@ -122,7 +123,7 @@ def test_round_trip_of_folded_stacks(recorded, tmp_path):
 
 
 def test_from_format_to_format(recorded, tmp_path):
-    """Through all of them, one after the other."""
+    """Through all formats, one after the other."""
     copy = recorded
     keeps = set.intersection(*(kept for name, kept in FORMATS.items() if name != "collapsed"))
     for format in ("speedscope", "firefox", "pprof", "speedscope", "perfdata", "firefox", "speedscope"):

@@ -1,4 +1,4 @@
-"""The whole system, some CPUs, control groups and containers as targets: what each of them takes in, changes from one to another, and what a refusal says."""
+"""The whole system, CPUs, control groups and containers as targets: the samples of each, changes from one to another, and the messages of refusals."""
 import os
 import pathlib
 import re
@@ -14,11 +14,11 @@ from flamewire import BIN, ROOT, TESTS_BIN, children, cpu_seconds, open_files, w
 from sysctls import sysctl
 from test_system_wide import connected, family, processes
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs and control groups take root; CI runs as root")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs and control groups need root; CI runs as root")
 
 
 def recorded(start, tmp_path, *options, name="recorded", seconds=2):
-    """An agent that wrote a file."""
+    """Records into a file."""
     path = tmp_path / f"{name}.flw"
     agent = start.agent("--output", path, "--duration", seconds, "--frequency", 999, "--events", "cpu-clock", "--verbose", *options, name=name)
     assert agent.wait(60) == 0, agent.err
@@ -27,7 +27,7 @@ def recorded(start, tmp_path, *options, name="recorded", seconds=2):
 
 
 def test_kernel_threads_and_the_words_for_the_target(start, tmp_path):
-    # A page cache that is written back keeps kernel threads busy: with a synchronous write they run in any case.
+    # Writing back the page cache keeps kernel threads busy. A synchronous write makes sure that they run.
     agent, path = recorded(start, tmp_path, "-a", seconds=1)
     assert "profiling system-wide: cpu-clock" in agent.err
     shown = subprocess.run([BIN / "flamewire", "report", path], check=True, capture_output=True, text=True, timeout=60).stdout
@@ -37,19 +37,19 @@ def test_kernel_threads_and_the_words_for_the_target(start, tmp_path):
 def test_one_cpu(start, tmp_path):
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
-        pytest.skip("NOT tested: it takes two CPUs")
+        pytest.skip("NOT tested: two CPUs are needed")
     here = family(start, "here", 1, 0, preexec_fn=lambda: os.sched_setaffinity(0, {cpus[-1]}))
     there = family(start, "there", 1, 0, preexec_fn=lambda: os.sched_setaffinity(0, {cpus[0]}))
     server = start.server()
     start.agent("--server", "127.0.0.1", "--port", server.port, "--cpus", cpus[-1], "--frequency", 999, "--events", "cpu-clock")
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 30, "samples")
-    # They are polite, and may have to wait for others.
+    # The family's processes have a low priority and may have to wait for others.
     wait_until(lambda: all(processes(server)[pid][0] > 50 for pid in children(here.pid)), 60, "samples of who runs there")
     detail = server.only_session()
     assert detail["target"] == f"system-wide on CPU {cpus[-1]}" and detail["pids"] == []
     assert not set(children(there.pid)) & set(processes(server))
 
-    # CPUs that are not there, and words that are not numbers.
+    # CPUs that do not exist, and words that are not numbers.
     assert "CPU 4000 is not online" in server_refusal(server, cpus="0,4000")
     assert server_refusal(server, cpus="many") == "cpus must be a list of CPUs such as 0-3,6, not 'many'"
 
@@ -74,7 +74,7 @@ def test_control_group_and_container(start, tmp_path):
         connected(server)
         before = time.monotonic()
         started = server.command("start", cgroups=[folder.name], frequency=999, events=["cpu-clock"])
-        # A process that was there before the kernel reported births, and ended at once, may go without a name.
+        # A process that started before the kernel reported new processes, and ended at once, may have no name.
         early = range(inside.pid, newest_pid() + 1)
         assert started["ok"] and started["cgroups"] == [str(folder)] and not started["all"], started
         assert started["target"] == f"cgroup {folder.name}"
@@ -85,11 +85,11 @@ def test_control_group_and_container(start, tmp_path):
                    or (pid in early and names == {"[unknown]"})}
         assert set(found) == members and outside.pid not in found, {pid: found[pid] for pid in set(found) - members}
         assert len(found) > 5
-        # Children that came and went are of the group by what the kernel says of them.
+        # Short-lived children belong to the group because the kernel reports their group.
         detail = server.only_session()
         assert detail["samples"] <= 1.1 * 999 * elapsed * os.cpu_count()
 
-        # The same by the beginning of its id, in the same session; then the whole system, where the other is, too.
+        # Select the same group by a prefix of its id, in the same session. Then select the whole system, which includes the other process.
         assert server.command("configure", pid=outside.pid)["target"].startswith(f"pid {outside.pid}")
         by_id = server.command("configure", container="fefefe")
         assert by_id["target"] == "container fefefefefefe" and by_id["cgroups"] == [str(folder)], by_id
@@ -99,7 +99,7 @@ def test_control_group_and_container(start, tmp_path):
         wait_until(lambda: others <= set(processes(server)), 30, "the process outside")
         assert f"o{min(others)}" in processes(server)[min(others)][1]
 
-        # Back: the group's end is the recording's.
+        # Back to the group: when it ends, the recording ends.
         assert server.command("configure", cgroups=[str(folder)])["ok"]
         inside.stop(9)
         remove(folder)
@@ -129,7 +129,7 @@ def test_from_a_process_to_the_whole_system_and_back(start):
     wide = server.command("configure", all=True)
     assert wide["ok"] and wide["cpus"] == [] and wide["target"] == "system-wide"
     wait_until(lambda: processes(server)[second.pid][0] > 20, 30, "samples of the other")
-    # By thread is for processes; the whole has totals, and its CPUs.
+    # Counters by thread need processes. The whole system has totals, and counters by CPU.
     refused = server.command("counters", by="thread")
     assert not refused["ok"] and "need processes" in refused["error"], refused
     assert server.command("counters", by="cpu")["ok"]
@@ -146,7 +146,7 @@ def test_from_a_process_to_the_whole_system_and_back(start):
     assert "DIFFER" not in line
 
 
-def test_an_agent_that_was_told_whom_to_show_does_not_show_all(start):
+def test_an_agent_with_allowed_targets_does_not_record_all(start):
     server = start.server()
     program = start.workload("shares", 600)
     start.agent("--server", "127.0.0.1", "--port", server.port, "--allow-pid", program.pid)
@@ -158,7 +158,7 @@ def test_an_agent_that_was_told_whom_to_show_does_not_show_all(start):
 
 
 def test_without_the_privilege(start, tmp_path):
-    """A sentence with the remedies; and the remedy works."""
+    """The message is one sentence with the remedies, and the remedy works."""
     with tempfile.TemporaryDirectory(prefix="flamewire-agent-") as place:
         os.chmod(place, 0o777)
         copy = pathlib.Path(place) / "flamewire-agent"
@@ -182,7 +182,7 @@ def test_without_the_privilege(start, tmp_path):
         with sysctl(perf_event_paranoid=0):
             works = run("all.flw", "-a")
             assert works.returncode == 0 and "profiling system-wide" in works.stderr, works.stderr
-            # Another user's process: its own events are refused, those of the CPUs are not.
+            # For another user's process, its own events are refused, but events of the CPUs are allowed.
             used = cpu_seconds(other.pid)
             process = run("process.flw", "--pid", str(other.pid))
             used = cpu_seconds(other.pid) - used
@@ -204,7 +204,8 @@ while True:
 
 
 def test_more_threads_than_descriptors(start):
-    """A process of few threads has an event for each; one of many is sampled by events of the CPUs, and nobody else with it. (By frame pointers: stacks of everybody would be copied for those of one.)"""
+    """A process with few threads has one event per thread and CPU. One with many is sampled by events of whole CPUs, and no other process is shown.
+    This test uses frame pointers, because otherwise the stacks of all processes would be copied."""
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--stat", "none")
     connected(server)
@@ -219,13 +220,13 @@ def test_more_threads_than_descriptors(start):
         seen = server.session(session)["samples"]
         wait_until(lambda session=session, seen=seen: server.session(session)["samples"] > seen + 100, 60, "samples")
         used, taken = cpu_seconds(crowd.pid) - before, server.session(session)["samples"] - seen
-        # What it took, give or take the samples under way.
+        # The samples match the CPU time, allowing for samples in flight.
         assert taken <= 1.2 * 499 * (used + 1), (taken, used)
         events[threads] = sum("perf_event" in path for path in open_files(agent.pid))
         shown = {(thread["pid"], thread["tid"]) for thread in server.get("/api/thread-summary", session=session)["threads"] if thread["samples"]}
         busy = int(crowd.out.split()[1])
         assert (crowd.pid, busy) in shown and {pid for pid, _ in shown} == {crowd.pid}, shown
-        # A child of it belongs to it, whichever way.
+        # A child process belongs to the target in both cases.
         assert server.command("stop")["ok"]
         server.wait_ended(session)
         crowd.stop(9)
@@ -236,7 +237,7 @@ def test_more_threads_than_descriptors(start):
 
 
 def test_refused_for_processes_or_for_cpus_alone(start, tmp_path):
-    """As a sandbox may: without events of CPUs a process can still be sampled; what cannot is said in one sentence."""
+    """A sandbox can deny events of CPUs: a process can still be sampled. The other refusals are reported in one sentence."""
     program = start.workload("shares", 600)
     without = ROOT / "tests" / "harness" / "without_perf_events.py"
 
@@ -248,21 +249,21 @@ def test_refused_for_processes_or_for_cpus_alone(start, tmp_path):
         assert path.exists() == (done.returncode == 0), done.stderr
         return done.returncode, done.stderr.splitlines()[-1]
 
-    code, said = run("cpus", "-a")
-    assert code == 1 and said.startswith("flamewire-agent: this user may not sample the whole system") and "setcap" in said, said
-    code, said = run("cpus", "--pid", str(program.pid))
-    assert code == 0 and int(re.search(r"(\d+) samples", said)[1]) > 0, said
+    code, output = run("cpus", "-a")
+    assert code == 1 and output.startswith("flamewire-agent: this user may not sample the whole system") and "setcap" in output, output
+    code, output = run("cpus", "--pid", str(program.pid))
+    assert code == 0 and int(re.search(r"(\d+) samples", output)[1]) > 0, output
     for target in (["-a"], ["--pid", str(program.pid)]):
-        code, said = run("processes", *target)
-        assert code == 1 and said.startswith("flamewire-agent: the kernel denies perf events to this user") and "seccomp profile" in said and "PERFMON" in said, said
+        code, output = run("processes", *target)
+        assert code == 1 and output.startswith("flamewire-agent: the kernel denies perf events to this user") and "seccomp profile" in output and "PERFMON" in output, output
 
 
 def test_a_control_group_that_the_kernel_does_not_sample(tmp_path):
-    """A hierarchy of version 1 without the controller perf_event, as all but one of them are."""
+    """A hierarchy of version 1 without the perf_event controller, which only one of them has."""
     folder = tmp_path / "version1"
     folder.mkdir()
     if os.geteuid() != 0 or subprocess.run(["mount", "-t", "cgroup", "-o", "none,name=flamewire-test", "none", folder], capture_output=True, check=False).returncode != 0:
-        pytest.skip("NOT tested: no root, or a kernel without control groups of version 1")
+        pytest.skip("NOT tested: not root, or a kernel without version 1 control groups")
     try:
         for options in ([], ["--events", "none"]):
             done = subprocess.run([BIN / "flamewire-agent", "--output", tmp_path / "x.flw", *options, "--cgroup", folder, "--duration", "1"], capture_output=True, text=True, timeout=60)
@@ -272,7 +273,7 @@ def test_a_control_group_that_the_kernel_does_not_sample(tmp_path):
         subprocess.run(["umount", folder], check=True)
 
 
-def test_the_command_line_records_it_too(tmp_path):
+def test_the_command_line_records_the_whole_system(tmp_path):
     path = tmp_path / "all.flw"
     run = subprocess.run([BIN / "flamewire", "record", "-a", "-q", "-d", "1", "-e", "cpu-clock", "-o", path], capture_output=True, text=True, timeout=60)
     assert run.returncode == 0 and path.exists() and "profiling system-wide" in run.stderr, run.stderr

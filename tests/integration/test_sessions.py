@@ -1,4 +1,4 @@
-"""Sessions as people keep them: names and tags, the list and its search, and the rules by which old ones go."""
+"""Managing sessions: names and tags, the list and its search, and the retention rules that delete old ones."""
 import contextlib
 import os
 import re
@@ -22,7 +22,7 @@ def recording(tmp_path_factory):
 
 
 def put(server_data, recording, names):
-    """Copies of a recording as sessions, the first the oldest; ctime is when a file came."""
+    """Adds copies of a recording as sessions, the oldest first. The ctime of a file is its arrival time."""
     folder = server_data / "sessions"
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
@@ -59,7 +59,7 @@ def test_a_live_session_is_named_tagged_and_found(start):
         assert ids(server, q=words) == [session], words
     for words in ("after", "lab=7", "branch=topic", "before after"):
         assert ids(server, q=words) == [], words
-    # What exports say of it.
+    # Exports contain the label.
     wait_until(lambda: server.session(session)["samples"] > 200, 20, "samples")
     assert agent.stop() == 0
     server.wait_ended(session)
@@ -73,7 +73,7 @@ def test_a_live_session_is_named_tagged_and_found(start):
     assert meta["product"] == "Before the Fix"
     assert [(entry["label"], entry["value"]) for entry in meta["extra"][0]["entries"]] == sorted(metadata["tags"].items())
     assert server.get(f"/api/export/session/{session}", format="speedscope")["name"] == "Before the Fix"
-    # And after a kill without warning.
+    # The label also survives a kill of the server.
     server.process.kill()
     server.process.wait()
     (server.data_dir / "sessions" / session / "session.json").unlink()
@@ -104,7 +104,7 @@ def deletions(server):
     return re.findall(r"session (\S+) deleted by (.*)", server.err)
 
 
-def test_the_oldest_go_by_count_and_what_is_pinned_or_looked_at_stays(start, recording, tmp_path):
+def test_the_oldest_are_deleted_by_count_unless_pinned_or_in_use(start, recording, tmp_path):
     put(tmp_path / "data", recording, ["a", "b", "c", "d", "e", "f"])
     first = start.server()
     assert ids(first) == list("abcdef") and deletions(first) == []
@@ -116,21 +116,21 @@ def test_the_oldest_go_by_count_and_what_is_pinned_or_looked_at_stays(start, rec
     assert [name for name, _ in deletions(server)] == ["b", "c"] and "--keep-count 3: it was the oldest of 5" in server.err
     assert server.get("/api/sessions")["keep"] == {"count": 3, "days": 0, "size_bytes": 0}
     assert sorted(path.name for path in (tmp_path / "data" / "sessions").glob("*.flw")) == ["a.flw", "d.flw", "e.flw", "f.flw"]
-    # Somebody looks at the oldest: the next one goes when another recording ends.
+    # The oldest session is in use, so the next one is deleted when another recording ends.
     server.get("/api/flamegraph", session="d")
     assert start.agent("--server", "127.0.0.1", "--port", server.port, "--", TESTS_BIN / "lines-workload", "1").wait(60) == 0
     wait_until(lambda: len(ids(server)) == 4 and "e" not in ids(server), 30, "one more to go")
     assert ids(server)[1:] == ["a", "d", "f"]
 
 
-def test_a_live_session_is_no_rules_to_delete(start, recording, tmp_path):
+def test_no_rule_deletes_a_live_session(start, recording, tmp_path):
     put(tmp_path / "data", recording, ["a", "b"])
     server = start.server("--keep-count", "1", "--keep-size", "1K")
     program = start.workload("shares", 600)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499)
     wait_until(lambda: len(ids(server)) == 1 and server.get("/api/status")["live_sessions"], 40, "only what is live")
     assert {name for name, _ in deletions(server)} == {"a", "b"}
-    # It ends larger than what is to be kept, and stays all the same: it is the newest.
+    # Its final size exceeds the limit, but it stays because it is the newest.
     session = server.only_session()["id"]
     wait_until(lambda: server.session(session)["size_bytes"] > 2048, 30, "2 KiB")
     assert agent.stop() == 0
@@ -139,7 +139,7 @@ def test_a_live_session_is_no_rules_to_delete(start, recording, tmp_path):
     assert ids(server) == [session]
 
 
-def test_old_and_large_ones_go(start, recording, tmp_path):
+def test_old_and_large_sessions_are_deleted(start, recording, tmp_path):
     size = os.stat(recording).st_size
     put(tmp_path / "data", recording, ["a", "b", "c", "d"])
     server = start.server("--keep-size", str(2 * size + 1))
@@ -151,7 +151,7 @@ def test_old_and_large_ones_go(start, recording, tmp_path):
 
 
 def batches_until(data, size):
-    """Whole batch frames in the first `size` bytes (docs/wire/session-file.md)."""
+    """The number of complete batch frames in the first `size` bytes (docs/wire/session-file.md)."""
     count, at = 0, 12
     while at + 13 <= size:
         length, flag = struct.unpack(">IB", data[at + 8:at + 13])
@@ -162,7 +162,7 @@ def batches_until(data, size):
 
 
 def test_a_file_cut_at_any_byte_of_its_last_4_kib(start, recording, tmp_path):
-    """A real recording, cut at 4,097 places, each a session: it opens, and has the batches that are whole."""
+    """A real recording, cut at 4,097 places, each a session: it opens and has all complete batches."""
     data = recording.read_bytes()
     folder = tmp_path / "data" / "sessions"
     folder.mkdir(parents=True)
@@ -178,7 +178,7 @@ def test_a_file_cut_at_any_byte_of_its_last_4_kib(start, recording, tmp_path):
             answer.update((one["id"], one) for one in page["sessions"])
         return answer
 
-    # A listing reads new files for a second and a half; what it has not read yet has no batches.
+    # A list request reads new files for at most 1.5 s. Sessions that it has not read yet have no batches.
     expected = {f"cut{size}": batches_until(data, size) for size in range(shortest, len(data) + 1)}
     with contextlib.suppress(AssertionError):
         wait_until(lambda: {name: one["batches"] for name, one in read().items()} == expected, 60, "all to be read")

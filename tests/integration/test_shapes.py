@@ -1,6 +1,6 @@
 """Inverted trees, collapsed recursion, hidden subtrees and callers, against sums over the collapsed export.
 
-The sums below know nothing of the server's code: a stack is a tuple of names with a number of samples.
+The sums below do not use the server's code: a stack is a tuple of names with a number of samples.
 """
 import collections
 
@@ -10,7 +10,7 @@ from flamewire import HttpError, Tree, wait_until
 
 
 def totals_of(answer):
-    """The same of a flame graph. Names alone: the export has no more. ';' and line breaks cannot stand in it."""
+    """The sums of a flame graph. Paths have only names, because the export has only names, and without ';' and line breaks."""
     tree = Tree(answer)
     names = [name.replace(";", ":").replace("\n", " ") for name in tree.names]
     paths, sums = [()], collections.Counter({(): answer["nodes"]["samples"][0]})
@@ -79,7 +79,7 @@ def test_shapes_equal_sums_over_the_export(start):
     assert totals_of(graph(recursion="collapse")) == totals(collapsed)
     assert totals_of(graph(recursion="collapse", order="bottom-up")) == totals(map_stacks(collapsed, lambda stack: stack[::-1]))
 
-    # The heaviest path, two frames below the outermost that has a choice.
+    # Hide the subtree of stage_weather.
     weather = next(stack for stack in stacks if any("stage_weather" in name for name in stack))
     path = weather[:next(index for index, name in enumerate(weather) if "stage_weather" in name) + 1]
     kept = collections.Counter({stack: number for stack, number in stacks.items() if stack[:len(path)] != path})

@@ -1,4 +1,4 @@
-"""One client cannot keep others waiting: neither with many expensive requests, nor with requests whose answers it does not read."""
+"""One client cannot delay others, neither with many expensive requests nor by not reading its answers."""
 import contextlib
 import random
 import re
@@ -10,13 +10,13 @@ import urllib.parse
 import pytest
 from flamewire import Tree, cpu_seconds, wait_until
 
-# Fewer queries than one host may have waiting, and more than the server has connections.
+# Fewer queries than one host may have waiting, and more than the server may have connections.
 CROWD, MORE = 90, 600
 
 
 @pytest.fixture(scope="module")
 def stacks(tmp_path_factory):
-    """Folded stacks that make an answer expensive: a tenth of a second of CPU time or more."""
+    """Folded stacks for which an answer takes 0.1 s of CPU time or more."""
     generator = random.Random(11)
     path = tmp_path_factory.mktemp("stacks") / "many.folded"
     with path.open("w", encoding="ascii") as file:
@@ -27,20 +27,20 @@ def stacks(tmp_path_factory):
 
 def imported(server):
     session = wait_until(lambda: server.sessions() and server.sessions()[0]["state"] == "ended" and server.sessions()[0], 60, "the import")["id"]
-    # In memory, so that later answers cost the same.
+    # Loads the session, so that later answers have equal costs.
     whole_answer(server, session)
     return session
 
 
 def ask(server, source, path, **parameters):
-    """A connection from that address of this machine, with a request under way."""
+    """Connects from this address of the machine and sends a request."""
     one = socket.create_connection(("127.0.0.1", server.http_port), timeout=120, source_address=(source, 0))
     one.sendall(f"GET {path}?{urllib.parse.urlencode(parameters)} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
     return one
 
 
 def whole_answer(server, session):
-    """Not decoded, which would take longer than all of this."""
+    """Not decoded, because decoding would take longer than everything else."""
     one = ask(server, "127.0.0.3", "/api/flamegraph", session=session, min_share=0)
     assert one.recv(12) == b"HTTP/1.1 200"
     one.close()
@@ -51,7 +51,7 @@ def answered(crowd):
 
 
 def test_one_host_with_many_queries(start, stacks):
-    """Another host's query takes its turn, and what is quick waits for none of them."""
+    """Another host's query gets its turn, and cheap requests do not wait."""
     server = start.server("--import", stacks)
     session = imported(server)
     crowd = [ask(server, "127.0.0.2", "/api/flamegraph", session=session, min_share=0) for _ in range(CROWD)]
@@ -59,7 +59,7 @@ def test_one_host_with_many_queries(start, stacks):
     assert server.get("/api/status")["status"] == "ok" and len(server.sessions()) == 1
     assert answered(crowd) < CROWD / 2
     whole_answer(server, session)
-    # First come, first served would have been after all of them.
+    # In the order of arrival, it would have been answered last.
     assert answered(crowd) < 3 / 4 * CROWD
     for one in crowd:
         one.close()
@@ -67,12 +67,12 @@ def test_one_host_with_many_queries(start, stacks):
 
 @pytest.mark.parametrize("leaves", [False, True])
 def test_more_queries_than_connections(start, stacks, leaves):
-    """Neither waiting queries nor those whose sender has left keep a place for which another host asks."""
+    """Neither waiting queries nor those of disconnected clients hold a connection that another host needs."""
     server = start.server("--import", stacks)
     session = imported(server)
     crowd = []
     for _ in range(MORE):
-        # The server may close it at once, to make room.
+        # The server may close the connection at once to make room.
         with contextlib.suppress(ConnectionError):
             crowd.append(ask(server, "127.0.0.2", "/api/flamegraph", session=session, min_share=0))
             if leaves:
@@ -86,10 +86,10 @@ def test_more_queries_than_connections(start, stacks, leaves):
 
 
 def test_queries_whose_sender_has_left(start, stacks):
-    """They are not worked on."""
+    """Queries of disconnected clients are skipped."""
     server = start.server("--import", stacks)
     session = imported(server)
-    # One answer is not much more than a tick of the clock.
+    # A single answer takes little more than one clock tick, so measure 20.
     before = cpu_seconds(server.pid)
     for _ in range(20):
         whole_answer(server, session)
@@ -103,7 +103,7 @@ def test_queries_whose_sender_has_left(start, stacks):
 
 
 def test_a_long_import(start, tmp_path):
-    """Nothing else waits for it: neither a saved session that nobody has opened, nor what is made of such sessions."""
+    """An import delays nothing else, neither opening a saved session nor merging saved sessions."""
     for name in ("one", "two"):
         (tmp_path / f"{name}.folded").write_text(f"main;{name} 3\n", encoding="ascii")
     server = start.server("--import", tmp_path / "one.folded", "--import", tmp_path / "two.folded")
@@ -111,7 +111,7 @@ def test_a_long_import(start, tmp_path):
     one, two = (session["id"] for session in server.sessions())
     server.stop()
 
-    # An archive of terabytes, all of them a hole, whose file is none of a session's: it is read to its end, which no test lives to see.
+    # A sparse archive of terabytes with one file that is not part of a session. Reading it takes longer than any test.
     other = tarfile.TarInfo("other")
     other.size = 1 << 42
     long = tmp_path / "long.flamewire"
@@ -130,5 +130,5 @@ def test_a_long_import(start, tmp_path):
     merged = server.post("/api/sessions/merge", {"sessions": [one, two], "name": "both"})["session"]
     assert Tree(server.get("/api/flamegraph", session=merged)).weight == 6
     assert running()
-    # Its end cancels the import.
+    # Stopping the server cancels the import.
     assert server.stop() == 0

@@ -1,4 +1,4 @@
-"""The whole system: who is sampled, and under whose name. Compared with perf, and with what the programs say of themselves."""
+"""The whole system: which processes are sampled, and under which names. Compared with perf and with the output of the programs."""
 import collections
 import os
 import re
@@ -11,13 +11,13 @@ import pytest
 import family as everybody
 from flamewire import BIN, TESTS_BIN, wait_until
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs and control groups take root; CI runs as root")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs and control groups need root; CI runs as root")
 
-# Of two kinds of process.
+# For two kinds of processes.
 AS_PERF = bounds.Check("this tool's part of the samples that it and perf took of the same processes", times=2)
 EACH = bounds.Check("samples of each process beside perf's", times=1)
 WHOLE = bounds.Check("whole stacks of a program when the whole system is recorded", times=5)
-# Both read their clocks for themselves, and the interval is cut at whole milliseconds.
+# Both programs read their clocks on their own, and the interval is cut at whole milliseconds.
 EDGES = 0.0075
 
 
@@ -38,18 +38,18 @@ def processes(server, session=None):
     return found
 
 
-def test_two_hundred_processes_that_come_and_go_as_perf_has_them(start, tmp_path):
-    """As many samples of each kind of process as perf takes at the same time, and nobody under another's name."""
+def test_two_hundred_short_lived_processes_as_perf_samples_them(start, tmp_path):
+    """Each kind of process has as many samples as perf takes at the same time, and no process has another one's name."""
     crowd = family(start, "family", 200, 20)
     server = start.server()
-    # Samples without copies of stacks, which do not fill the rings of a busy machine: what is lost is nobody's.
+    # Stack copies would fill the rings of a busy machine, and lost samples belong to no process.
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--verbose")
     connected(server)
     rate, seconds = 999, 6
     data = tmp_path / "perf.data"
     started = server.command("start", all=True, frequency=rate, events=["cpu-clock"], unwind="fp")
     assert started["ok"] and started["all"] and started["target"] == "system-wide" and started["cpus"] == [], started
-    # A process that was there before the kernel reported births may go without a name.
+    # A process that started before the kernel reported new processes may have no name.
     before = {int(name) for name in os.listdir("/proc") if name.isdigit()}
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 0, 30, "samples")
     perf = subprocess.run(["perf", "record", "-q", "-a", "-m", "1024", "--buildid-mmap", "-k", "CLOCK_MONOTONIC", "-F", str(rate), "-e", "cpu-clock", "-o", data, "--", "sleep", str(seconds)],
@@ -65,7 +65,7 @@ def test_two_hundred_processes_that_come_and_go_as_perf_has_them(start, tmp_path
     times = [float(fields[1]) for fields in lines]
     begin, end = min(times), max(times)
     of_perf = collections.Counter(int(fields[0]) for fields in lines)
-    # The same time, in the session's milliseconds.
+    # The same interval, in milliseconds of the session.
     at = lambda stamp: stamp * 1000 - session["start_ns"] / 1e6  # noqa: E731
     threads = server.get("/api/thread-summary", session=session["id"], start=round(at(begin)), end=round(at(end)))["threads"]
     ours, names = collections.Counter(), {}
@@ -73,20 +73,20 @@ def test_two_hundred_processes_that_come_and_go_as_perf_has_them(start, tmp_path
         ours[thread["pid"]] += thread["samples"]
         names.setdefault(thread["pid"], set()).add(thread["comm"])
 
-    # Nobody under another's name: a name with a number in it is its owner's.
-    wrong = {pid: said for pid, said in names.items() if any(re.fullmatch(r"[oy]\d+", name) and name[1:] != str(pid) for name in said)}
+    # A name that contains a number must be the name of the process with that pid.
+    wrong = {pid: comms for pid, comms in names.items() if any(re.fullmatch(r"[oy]\d+", name) and name[1:] != str(pid) for name in comms)}
     assert not wrong, wrong
-    old = {pid for pid, said in names.items() if any(name.startswith("o") and name[1:] == str(pid) for name in said)}
-    young = {pid for pid, said in names.items() if any(name.startswith("y") and name[1:] == str(pid) for name in said)}
+    old = {pid for pid, comms in names.items() if any(name.startswith("o") and name[1:] == str(pid) for name in comms)}
+    young = {pid for pid, comms in names.items() if any(name.startswith("y") and name[1:] == str(pid) for name in comms)}
     assert len(old) > 150, len(old)
-    # As many as perf saw of those that came and went: not one is missed for having gone.
+    # perf saw these short-lived processes. None may be missing because it has exited.
     seen_by_perf = {pid for pid in of_perf if pid not in before and of_perf[pid] >= 2}
     nameless = {pid for pid in seen_by_perf & set(names) if "[unknown]" in names[pid]}
-    # Whose birth the kernel had no room to tell of stays without a name, and that is stated.
+    # If the kernel had no room for a process's first records, it has no name, and the loss is reported.
     stated = any(loss["reason"] == "maps_lost" for loss in server.only_session()["losses"])
     assert len(young) > 10 and (stated or not nameless), (len(young), nameless)
 
-    # Without idling and ourselves.
+    # Without the idle process and the agent.
     assert 0 not in ours and agent.pid not in ours
     for kind, pids in (("stay", old), ("come and go", (set(ours) | set(of_perf)) - old - {0, agent.pid, server.pid})):
         own, both = sum(ours[pid] for pid in pids), sum(ours[pid] + of_perf[pid] for pid in pids)
@@ -121,15 +121,15 @@ print("gone", flush=True)
 """
 
 
-def test_who_ends_as_the_recording_begins_has_a_name(start, tmp_path):
-    """Processes that were there before, wait, and burn and end at once: no record tells their names, and /proc has forgotten them when their samples are read."""
+def test_processes_that_exit_as_the_recording_begins_have_names(start, tmp_path):
+    """Existing processes wait, then use CPU time and exit at once. No record has their names, and /proc no longer has them when the samples are read."""
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port)
     connected(server)
     with subprocess.Popen([sys.executable, "-c", LEAVING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as leaving:
-        said = [leaving.stdout.readline().strip() for _ in range(21)]
-        pids = {int(word) for word in said if word.isdigit()}
-        assert len(pids) == 20, said
+        lines = [leaving.stdout.readline().strip() for _ in range(21)]
+        pids = {int(word) for word in lines if word.isdigit()}
+        assert len(pids) == 20, lines
         assert server.command("start", all=True, frequency=999, events=["cpu-clock"], unwind="fp")["ok"]
         leaving.stdin.close()
         assert leaving.stdout.readline().strip() == "gone"
@@ -158,7 +158,7 @@ for (;;) sort(100);
 
 @pytest.mark.recording
 def test_stacks_of_programs_with_and_without_frame_pointers_are_whole(start):
-    """`auto` mode copies the stacks of all processes. Some of Node's are larger than --stack-size."""
+    """`auto` mode copies the stacks of all processes. Some stacks of Node are larger than --stack-size."""
     programs = [start.process("program", command) for command in (
         [TESTS_BIN / "shares-workload", 600], [TESTS_BIN / "unwind-modes-none-workload", 600], [sys.executable, "-c", PYTHON],
         ["perl", "-e", PERL], ["node", "-e", NODE])]
@@ -183,6 +183,6 @@ def test_counts_of_the_whole_system():
     run = subprocess.run([BIN / "flamewire-agent", "--output", "-", "--events", "none", "--stat", "task-clock,cs,page-faults", "-a", "--duration", "1"],
                          capture_output=True, text=True, timeout=60)
     assert run.returncode == 0 and "Performance counter stats for 'system-wide'" in run.stdout, run
-    # As perf stat -a: a clock for each CPU.
+    # perf stat -a also counts one clock per CPU.
     utilized = float(re.search(r"([\d.]+) CPUs utilized", run.stdout)[1])
     assert abs(utilized - os.cpu_count()) < 0.1 * os.cpu_count(), run.stdout

@@ -1,4 +1,4 @@
-"""The table of --stat sched, as the agent prints it. What it and the other views say is checked on captures (tests/captures/test_scheduling.py)."""
+"""The table of --stat sched, as the agent prints it. Tests on captures check its values and the other views (tests/captures/test_scheduling.py)."""
 import json
 import os
 import pty
@@ -11,7 +11,7 @@ from switches import table
 AGENT = BIN / "flamewire-agent"
 
 
-def test_agent_prints_it_itself():
+def test_agent_prints_the_table():
     outcome = subprocess.run([AGENT, "--output", "-", "--stat", "sched", "--", TESTS_BIN / "waits-workload", "2"], capture_output=True, text=True, timeout=60)
     assert outcome.returncode == 0, outcome
     found = table(outcome.stdout)
@@ -20,28 +20,28 @@ def test_agent_prints_it_itself():
         numbers = found[life["thread"]]
         assert len(numbers) == 4 + 3 + 5 + 5, outcome.stdout
         wall = life["wall_ns"] / 1e6
-        # From when its creator began to create it, and until it was joined: a busy machine is late with both.
+        # The time from the start of its creation until it was joined. A busy machine delays both.
         longest = (joined_ns - life["born_ns"] + life["late_ns"]) / 1e6
         assert 0.99 * wall <= sum(numbers[:4]) <= longest + 0.1, (numbers, longest, life)
         assert abs(numbers[4] - life["preempted"]) <= 5 + 0.01 * life["preempted"]
         assert abs(numbers[5] + numbers[6] - life["slept"]) <= 5 + 0.01 * life["slept"]
 
 
-def test_agent_prints_it_anew_each_second_on_a_terminal(start):
+def test_agent_prints_the_table_each_second_on_a_terminal(start):
     program = start.workload("waits", 600)
     ours, theirs = pty.openpty()
     agent = subprocess.Popen([AGENT, "--output", "-", "--stat", "sched", "--pid", str(program.pid)], stdout=theirs, stderr=subprocess.PIPE)
     os.close(theirs)
     clear, text = b"\x1b[H\x1b[J", b""
     try:
-        # Three screens are there when the fourth begins, or when the agent has ended.
+        # The third screen is complete when the fourth begins, or when the agent has exited.
         while text.count(clear) < 3 and select.select([ours], [], [], 10 * PATIENCE)[0]:
             text += os.read(ours, 65536)
         agent.terminate()
         while True:
             try:
                 text += os.read(ours, 65536)
-            except OSError:  # its end was closed
+            except OSError:  # the other end is closed
                 break
         assert agent.wait(20 * PATIENCE) == 0, agent.stderr.read()
     finally:

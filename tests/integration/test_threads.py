@@ -1,4 +1,4 @@
-"""States of threads while they are recorded, from device health and from their ends. CPU time is checked on captures (tests/captures/test_scheduling.py)."""
+"""Thread states during a recording, from device health and from thread exits. Tests on captures check CPU times (tests/captures/test_scheduling.py)."""
 import pytest
 from flamewire import HttpError, wait_until
 
@@ -24,11 +24,11 @@ def test_states_and_counters_of_threads_while_they_are_recorded(start):
         return now if all(row["cpu_from"] == "counted" for row in now.values()) else None
 
     tid = next(iter(wait_until(counted, 60, "counters of all threads")))
-    # As the machine reports them; two that compute either run or wait for a CPU. Before health was collected, they were alive.
+    # The state comes from the machine: of two busy threads, each runs or waits for a CPU. Before health was collected, they counted as alive.
     wait_until(lambda: rows(server, session)[tid]["state"] == "running", 60, "the state of a thread that computes")
     assert rows(server, session, start=0, end=end)[tid]["state"] == "alive"
 
-    # Their end is known without it.
+    # Thread exits are known without health data.
     program.stop()
     wait_until(lambda: all(row["state"] == "ended" for row in rows(server, session).values()), 60, "the end of all threads")
     assert rows(server, session, start=0, end=end)[tid]["state"] == "alive"

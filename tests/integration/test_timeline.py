@@ -1,5 +1,5 @@
-"""The end of what is known of a session that is recorded, and marks of a link that was cut. Times are CLOCK_MONOTONIC, as the session's start
-is: a window in ms is exact."""
+"""The end of the timeline of a running session, and marks for a cut link. Times are CLOCK_MONOTONIC, like the session's start, so a window in ms
+is exact."""
 import os
 import signal
 import time
@@ -12,7 +12,7 @@ def monotonic_ms(session, time_ns):
     return (time_ns - session["start_ns"]) / 1e6
 
 
-def test_the_axis_goes_on_while_the_program_stands_still(start):
+def test_the_axis_grows_while_the_program_is_stopped(start):
     server = start.server()
     program = start.workload("shares", 600)
     start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499, "--events", "cpu-clock")
@@ -20,7 +20,7 @@ def test_the_axis_goes_on_while_the_program_stands_still(start):
     program.signal(signal.SIGSTOP)
     session = server.only_session()
     stopped_ms = monotonic_ms(session, time.monotonic_ns()) + 100
-    # Then the samples from before are all there.
+    # At this point, all samples from before the stop have arrived.
     wait_until(lambda: server.get("/api/timeline")["session_end_ms"] > stopped_ms, 20, "news of the stop")
     looks = []
     for _ in range(2):
@@ -38,11 +38,11 @@ def marks_of(server, session_id, **window):
     return server.get("/api/timeline", session=session_id, slices=2000, **window)["marks"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: higher priority takes root; CI runs as root")
-def test_a_cut_link_is_a_mark_and_no_gap(start):
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: higher priority needs root; CI runs as root")
+def test_a_cut_link_is_a_mark_without_a_gap(start):
     server = start.server()
     relay = Relay(server.port)
-    # It has to have CPU time in each slice, however busy the machine is.
+    # The program needs CPU time in each slice, even on a busy machine.
     program = start.workload("shares", 600, preexec_fn=lambda: os.nice(-10))
     agent = start.agent("--server", "127.0.0.1", "--port", relay.port, "--pid", program.pid, "--frequency", 499, "--events", "cpu-clock")
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 300, 20, "samples")
@@ -66,11 +66,11 @@ def test_a_cut_link_is_a_mark_and_no_gap(start):
     cut_ms, back_ms = monotonic_ms(session, cut_ns), monotonic_ms(session, back_ns)
     assert away["start_ms"] <= cut_ms and away["end_ms"] >= back_ms - 1, (away, cut_ms, back_ms)
     assert away["start_ms"] > 0 and away["end_ms"] < session["duration_ms"]
-    # What was sampled meanwhile came later: nothing was lost.
+    # Samples from the outage arrived later: nothing was lost.
     assert session["lost"] == 0 and not [mark for mark in marks if mark["kind"] == "loss"]
     meanwhile = server.get("/api/timeline", start=cut_ms, end=back_ms, slices=10)["samples"]
     assert all(samples > 0 for samples in meanwhile), meanwhile
-    # Asked for by time: there within the stretch, absent before it.
+    # A query for a time range has the mark inside the outage, and not before it.
     assert away in marks_of(server, session_id, start=cut_ms + 500, end=cut_ms + 1000)
     assert away not in marks_of(server, session_id, start=0, end=away["start_ms"] - 1)
     relay.close()

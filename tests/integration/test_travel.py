@@ -1,4 +1,4 @@
-"""Sessions that travel: what a session keeps beside its stream opens on another machine as it was."""
+"""Sessions that move between machines: with the data stored next to its stream, a session opens unchanged on another machine."""
 import io
 import os
 import pathlib
@@ -31,13 +31,13 @@ int main() {
 }
 """
 
-# Another machine: none of this one's programs, nor its kernel's names.
+# Simulates another machine, without this one's programs and without its kernel symbols.
 ELSEWHERE = ("unshare", "-m", "sh", "-c", 'mount --bind /dev/null /proc/kallsyms && exec "$0" "$@"')
 
 
 @pytest.fixture
 def recorded(start, tmp_path):
-    """(server, id) of a session that has ended, of a program that is gone, with its source."""
+    """(server, id) of a session that has ended, of a deleted program, with its source."""
     place = tmp_path / "target"
     place.mkdir()
     source, program = place / "program.cc", place / "program"
@@ -53,7 +53,7 @@ def recorded(start, tmp_path):
 
 
 def shown(server, session):
-    """All that names and lines say: every frame of the tree by line, and the table of functions (whose line is the first that came)."""
+    """All names and lines: every frame of the tree by line, and the table of functions, without their lines (which are those of their first samples)."""
     tree = server.get("/api/flamegraph", session=session, merge="line", min_share=0)
     functions = sorted(({**row, "line": 0} for row in server.get("/api/functions", session=session)["functions"]), key=lambda row: (row["name"], row["module"], row["kind"]))
     return {key: tree[key] for key in ("names", "modules", "files", "nodes", "total")}, functions
@@ -84,7 +84,7 @@ def test_names_are_kept_with_the_session(start, recorded, tmp_path):
     kept = directory(server, session) / "symbols.pb.zst"
     assert kept.stat().st_size < 100_000
 
-    # protoc reads it by the schema; no field is unknown to it.
+    # protoc decodes the file by its schema and finds no unknown field.
     message = subprocess.run(["zstd", "-dc", kept], check=True, capture_output=True).stdout
     text = subprocess.run(["protoc", "--decode=flamewire.v1.KeptSymbols", "-I", ROOT / "docs", ROOT / "docs" / "kept.proto"], input=message, check=True, capture_output=True).stdout.decode()
     assert "work::outer(unsigned long)" in text and "quality: DEBUG_INFO" in text
@@ -101,7 +101,7 @@ def test_names_are_kept_with_the_session(start, recorded, tmp_path):
     assert after_modules["[kernel]"]["file"] == "/proc/kallsyms"
     other.stop()
 
-    # Without that file there is nothing to go by; and a damaged one is said, and harms nothing.
+    # Without that file there are no names. A damaged one is reported and does no harm.
     kept = directory(other, session) / "symbols.pb.zst"
     whole = kept.read_bytes()
     kept.write_bytes(whole[:len(whole) // 2])
@@ -143,7 +143,7 @@ def test_an_archive_opens_as_it_was(start, recorded, tmp_path):
     message = subprocess.run(["zstd", "-dc", directory(server, session) / "sources.pb.zst"], check=True, capture_output=True).stdout
     text = subprocess.run(["protoc", "--decode=flamewire.v1.KeptSources", "-I", ROOT / "docs", ROOT / "docs" / "kept.proto"], input=message, check=True, capture_output=True).stdout.decode()
     assert f'name: "{file}"' in text and "// HOT" in text
-    # It can come back to where it is from, as another session.
+    # An archive can be imported where it came from, as another session.
     again = import_file(server, archive)
     assert again == session + "_2" and shown(server, again) == before
     server.stop()
@@ -156,13 +156,13 @@ def test_an_archive_opens_as_it_was(start, recorded, tmp_path):
     source = other.get("/api/source", session=session, file=file)
     assert source["lines"] == lines and source["resolved"] == file and "kept with the session" in source["note"], source["note"]
     assert next(line for line in source["lines"] if line["line"] == source["hottest"])["source"].endswith("// HOT")
-    # Kept again: what is not here any more stays.
+    # Store the sources again: sources that no longer exist here stay stored.
     kept = other.post(f"/api/sessions/{session}/sources")
     assert kept["files"] == 1 and kept["bytes"] == len(SOURCE) and file not in kept["not_found"], kept
     assert other.get("/api/source", session=session, file=file)["lines"] == lines
     without = import_file(other, small, "small.flamewire")
     assert without == session + "_2" and other.request("GET", "/api/source", session=without, file=file)[0] == 404
-    # Listed after a restart, and gone without a trace when deleted.
+    # The session is listed after a restart, and deleted without remains.
     assert {it["id"] for it in other.sessions()} == {session, without}
     assert other.request("DELETE", f"/api/sessions/{session}")[0] == 200 and not directory(other, session).exists()
     assert not list(other.data_dir.glob("arriving-*"))
@@ -171,7 +171,7 @@ def test_an_archive_opens_as_it_was(start, recorded, tmp_path):
 
 
 def test_hostile_archives_are_refused_or_harmless(start, recorded, tmp_path):
-    """Made by Python's tarfile: whatever its names and kinds are, nothing is written but a session's own files."""
+    """Archives made by Python's tarfile: whatever names and types they contain, only a session's own files are written."""
     server, session = recorded
     stream = (directory(server, session) / "stream.flw").read_bytes()
     outside = tmp_path / "outside"
@@ -213,17 +213,17 @@ def test_hostile_archives_are_refused_or_harmless(start, recorded, tmp_path):
     whole = packed(good)
     whole.write_bytes(whole.read_bytes()[:-100])
     assert "cut off" in import_file(server, whole, state="failed")
-    # Names that lead elsewhere are names of no file of ours, or its last part alone counts.
+    # Names that point elsewhere do not match a session's file, or only their last component counts.
     for number, name in enumerate(("../../../stream.flw", "/etc/stream.flw", ".hidden/stream.flw", "a b;c/stream.flw", "x" * 300 + "/stream.flw")):
         imported = import_file(server, packed(entry("../../outside", b"written"), entry(name, stream), entry("/" + str(outside), b"written"), entry("x/.ssh/authorized_keys", b"k")), f"n{number}.flamewire")
         assert (directory(server, imported) / "stream.flw").read_bytes() == stream
         assert "/" not in imported and not imported.startswith("."), imported
-        # The server adds its own list entry, that it was imported, and what it finds of the symbols.
+        # The server adds its label, the marker of an import, and the symbols that it finds.
         assert {path.name for path in directory(server, imported).iterdir()} <= {"stream.flw", "imported", "session.json", "symbols.pb.zst"}
     assert outside.read_text() == "untouched"
     assert {path for path in tmp_path.rglob("*") if "data" not in path.parts} - before <= {tmp_path / "hostile.tar", tmp_path / "hostile.flamewire"}
     assert not list(server.data_dir.glob("arriving-*"))
-    # Holes cost an archive nothing: 3 GiB of them are not written.
+    # Sparse regions cost an archive nothing: 3 GiB of them must not be written.
     holes = tmp_path / "holes" / "x" / "stream.flw"
     holes.parent.mkdir(parents=True)
     holes.write_bytes(stream)
@@ -235,11 +235,11 @@ def test_hostile_archives_are_refused_or_harmless(start, recorded, tmp_path):
         assert "stream.flw is a sparse file" in import_file(server, sparse, state="failed"), form
     assert not list(server.data_dir.glob("arriving-*"))
     holes.unlink()
-    # Nothing but zeros: it would grow a thousandfold and more.
+    # The archive contains only zeros and would grow a thousandfold or more.
     bomb = tmp_path / "bomb"
     subprocess.run(f"(head -c 512 {tmp_path / 'hostile.tar'}; head -c 300000000 /dev/zero) | zstd -19 --long=27 -qc > {bomb}", shell=True, check=True)
     assert "times its size" in import_file(server, bomb, state="failed")
-    # A hundredfold is too much as well, by gzip and by zstd.
+    # A hundredfold growth is refused too, for gzip and zstd.
     subprocess.run(f"(head -c 512 {tmp_path / 'hostile.tar'}; head -c 2000000 /dev/urandom; head -c 200000000 /dev/zero) > {tmp_path / 'grows'}", shell=True, check=True)
     for command in (f"gzip -c {tmp_path / 'grows'} > {bomb}", f"zstd -qc {tmp_path / 'grows'} > {bomb}"):
         subprocess.run(command, shell=True, check=True)
@@ -250,13 +250,13 @@ def test_hostile_archives_are_refused_or_harmless(start, recorded, tmp_path):
 
 
 def heat(server, session, **parameters):
-    """Samples and weight of each function with its module and kind, whatever the order."""
+    """Samples and weight of each function with its module and kind, in any order."""
     rows = server.get("/api/functions", session=session, **parameters)["functions"]
     return {(row["name"], row["module"], row["kind"]): (row["self_samples"], row["self"], row["total_samples"], row["total"]) for row in rows}
 
 
 def test_a_window_becomes_a_session(start, recorded, tmp_path):
-    """The cut shows what the whole shows with that window as its filter, and still does where the program is not."""
+    """The new session shows the same as the original with that window as its filter, also where the program is absent."""
     server, session = recorded
     whole = server.session(session)
     begin, end = 500, 1500
@@ -271,9 +271,9 @@ def test_a_window_becomes_a_session(start, recorded, tmp_path):
     assert made["size_bytes"] < whole["size_bytes"]
     assert any(notice["code"] == "cut" and session in notice["text"] for notice in made["notices"])
     assert sum(server.get("/api/timeline", session=cut, slices=10)["samples"]) == made["samples"]
-    # The unwinding of the window, not of everything since the recording began.
+    # Unwind totals cover only the window, not the recording since its beginning.
     assert 0 < made["unwind_totals"]["samples"] < whole["unwind_totals"]["samples"]
-    # All windows together are the whole.
+    # All windows together have the samples of the original.
     parts = [server.post(f"/api/sessions/{session}/cut", {"start": a, "end": b})["session"] for a, b in ((0, begin), (end, 1e9))]
     assert sum(server.session(part)["samples"] for part in (*parts, cut)) == whole["samples"]
     assert abs(sum(server.session(part)["duration_ms"] for part in (*parts, cut)) - whole["duration_ms"]) < 60
@@ -289,7 +289,7 @@ def test_a_window_becomes_a_session(start, recorded, tmp_path):
 
 
 def test_sessions_of_two_machines_become_one(start, recorded, tmp_path):
-    """The other machine's session is this one's with another boot id and host, in bytes that Python wrote."""
+    """The other machine's session is this one's with another boot id and host, written by Python."""
     server, session = recorded
     whole = server.session(session)
     stranger = directory(server, "stranger")
@@ -311,7 +311,7 @@ def test_sessions_of_two_machines_become_one(start, recorded, tmp_path):
     merged = server.post("/api/sessions/merge", {"sessions": [session, "stranger"], "name": "both"})["session"]
     made = server.session(merged)
     assert made["samples"] == 2 * whole["samples"] and made["target"] == "both"
-    # Nothing is added up that is not the same: each function twice, processes and threads apart.
+    # Only identical items are added up: functions have twice the samples, while processes and threads stay separate.
     single, double = heat(server, session), heat(server, merged)
     user = {key: value for key, value in single.items() if key[1] == "program"}
     assert user and all(double[key] == tuple(2 * number for number in value) for key, value in user.items())
@@ -321,7 +321,7 @@ def test_sessions_of_two_machines_become_one(start, recorded, tmp_path):
     assert abs(datetime.fromisoformat(made["started"].replace("Z", "+00:00")).timestamp() - datetime.fromisoformat(whole["started"].replace("Z", "+00:00")).timestamp()) < 0.05
     notice = next(notice for notice in made["notices"] if notice["code"] == "merged")
     assert session in notice["text"] and "stranger" in notice["text"]
-    # One after the other instead: at its own time.
+    # Sessions of different times keep their own times.
     later = server.post("/api/sessions/merge", {"sessions": [server.post(f"/api/sessions/{session}/cut", {"start": a, "end": b})["session"] for a, b in ((1000, 1e9), (0, 500))]})["session"]
     slices = server.get("/api/timeline", session=later, slices=20, start=0, end=2000)["samples"]
     assert sum(slices[5:10]) <= 0.1 * sum(slices) and sum(slices[:5]) > 0 and sum(slices[10:]) > 0, slices
@@ -329,8 +329,8 @@ def test_sessions_of_two_machines_become_one(start, recorded, tmp_path):
         assert server.request("POST", "/api/sessions/merge", body=body)[0] == status, body
 
 
-def test_better_names_than_the_kept_ones_win(start, recorded, tmp_path):
-    """A stripped file here does not take the lines away; the program itself, found again, is what is used."""
+def test_better_names_replace_stored_ones(start, recorded, tmp_path):
+    """A stripped file does not remove the lines. If the original program is found again, it is used."""
     server, session = recorded
     before = shown(server, session)
     server.stop()

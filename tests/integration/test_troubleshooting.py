@@ -1,5 +1,5 @@
-"""docs/troubleshooting/*.md: every entry is provoked, and its sentence is the one that the programs print. What takes a sysctl is undone at the
-end; what root is exempt from runs as somebody else; what this kernel cannot do a filter of system calls does."""
+"""docs/troubleshooting/*.md: every entry is provoked, and the programs print its sentence. Changes to sysctls are undone at the end. Entries from
+which root is exempt run as another user, and a filter of system calls replaces features that this kernel lacks."""
 import contextlib
 import json
 import os
@@ -23,7 +23,7 @@ PROGRAM = TESTS_BIN / "shares-workload"
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 UNKNOWN = 4  # the kind of a frame
 WITHOUT_PERF = ROOT / "tests" / "harness" / "without_perf_events.py"
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="it takes root to become somebody else and to change sysctls; CI runs as root")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="switching to another user and changing sysctls need root; CI runs as root")
 
 
 def entries():
@@ -52,7 +52,7 @@ def pattern(sentence):
 
 
 class Place:
-    """Where a provocation runs: a folder, an agent that anybody may run, and programs that end with the test."""
+    """Where an entry is provoked: a folder, an agent that any user can run, and programs that end with the test."""
 
     def __init__(self, start, folder):
         self.start = start
@@ -62,47 +62,47 @@ class Place:
         self.agent.chmod(0o755)
 
     def run(self, *arguments, nobody=False, before=()):
-        """What the agent says, and its exit code in the first line."""
+        """Runs the agent. Returns its exit code in the first line, then its output."""
         user = NOBODY if nobody else ()
         done = subprocess.run([str(word) for word in (*before, *user, self.agent, *arguments)], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, cwd="/", check=False)
         return f"{done.returncode}\n{done.stdout}{done.stderr}"
 
     def doctor(self, code=1, **options):
-        said = self.run("--doctor", **options)
-        assert said.startswith(f"{code}\n"), said
-        for line in said.splitlines()[2:]:
+        output = self.run("--doctor", **options)
+        assert output.startswith(f"{code}\n"), output
+        for line in output.splitlines()[2:]:
             assert re.match(r"(ok |limited |missing )", line), line
             assert line.startswith("limited") == (". Try: " in line), line
-        return said
+        return output
 
     def dial(self, host, port, *arguments, before=()):
         agent = self.start.process("dialling", [*before, self.agent, "--server", host, "--port", port, *arguments])
-        said = wait_until(lambda: re.search(r"^.*no server at.*$", agent.err, re.M), 30, "a sentence about the server")[0]
+        output = wait_until(lambda: re.search(r"^.*no server at.*$", agent.err, re.M), 30, "a sentence about the server")[0]
         agent.stop()
-        return said
+        return output
 
     def record(self, server, program, *arguments):
-        """A program recorded to its end; the session."""
+        """Records a program until it exits. Returns the session."""
         agent = self.start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 499, *arguments, "--", program, 1)
         assert agent.wait(60) == 0, agent.err
         return server.wait_ended()
 
     def module(self, program, *options):
-        """Problem and remedy of the program's file, by a server that has it as `options` say."""
+        """Problem and remedy of the program's file, from a server with these options."""
         server = self.start.server(*options)
         self.record(server, program, "--no-module-upload")
 
-        def told():
+        def problem():
             for module in (row["module"] for row in server.get("/api/modules")["modules"]):
                 if module["path"] == str(program) and module.get("problem"):
                     return f"{module['problem']}: {module['remedy']}"
             return None
 
-        return wait_until(told, 20, "the module's problem")
+        return wait_until(problem, 20, "the module's problem")
 
 
-def told(server, code):
-    """A notice of the only session, as the programs print them."""
+def notice_of(server, code):
+    """A notice of the only session, formatted as the programs print it."""
     found = wait_until(lambda: server.sessions() and [one for one in server.only_session()["notices"] if one["code"] == code], 30, f"the notice {code}")[0]
     return f"{found['text'].removesuffix('.')}. Try: {found['remedy']}"
 
@@ -113,7 +113,7 @@ def kernel_functions(place):
 
 
 def above_two(place):
-    # Only some kernels know 3; others are asked through a filter.
+    # Only some kernels support 3. On others, a system-call filter refuses.
     with sysctl(perf_event_paranoid=3):
         return place.doctor(nobody=True, before=(sys.executable, WITHOUT_PERF, "--errno", "EACCES"))
 
@@ -136,7 +136,7 @@ def unreadable_map(place):
         wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 30, "samples")
         assert agent.stop() == 0, agent.err
     session = server.wait_ended()
-    # Its samples are counted among those without a name.
+    # Its samples count among those without a name.
     tree = Tree(server.get("/api/flamegraph", min_share=0))
     leaves = list(zip(tree.names, tree.kind, tree.answer["nodes"]["self_samples"]))
     unknown = sum(samples for name, _, samples in leaves if name == "[unknown process]")
@@ -177,10 +177,10 @@ def no_perf_events(place):
 
 
 def no_hardware(place):
-    said = place.run("--doctor")
-    if "The CPU's own counters can be used" in said:
+    output = place.run("--doctor")
+    if "The CPU's own counters can be used" in output:
         pytest.skip("NOT tested: this machine has hardware counters")
-    return said
+    return output
 
 
 def locked_memory(place):
@@ -193,7 +193,7 @@ def few_files(place):
 
 
 def rate(place):
-    # Far above what recordings of others on this machine use.
+    # Far above the rates of other recordings on this machine.
     with sysctl(perf_event_max_sample_rate=50_000):
         return place.run("--output", place.folder / "fast.flw", "--frequency", 100_000, "--", "true")
 
@@ -211,7 +211,7 @@ def no_answer(place):
         listener = stack.enter_context(socket.socket())
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
-        # A full queue: the kernel leaves the next ones unanswered, as a firewall does.
+        # With a full queue, the kernel leaves further connections unanswered, as a firewall does.
         for _ in range(4):
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
@@ -274,7 +274,7 @@ def full_disk(place):
     place.start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 499)
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 100, 20, "samples")
     fill(server)
-    return told(server, "disk")
+    return notice_of(server, "disk")
 
 
 def full_disk_of_the_agent(place):
@@ -310,7 +310,7 @@ def no_sample(place):
 
 def compiled(place, name, *options):
     source = place.folder / "spin.c"
-    # An exported function beside those that strip takes away.
+    # An exported function, next to those that strip removes.
     source.write_text("""#include <time.h>
 static __attribute__((noinline)) unsigned turn(unsigned n) { for (unsigned i = 0; i < 100000; ++i) n = n * 1664525u + 1013904223u; return n; }
 unsigned shown(unsigned n) { return turn(n) + 1; }
@@ -324,13 +324,13 @@ int main(void) { unsigned n = 1; time_t end = time(0) + 2; while (time(0) < end)
 def saved_file(place):
     """A recording of 2 s."""
     path = place.folder / "saved.flw"
-    said = place.run("--output", path, "--frequency", 499, "--interval", 100, "--", PROGRAM, 2)
-    assert said.startswith("0\n"), said
+    output = place.run("--output", path, "--frequency", 499, "--interval", 100, "--", PROGRAM, 2)
+    assert output.startswith("0\n"), output
     return path, path.read_bytes()
 
 
 def reported(path):
-    """The first notice of a session file, as the programs print them."""
+    """The first notice of a session file, formatted as the programs print it."""
     lines = subprocess.run([BIN / "flamewire", "report", path], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=True).stdout.splitlines()
     first = next(number for number, line in enumerate(lines) if "session file" in line)
     return f"{lines[first][2:].removesuffix('.')}. Try: {lines[first + 1].strip('# ')}"
@@ -377,18 +377,18 @@ def another_build(place):
 
 def no_jit_names(place):
     if not shutil.which("node"):
-        pytest.skip("NOT tested: there is no Node here (apt-get install nodejs)")
+        pytest.skip("NOT tested: Node is not installed (apt-get install nodejs)")
     server = place.start.server()
     script = "function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i) ^ i; return s; } for (const end = Date.now() + 30000; Date.now() < end;) hot(300000);"
     program = place.start.process("node", ["node", "-e", script])
     place.start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999)
-    return told(server, "jit-names-missing")
+    return notice_of(server, "jit-names-missing")
 
 
 def debuginfod_away(place):
     server = place.start.server("--debuginfod", f"http://127.0.0.1:{free_port()}")
     place.record(server, compiled(place, "lonely", "-s"))
-    return told(server, "debuginfod")
+    return notice_of(server, "debuginfod")
 
 
 def source_outside(place):
@@ -399,7 +399,7 @@ def source_outside(place):
     source = place.folder / "spin.c"
     status, _, answer = server.request("GET", "/api/source", file=source)
     assert status == 404 and answer["error"]["suggestion"] == "", answer
-    # It is said of what the profile names alone, and what is said helps.
+    # Only files that the profile names get this message, and its remedy works.
     assert "is not found on this machine" in server.request("GET", "/api/source", file="/etc/hostname")[2]["error"]["message"]
     folder = answer["error"]["message"].rsplit(" ", 1)[1]
     session = server.only_session()["id"]
@@ -467,19 +467,19 @@ PROVOCATIONS = {
 
 @plain_build_only("the checks of objects' types need files of their own")
 @pytest.mark.parametrize("living", [False, True], ids=["launched", "living"])
-def test_one_file_too_many_has_its_remedy_at_every_step(living, start):
-    """From the standard streams alone to all that a recording needs."""
+def test_too_many_files_at_every_step_have_their_remedy(living, start):
+    """From only the standard streams up to all files that a recording needs."""
     target = ["--pid", start.workload("shares", 600).pid, "--duration", "1"] if living else ["--", PROGRAM, "0.1"]
     with tempfile.TemporaryDirectory(prefix="flamewire-trouble-") as folder:
         place = Place(start, folder)
         outcomes = [place.run("--output", place.folder / "some.flw", "--force", *target, before=("prlimit", f"--nofile={files}:{files}"))
                     for files in (*range(4, 40, 3 if living else 1), 4096)]
     assert outcomes[-1].startswith("0\n") and "ulimit" not in outcomes[-1], outcomes[-1]
-    for said in outcomes[:3 if living else 10]:
-        assert said.startswith("1\n"), said
-    for said in outcomes:
-        assert said.startswith("0\n") or "Try: ulimit -n 65536 before starting" in said, said
-        assert "not found" not in said and "does not exist" not in said, said
+    for output in outcomes[:3 if living else 10]:
+        assert output.startswith("1\n"), output
+    for output in outcomes:
+        assert output.startswith("0\n") or "Try: ulimit -n 65536 before starting" in output, output
+        assert "not found" not in output and "does not exist" not in output, output
 
 
 def test_every_entry_is_provoked():
@@ -488,12 +488,12 @@ def test_every_entry_is_provoked():
 
 
 @pytest.mark.parametrize("title", PROVOCATIONS)
-def test_the_sentence_is_what_is_printed(title, start):
+def test_programs_print_the_sentence(title, start):
     with tempfile.TemporaryDirectory(prefix="flamewire-trouble-") as folder:
         os.chmod(folder, 0o755)
-        said = PROVOCATIONS[title](Place(start, folder))
+        output = PROVOCATIONS[title](Place(start, folder))
     expected = re.compile(rf"^(flamewire-(?:agent|server): |limited  |missing  )?{pattern(entries()[title])}$", re.M)
-    assert expected.search(said), f"the document says:\n{entries()[title]}\nand the programs:\n{said}"
+    assert expected.search(output), f"the document has:\n{entries()[title]}\nthe programs print:\n{output}"
 
 
 def test_the_doctor_and_the_page_have_one_list(start):

@@ -1,5 +1,5 @@
-"""The systemd units: how much of the machine they leave open, and that the programs work with what they leave. There is no systemd in this test, so
-strace and setpriv stand for it."""
+"""The systemd units: how much of the machine they leave accessible, and that the programs work within these limits. There is no systemd in this test, so
+strace and setpriv replace it."""
 import os
 import re
 import shutil
@@ -8,9 +8,9 @@ import subprocess
 import pytest
 from flamewire import BIN, ROOT, Process, Tree, share_of, wait_until
 
-# systemd's own measure, times ten.
+# systemd's own exposure score, times ten.
 EXPOSURE = {"agent": 45, "server": 30}
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="capabilities are given by root; CI runs as root")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can grant capabilities; CI runs as root")
 
 
 def unit(name):
@@ -22,7 +22,7 @@ def words(text, setting):
 
 
 def members(group):
-    """System calls of one of systemd's groups."""
+    """The system calls of one of systemd's groups."""
     listed = subprocess.run(["systemd-analyze", "syscall-filter", group], check=True, capture_output=True, text=True, timeout=30).stdout
     names = [line.strip() for line in listed.splitlines()[1:] if line.strip() and not line.strip().startswith("#")]
     return {call for name in names for call in (members(name) if name.startswith("@") else {name})}
@@ -47,13 +47,13 @@ def called(trace):
 def test_exposure(name, tmp_path):
     path = tmp_path / f"flamewire-{name}.service"
     path.write_text(unit(name))
-    judged = subprocess.run(["systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE[name]}", path], capture_output=True, text=True, timeout=60)
-    assert judged.returncode == 0 and f"Overall exposure level for {path.name}" in judged.stdout, judged.stdout[-3000:] + judged.stderr
+    analyzed = subprocess.run(["systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE[name]}", path], capture_output=True, text=True, timeout=60)
+    assert analyzed.returncode == 0 and f"Overall exposure level for {path.name}" in analyzed.stdout, analyzed.stdout[-3000:] + analyzed.stderr
 
 
 @as_root
-def test_programs_work_with_what_their_units_leave(start, tmp_path):
-    """A profile of the whole system with names of the kernel, by an agent of another user. No system call is one that a unit refuses."""
+def test_programs_work_within_the_limits_of_their_units(start, tmp_path):
+    """An agent of another user profiles the whole system, with kernel names. It makes no system call that a unit refuses."""
     text = unit("agent")
     rights = [name.removeprefix("CAP_").lower() for name in words(text, "AmbientCapabilities")]
     assert sorted(words(text, "CapabilityBoundingSet")) == sorted(words(text, "AmbientCapabilities")) and "perfmon" in rights

@@ -1,5 +1,5 @@
-"""Call stacks of live recordings, from the agent to the server's names: of a program whose files change while it runs, of a stripped one, and of a
-32-bit one. tests/captures/test_unwinding_scenes.py checks all other call paths on captures."""
+"""Call stacks of live recordings, from the agent to the server's names: a program whose files change while it runs, a stripped program, and a 32-bit
+program. tests/captures/test_unwinding_scenes.py checks all other call paths on captures."""
 import errno
 import os
 import re
@@ -12,11 +12,11 @@ from flamewire import TESTS_BIN, wait_until
 from stacks import PLUGINS, TRAMPOLINES, Recording, Stack, check_paths, check_scenes, up_to
 
 pytestmark = pytest.mark.recording
-# Each leaf of each recording.
+# For each leaf function of each recording.
 CUTS = bounds.Check("samples of a call path that are cut", times=38)
 ENCODING = bounds.Check("stacks from assembly without tables that have the function called by main", times=1)
 ASSEMBLY_STOPPED = bounds.Check("stacks from assembly without tables that stop early", times=1)
-TRAMPOLINES_CUT = bounds.Check("samples through trampolines that are cut", times=3)
+TRAMPOLINES_CUT = bounds.Check("truncated samples through trampolines", times=3)
 TRAMPOLINES_WHOLE = bounds.Check("stacks through trampolines that reach the root", times=3)
 THROUGH = bounds.Check("interrupted code on the other stack that is followed to the root", times=3)
 
@@ -41,7 +41,7 @@ def attach(start, server, *pids):
 
 
 def runs_32_bit_programs():
-    """Whether the kernel does; not every x86-64 one."""
+    """Whether the kernel runs 32-bit programs. Not every x86-64 kernel does."""
     try:
         process = subprocess.Popen([program("32")])
     except OSError as error:
@@ -83,7 +83,7 @@ def launched(start, *command, unwind="dwarf", stack_size=65528):
 
 
 def test_stack_pages_that_were_never_touched(start):
-    """The kernel's copy ends there. Each stack is whole once the agent has read these pages, which it does with the first samples."""
+    """The kernel's copy ends at such a page. Stacks are whole once the agent has read these pages, which it does with the first samples."""
     recording = launched(start, program("skipped-pages"), 3)
     check_paths(recording, {"late_leaf": ["main", "skipped_outer", "skipped_middle"]}, CUTS, least=1000)
     assert recording.totals["stopped"] == 0, recording.totals
@@ -93,7 +93,7 @@ def test_stack_pages_that_were_never_touched(start):
 def test_assembly_without_tables(start):
     """Two thirds of the samples are in libx264's assembly, and its callers have large arrays."""
     recording = launched(start, program("x264"), 4)
-    # main itself makes the frames up, in 2 % of the time, and the stacks before the first read of missing pages are cut.
+    # main itself generates the images in 2 % of the time. Stacks from before the first read of missing pages are truncated.
     encoding = recording.count(lambda s: "main" in s.frames and "x264_encoder_encode" in s.frames)
     ENCODING.at_least(encoding, recording.totals["samples"], 0.9, detail=recording.totals)
     ASSEMBLY_STOPPED.at_most(recording.totals["stopped"], recording.totals["samples"], 0.02, detail=recording.totals)
@@ -109,12 +109,12 @@ def test_trampolines_in_anonymous_memory(start, mode):
     recording = recorded(server)
     check_paths(recording, TRAMPOLINES, TRAMPOLINES_CUT, cut_share=0.01)
     recording.check_whole(TRAMPOLINES_WHOLE, 0.99)
-    # Not one that leaves more to chains than it was begun with.
+    # The mode must not use frame pointers more than at the beginning.
     assert [process["mode"] for process in recording.processes] == ["hybrid" if mode == "hybrid" else "dwarf"]
 
 
 def test_program_file_is_gone(start, tmp_path):
-    """One is deleted, the other replaced by another program."""
+    """One file is deleted, the other is replaced by another program."""
     server = start.server("--binary", program("scenes"))
     copies = [tmp_path / "deleted", tmp_path / "replaced"]
     for copy in copies:
@@ -141,7 +141,7 @@ def sections(path):
 def test_library_overwritten_in_place(start, tmp_path):
     library = tmp_path / "plugin.so"
     shutil.copy(TESTS_BIN / "unwind-plugin-a.so", library)
-    # Another file by its build-id, with garbage for tables; the code and what the dynamic linker needs stay for now.
+    # Another build-id and garbage for tables. The code, and everything that the dynamic linker needs, stay for now.
     overwritten = [sections(library)[name] for name in (".note.gnu.build-id", ".eh_frame_hdr", ".eh_frame")]
     server = start.server("--binary", TESTS_BIN / "unwind-plugin-a.so")
     target = start.process("target", [program("host"), 60, library])
@@ -151,12 +151,12 @@ def test_library_overwritten_in_place(start, tmp_path):
         for offset, size in overwritten:
             file.seek(offset + size // 2)
             file.write(os.urandom(size // 2))
-    # What is needed of the tables now was not read before.
+    # The tables that are needed now were not read before.
     (tmp_path / "plugin.so.late").touch()
     before = server.only_session()["samples"]
     wait_until(lambda: server.only_session()["samples"] > before + 1000, 60, "more samples")
     assert agent.alive() and target.alive()
-    # Now its code as well: that is the end of the target, not of the agent.
+    # Overwriting its code too ends the target, but not the agent.
     with open(library, "r+b") as file:
         file.write(b"\xcc" * library.stat().st_size)
     assert target.wait(30) != 0
@@ -164,7 +164,7 @@ def test_library_overwritten_in_place(start, tmp_path):
     assert agent.alive()
     notices = {notice["code"]: notice for notice in recording.session["notices"]}
     assert "overwritten" in notices["module-changed"]["text"] and "plugin.so" in notices["module-changed"]["text"]
-    # Right to the root, or said to be cut; never another function's callers.
+    # Stacks reach the root or are marked as truncated. They never have another function's callers.
     check_paths(recording, {"plugin_leaf_a": PLUGINS["plugin_leaf_a"]}, CUTS, least=400)
     late = {"plugin_late_leaf_a": ["main", "host_loop", "host_call", "plugin_late_entry", "plugin_late_middle_a"]}
     check_paths(recording, late, CUTS, least=900, cut_share=1.0)
