@@ -1,4 +1,4 @@
-"""pytest: the harness on the path; programs that a test starts are ended with it."""
+"""pytest configuration: adds the harness to the path, and ends the programs that a test started."""
 import contextlib
 import os
 import pathlib
@@ -18,9 +18,9 @@ import flamewire  # noqa: E402
 
 @pytest.fixture
 def start(tmp_path):
-    """start.server(...), start.agent(...), start.workload(...): all are killed at the end of the test, and what they started.
+    """start.server(...), start.agent(...), start.workload(...): all of them and their children are killed at the end of the test.
 
-    A workload whose end is not the subject runs for 600 s: no test takes as long, on a busy machine either."""
+    A workload whose end is not tested runs for 600 s. No test takes as long, even on a busy machine."""
     started = []
 
     class Start:
@@ -44,13 +44,13 @@ def start(tmp_path):
             started.clear()
 
         def renew(self, directory):
-            """For the next attempt: everything ends, and files go to another folder."""
+            """For the next attempt: ends everything and uses another folder."""
             self.end()
             self.directory = directory
 
         @staticmethod
         def losses():
-            """Lost samples of all sessions that can still be asked for, and of agents that wrote files."""
+            """Lost samples of all sessions whose server still runs, and of agents that wrote files."""
             for process in started:
                 if isinstance(process, flamewire.Server) and process.alive():
                     with contextlib.suppress(OSError, flamewire.HttpError):
@@ -61,12 +61,12 @@ def start(tmp_path):
                         yield int(lost), int(samples)
 
         def server(self, *arguments, **options):
-            # What tests make, and what they were built to, may be named in requests; a test of the roots has its own.
+            # Requests may name files of tests and of the build. A test of the roots has its own.
             roots = [] if "--browse-root" in arguments else [word for root in (self.directory, flamewire.ROOT, flamewire.TESTS_BIN) for word in ("--browse-root", root)]
             return self._keep(flamewire.Server(self.directory, *roots, *arguments, **options))
 
         def agent(self, *arguments, **options):
-            # On a busy machine it may wait for its turn for longer than the usual rings last: a test of losses says how large they are.
+            # On a busy machine, the agent may wait for a CPU for longer than the usual rings last. A test of losses sets their size.
             room = () if "--ring-pages" in arguments else ("--ring-pages", "1024")
             return self._keep(flamewire.Agent(self.directory, *room, *arguments, **options))
 
@@ -84,12 +84,12 @@ def start(tmp_path):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "recording(lost): a recording; it is taken again if the machine disturbed it")
+    config.addinivalue_line("markers", "recording(lost): a recording; it is repeated if the machine disturbed it")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """A test that is marked `recording` runs under disturbance.undisturbed(); each attempt has its own programs and folder."""
+    """A test that is marked `recording` runs under disturbance.undisturbed(). Each attempt has its own programs and folder."""
     marker = pyfuncitem.get_closest_marker("recording")
     if marker is None:
         return None
@@ -122,7 +122,7 @@ def pytest_pyfunc_call(pyfuncitem):
 
 @pytest.fixture(scope="module")
 def tracefs(tmp_path_factory):
-    """Mounted at a place of our own: it is found by the list of mounts. Other tests at the same time do without: they have other mounts."""
+    """Mounts tracefs at a separate place, where it is found through the list of mounts. Concurrent tests have other mounts and do not see it."""
     flamewire.own_mounts()
     place = tmp_path_factory.mktemp("tracefs")
     subprocess.run(["mount", "-t", "tracefs", "tracefs", place], check=True)
@@ -132,7 +132,7 @@ def tracefs(tmp_path_factory):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """A failed test shows what the programs said."""
+    """A failed test shows the output of the programs."""
     outcome = yield
     report = outcome.get_result()
     if report.failed and "tmp_path" in getattr(item, "funcargs", {}):

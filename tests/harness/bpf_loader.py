@@ -1,11 +1,11 @@
-"""A program that loads, runs and drops BPF programs on command, by the system call alone."""
+"""A program that loads, runs and unloads BPF programs on command, using only the system call."""
 import json
 import subprocess
 import sys
 
-# Reads "load NAME", "spin NAME SECONDS" and "drop NAME" on standard input and prints a line of JSON for each. Spinning is
-# BPF_PROG_TEST_RUN, in a thread of its own, timed by that thread's clock. "overhead" is the share of this time that a program without
-# work takes for as many runs.
+# Reads "load NAME", "spin NAME SECONDS" and "drop NAME" from standard input and prints one line of JSON for each. "spin" calls
+# BPF_PROG_TEST_RUN in a separate thread and measures that thread's CPU time. "overhead" is the share of this time that an empty program
+# takes for the same number of runs.
 LOADER = r"""
 import ctypes, json, os, platform, struct, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -32,37 +32,37 @@ programs = {"none": load("flw_none", 0)}
 def run(name):
     bpf(10, struct.pack("<IIIIQQII", programs[name], 0, 64, 0, ctypes.addressof(data), 0, 5000, 0))
 
-def spin(name, seconds, said):
+def spin(name, seconds, report):
     runs = 0
     while time.thread_time() < seconds:
         run(name)
         runs += 1
-    said["tid"], said["runs"], said["cpu_s"] = threading.get_native_id(), runs, time.thread_time()
+    report["tid"], report["runs"], report["cpu_s"] = threading.get_native_id(), runs, time.thread_time()
 
-def overhead(said):
-    for _ in range(said["runs"]):
+def overhead(report):
+    for _ in range(report["runs"]):
         run("none")
-    said["overhead"] = time.thread_time() / said["cpu_s"]
+    report["overhead"] = time.thread_time() / report["cpu_s"]
 
 for line in sys.stdin:
     word, name, *rest = line.split()
-    said = {"did": word, "name": name}
+    report = {"did": word, "name": name}
     if word == "load":
         programs[name] = load(name)
-        said["kallsyms"] = [field[2] for field in map(str.split, open("/proc/kallsyms")) if field[2].startswith("bpf_prog_") and field[2].endswith("_" + name)]
+        report["kallsyms"] = [field[2] for field in map(str.split, open("/proc/kallsyms")) if field[2].startswith("bpf_prog_") and field[2].endswith("_" + name)]
     elif word == "spin":
-        for work in (lambda: spin(name, float(rest[0]), said), lambda: overhead(said)):
+        for work in (lambda: spin(name, float(rest[0]), report), lambda: overhead(report)):
             thread = threading.Thread(target=work)
             thread.start()
             thread.join()
     else:
         os.close(programs.pop(name))
-        # Freed a moment later, by a worker of the kernel.
+        # A worker of the kernel frees the program a moment later.
         for _ in range(200):
             if not any(f"_{name}\t" in symbol for symbol in open("/proc/kallsyms")):
                 break
             time.sleep(0.02)
-    print(json.dumps(said), flush=True)
+    print(json.dumps(report), flush=True)
 """
 
 
@@ -72,7 +72,7 @@ class Loader:
         self.pid = self.process.pid
 
     def command(self, *words):
-        """What it did, with its own figures."""
+        """The loader's answer, with its measurements."""
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()

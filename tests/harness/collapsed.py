@@ -1,4 +1,4 @@
-"""Collapsed exports as sums that know nothing of the server's code: a stack is a tuple of names with a number of samples, or a weight."""
+"""Collapsed exports as sums, without the server's code: a stack is a tuple of names with a number of samples, or a weight."""
 import collections
 
 

@@ -1,4 +1,4 @@
-"""Control groups of version 2 for tests."""
+"""Version 2 control groups for tests."""
 import contextlib
 import os
 import pathlib
@@ -8,7 +8,7 @@ import time
 
 
 def remove(folder):
-    """Ends its processes; a group can be removed once they are gone."""
+    """Kills the processes of the group, because a group can be removed only when it is empty."""
     for _ in range(200):
         for pid in (folder / "cgroup.procs").read_text().split():
             with contextlib.suppress(OSError):

@@ -12,15 +12,15 @@ import time
 
 
 def factor(blocks):
-    """blocks: (hits, samples) each. 1 for independent samples, less for evenly spread ones, more where equal samples come together."""
+    """blocks: (hits, samples) each. 1 for independent samples, less for evenly spread ones, more if equal samples are clustered."""
     share = sum(hits for hits, _ in blocks) / sum(samples for _, samples in blocks)
-    # Of blocks of different size, each deviation counts in its own standard deviations.
+    # Blocks differ in size, so each deviation is counted in units of its own standard deviation.
     squares = sum((hits - samples * share) ** 2 / (samples * share * (1 - share)) for hits, samples in blocks)
     return squares / (len(blocks) - 1)
 
 
 def upper_limit(value, blocks, confidence=0.99):
-    """Of a factor measured by so many blocks, by Wilson and Hilferty's approximation of the chi-squared distribution."""
+    """Upper limit of a factor measured with this many blocks, by Wilson and Hilferty's approximation of the chi-squared distribution."""
     freedom = blocks - 1
     z = statistics.NormalDist().inv_cdf(1 - confidence)
     return value / (1 - 2 / (9 * freedom) + z * (2 / (9 * freedom)) ** 0.5) ** 3
@@ -45,7 +45,7 @@ def measure(seconds, workload):
                     tree = flamewire.Tree(server.get("/api/flamegraph", min_share=0, start=start, end=start + length))
                     shares, samples = tree.shares(), tree.answer["total"]["samples"]
                     for function in functions if samples else []:
-                        # Lambdas within a function have its name in theirs.
+                        # Names of lambdas contain the name of the enclosing function.
                         blocks[function].append((max((share for name, share in shares.items() if function in name), default=0) * samples, samples))
                 for function, these in blocks.items():
                     value = factor(these)

@@ -1,4 +1,4 @@
-"""Whether the machine disturbed a recording: by steal time, late timers or lost records. Load of other programs is no disturbance.
+"""Whether the machine disturbed a recording: by steal time, late timers or lost records. Load by other programs is not a disturbance.
 
 docs/contributing/testing-live.md, "Error model", has the rules; tests/conftest.py applies them to tests that are marked `recording`."""
 import contextlib
@@ -13,12 +13,12 @@ import time
 
 import bounds
 
-# Shares of a recording's length (of the time of all CPUs for steal time, of all samples for lost ones) beyond which it is disturbed.
+# A recording is disturbed if more than this share of its length is affected (for steal time, of the time of all CPUs; for losses, of all samples).
 STEAL = bounds.STOLEN
 LATE = bounds.MERGED
 LOST = 0.001
 RETAKES = 3
-# The timer's own period, and what of its lateness is harmless: a sampler of 999 Hz merges two expirations only after its own period.
+# The timer's period, and its harmless lateness: a 999 Hz sampler merges two expirations only after one of its own periods.
 PERIOD_S = 0.005
 HARMLESS_S = 0.001
 LOG = "FLAMEWIRE_DISTURBED"
@@ -32,17 +32,17 @@ def steal(text):
 
 
 def late(due, now, queued_ns):
-    """By how much a timer was late: without the time for which its thread was ready and waited for a CPU."""
+    """How late a timer was, without the time for which its thread was ready but waited for a CPU."""
     return max(0.0, now - due - queued_ns / 1e9)
 
 
 def queued():
-    """Time for which this process waited for a CPU so far, in ns."""
+    """The time for which this process has waited for a CPU so far, in ns."""
     return int(pathlib.Path("/proc/self/schedstat").read_text(encoding="ascii").split()[1])
 
 
 def run_timer():
-    """Sleeps for PERIOD_S again and again until standard input ends; then prints what it saw."""
+    """Sleeps for PERIOD_S repeatedly until standard input ends, then prints its measurements."""
     os.set_blocking(0, False)
     print("ready", flush=True)
     begin, waited = time.monotonic(), queued()
@@ -63,7 +63,7 @@ def run_timer():
 
 @dataclasses.dataclass
 class Watch:
-    """What disturbed the machine while the `with` block ran."""
+    """The disturbances of the machine while the `with` block ran."""
     reasons: list = dataclasses.field(default_factory=list)
     late_share: float = 0.0
     steal_share: float = 0.0
@@ -92,14 +92,14 @@ def machine_reasons(steal_share, late_share, worst_s):
 
 
 def loss_reasons(lost, samples, share=LOST):
-    """Of one session: samples that the kernel or the agent counted as lost."""
+    """For one session: samples that the kernel or the agent counted as lost."""
     if lost > share * (samples + lost):
         return [f"lost records: {lost} of {samples + lost} samples, more than {100 * share:g} %"]
     return []
 
 
 def log(test, reason, attempt, outcome):
-    """One line an attempt: "measured", "retaken" (it was disturbed) or "not measured" (it was disturbed each time)."""
+    """One line per attempt: "measured", "retaken" (it was disturbed) or "not measured" (every attempt was disturbed)."""
     if path := os.environ.get(LOG):
         file, _, recording = test.partition("::")
         line = {"test": file, "recording": recording, "reason": reason, "attempt": attempt, "outcome": outcome}
@@ -112,12 +112,12 @@ class Disturbed(Exception):
 
 
 class NotMeasured(Exception):
-    """Each recording was disturbed."""
+    """Every recording was disturbed."""
 
 
 def undisturbed(test, take, losses=lambda: (), failures=(Exception,)):
-    """take(attempt)'s value, or the failure that it raises, of the first recording that nothing disturbed. What a disturbed recording
-    gave is thrown away, good or bad. losses() gives further reasons after each."""
+    """The result of take(attempt), or the exception that it raises, for the first undisturbed recording. Results of disturbed recordings are discarded,
+    good or bad. losses() returns further reasons after each recording."""
     for attempt in range(1, RETAKES + 2):
         watch, failure, value = Watch(), None, None
         with watch:
@@ -138,7 +138,7 @@ def undisturbed(test, take, losses=lambda: (), failures=(Exception,)):
 
 
 def fixture(test, take):
-    """undisturbed() for a fixture that records: tests that use it are skipped if there is no recording."""
+    """undisturbed() for a fixture that records. If no recording was undisturbed, the tests that use the fixture are skipped."""
     import pytest
 
     try:

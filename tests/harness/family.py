@@ -1,11 +1,11 @@
-"""Processes that stay and processes that come and go, for whoever looks at a whole machine. Every one names itself after its pid (in /proc and to the kernel), and so says what its name is: whoever shows
-another one is wrong."""
+"""Long-lived and short-lived processes for tests of the whole machine. Each process names itself after its pid (in /proc and to the kernel), so the
+expected name is known for each pid."""
 import sys
 
 import flamewire
 
-# `old` processes that stay, of which every 100th burns and the others run for 2 ms a second; `young` a second that take 30 ms of CPU time each, and `programs` a second that become another program and take
-# about as much.
+# `old` processes stay: every 100th is always busy, the others run for 2 ms per second. Per second, `young` processes start that take 30 ms of CPU time
+# each, and `programs` processes start that execute another program and take about as much.
 PROGRAM = """
 import ctypes, os, sys, time
 old, young, programs, nice = (int(word) for word in sys.argv[1:5])
@@ -33,7 +33,7 @@ alive = 0
 due = time.monotonic()
 born = 0
 while True:
-    # Where the machine is busy with other things they are fewer, not ever more.
+    # On a busy machine there are fewer of them, so that their number does not grow.
     if young + programs and time.monotonic() > due and alive < 8:
         live("x" if born % (young + programs) < programs else "y", 0.03)
         born += 1

@@ -1,4 +1,4 @@
-"""What goes wrong, made on purpose: lines that delay, stall and lose; and what a process holds, before and after."""
+"""Deliberate faults: connections that delay, stall and drop data; and the resources that a process holds, before and after."""
 import collections
 import contextlib
 import io
@@ -14,8 +14,8 @@ from flamewire import Relay, wait_until
 
 
 class SlowLine(Relay):
-    """A relay whose bytes take `delay` seconds each way. While `stalled` nothing is taken from either side, as when the other end has
-    stopped; while `swallowing` all is taken and nothing arrives, as on a line that is half open."""
+    """A relay with a delay of `delay` seconds in each direction. While `stalled` it reads from neither side, as if the other end had stopped. While
+    `swallowing` it reads and drops all data, as on a half-open connection."""
 
     def __init__(self, target_port, delay=0.0):
         self.delay = delay
@@ -60,8 +60,8 @@ class SlowLine(Relay):
 
 
 class Wire:
-    """A network of two: this machine at `here`, and a network namespace, in which inside() runs programs. rules() are of nft, for what
-    comes in there; rate() is a line of so many kbit/s from there; up() and down() are its plug."""
+    """A network of two hosts: this machine at `here`, and a network namespace in which inside() runs programs. rules() sets nft rules for packets that
+    enter or leave the namespace, rate() limits its sending rate in kbit/s, and up() and down() plug and unplug it."""
 
     count = 0
 
@@ -102,7 +102,7 @@ class Wire:
 
 @contextlib.contextmanager
 def memory_group(limit):
-    """A control group whose programs get so many bytes of memory together, of either version: words that start a program in it."""
+    """A memory-limited control group of either version. Yields the words that start a program in it."""
     mounts = [line.split() for line in pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
     first = next((pathlib.Path(fields[1]) for fields in mounts if fields[2] == "cgroup" and "memory" in fields[3].split(",")), None)
     second = next((pathlib.Path(fields[1]) for fields in mounts if fields[2] == "cgroup2"), None)
@@ -122,7 +122,7 @@ Held = collections.namedtuple("Held", "files threads rss")
 
 
 def is_image(descriptor):
-    """Whether it is of a program or library that is read for its symbols: a cache with a bound of its own holds those."""
+    """Whether the descriptor is a program or library that is read for its symbols. Those are in a cache with its own limit."""
     try:
         with open(descriptor, "rb") if descriptor.is_file() else io.BytesIO() as file:
             return file.read(4) == b"\x7fELF"
@@ -131,7 +131,7 @@ def is_image(descriptor):
 
 
 def held(process):
-    """What a process holds of the machine; of files those that are no images of programs."""
+    """The resources that a process holds. ELF files do not count."""
     root = pathlib.Path(f"/proc/{process.pid}")
     rss = int(re.search(r"^VmRSS:\s+(\d+) kB", (root / "status").read_text(), re.M)[1]) << 10
     return Held(sum(not is_image(one) for one in (root / "fd").iterdir()), len(list((root / "task").iterdir())), rss)

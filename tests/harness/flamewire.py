@@ -1,5 +1,5 @@
-"""Starts the real programs for tests: servers, agents, workloads, a TCP relay that can cut the link; HTTP with every JSON answer
-checked against docs/openapi.yaml. Python's standard library, PyYAML and jsonschema only."""
+"""Starts the real programs for tests: servers, agents, workloads, and a TCP relay that can cut the link. Checks every JSON answer over HTTP
+against docs/openapi.yaml. Uses only Python's standard library, PyYAML and jsonschema."""
 
 import contextlib
 import ctypes
@@ -23,18 +23,18 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("FLAMEWIRE_BIN", ROOT / "build" / "bin"))
 TESTS_BIN = pathlib.Path(os.environ.get("FLAMEWIRE_TESTS_BIN", BIN))
-# "address,undefined" or "thread" where BIN was built so: that agent is not static, and has memory that nobody asked for.
+# "address,undefined" or "thread" if BIN was built with these sanitizers. Such an agent is not static and needs more memory.
 SANITIZED = os.environ.get("FLAMEWIRE_SANITIZED", "")
-# Of memory that a program may come to hold: the sanitizers have bytes of their own for each of its bytes, and keep what was freed for a while.
+# Factor for memory limits: sanitizers have shadow memory for each byte, and keep freed memory for a while.
 MEMORY = 8 if SANITIZED else 1
 
 
-# Waits are for conditions: their bounds only end a test that hangs. A busy machine may be so many times slower.
+# Waits are for conditions, and their limits only end a test that hangs. A busy machine may be slower by this factor.
 PATIENCE = 4
 
 
 def wait_until(condition, seconds=20.0, what="the condition"):
-    """Polls until condition() is true and returns its value; at most PATIENCE times `seconds`."""
+    """Polls until condition() is true and returns its value, for at most PATIENCE times `seconds`."""
     seconds *= PATIENCE
     end = time.monotonic() + seconds
     while True:
@@ -47,7 +47,7 @@ def wait_until(condition, seconds=20.0, what="the condition"):
 
 
 def own_mounts():
-    """From now on, mounts of this process and its children are invisible to others."""
+    """From now on, other processes do not see mounts of this process and its children."""
     clone_newns = 0x20000
     if ctypes.CDLL(None, use_errno=True).unshare(clone_newns) != 0:
         raise OSError(ctypes.get_errno(), "unshare(CLONE_NEWNS)")
@@ -55,15 +55,15 @@ def own_mounts():
 
 
 def cpu_seconds(pid):
-    """User and system time of all threads of a process, ended ones too, in steps of a tick."""
+    """User and system time of all threads of a process, including ended ones, with a resolution of one tick."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def children(pid):
-    """The process ids of what a process started and that has not been waited for."""
+    """The ids of a process's children, including those that ended but have not been waited for."""
     found = []
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ends meanwhile, or a thread of it does
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the process or one of its threads ends meanwhile
         for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 found += [int(word) for word in (task / "children").read_text(encoding="ascii").split()]
@@ -71,7 +71,7 @@ def children(pid):
 
 
 def _nullable_to_null(node):
-    """OpenAPI 3.0 says `nullable: true` where JSON Schema says type [.., null]."""
+    """OpenAPI 3.0 uses `nullable: true` where JSON Schema uses type [.., null]."""
     if isinstance(node, dict):
         node = {key: _nullable_to_null(value) for key, value in node.items()}
         if node.pop("nullable", False) and "type" in node:
@@ -83,7 +83,7 @@ def _nullable_to_null(node):
 
 
 class Contract:
-    """docs/openapi.yaml as a checker of real answers."""
+    """Checks real answers against docs/openapi.yaml."""
 
     def __init__(self):
         self.document = _nullable_to_null(yaml.safe_load((ROOT / "docs" / "openapi.yaml").read_text()))
@@ -97,7 +97,7 @@ class Contract:
         template = next((template for pattern, template in self.paths if pattern.match(path)), None)
         if template is None:
             if status < 400:
-                raise AssertionError(f"{path} answers {status} but is not described")
+                raise AssertionError(f"{path} returns {status} but is not described")
             template_responses = {"default": {"$ref": "#/components/responses/Error"}}
         else:
             operation = self.document["paths"][template].get(method.lower())
@@ -126,7 +126,7 @@ class HttpError(Exception):
 
 
 class Process:
-    """A child with its output kept in files."""
+    """A child process whose output goes to files."""
 
     def __init__(self, name, command, directory, **options):
         self.name = name
@@ -160,19 +160,19 @@ class Process:
             self.process.wait()
             raise AssertionError(f"{self.name} did not end within {seconds} s of signal {number}; its log:\n{self.err[-2000:]}") from None
 
-    # After stop(): its default still means the module.
+    # Defined after stop(), whose default argument needs the module.
     def signal(self, number):
         if self.alive():
             self.process.send_signal(number)
 
 
-# What agents can dial, by its port: servers, and relays to them.
-DIALLED = {}
+# Servers, and relays to them, by the port to which agents connect.
+DIALED = {}
 
 
 class Server(Process):
-    """With `token`, its page asks for the token of its data directory, as it does for people; else for none, or the one in `arguments`.
-    `code` is the pairing code in the line that it printed for agents."""
+    """With `token`, the page requires the token of the data directory, as it does for users. Otherwise it requires none, or the one in `arguments`.
+    `code` is the pairing code in the line that the server printed for agents."""
 
     def __init__(self, directory, *arguments, port=0, http_port=0, name="server", data_dir=None, token=False, program=(BIN / "flamewire-server",)):
         self.data_dir = pathlib.Path(data_dir) if data_dir else pathlib.Path(directory) / "data"
@@ -194,11 +194,11 @@ class Server(Process):
             return agent and page and "\nSessions are kept in" in text and (int(agent[1]), page[1], code and code[1])
 
         self.port, self.page, self.code = wait_until(ports, 20, "the server's ports")
-        DIALLED[self.port] = self
+        DIALED[self.port] = self
         self.http_port = urllib.parse.urlparse(self.page).port
 
     def request(self, method, path, /, body=None, headers=None, check=True, timeout=60, **parameters):
-        """(status, content type, decoded body); JSON answers are validated against the contract."""
+        """(status, content type, decoded body). JSON answers are validated against the contract."""
         target = path
         query = {key: value for key, value in parameters.items() if value is not None}
         if query:
@@ -233,7 +233,7 @@ class Server(Process):
         return self.post("/api/agent/command", {"cmd": cmd, "args": args}, agent=agent)
 
     def pair(self):
-        """The code for the next agent."""
+        """A pairing code for another agent."""
         return self.post("/api/pairing")["code"]
 
     def sessions(self):
@@ -248,7 +248,7 @@ class Server(Process):
         return self.session(sessions[0]["id"])
 
     def wait_ended(self, session_id=None, seconds=30):
-        """The session (else: the only one) once it ended and all that can be named has its name: until then, views show addresses."""
+        """The given or only session, after it has ended and all its symbols were looked up. Before that, views show addresses."""
         def ended():
             session = self.session(session_id) if session_id else self.sessions() and self.only_session()
             return session and session["state"] == "ended" and "reading" not in session and session["pending_names"] == 0 and session
@@ -256,7 +256,7 @@ class Server(Process):
         return wait_until(ended, seconds, "the end of the session")
 
     def wait_named(self, session_id, seconds=30):
-        """The session once no address waits for its name. New samples can bring new addresses: pause, or compare nothing of theirs."""
+        """The session when no address waits for its name. New samples can bring new addresses, so pause or do not compare them."""
         return wait_until(lambda: (session := self.session(session_id))["pending_names"] == 0 and session, seconds, "the names")
 
     @contextlib.contextmanager
@@ -287,17 +287,17 @@ class Server(Process):
 
 
 def with_code(arguments):
-    """Of an agent that dials a server of this process, and is given no code: that one's, as a person copies it from the server's line."""
+    """Adds the pairing code of the server of this process to which the agent connects, unless the arguments choose otherwise."""
     words = [str(word) for word in arguments]
     chosen = any(word == "--insecure" or word.startswith("--pair") for word in words)
     if chosen or "--server" not in words or "--port" not in words:
         return words
-    there = DIALLED.get(int(words[words.index("--port") + 1]))
+    there = DIALED.get(int(words[words.index("--port") + 1]))
     return ["--pair", there.code, *words] if there and there.code else words
 
 
 class Agent(Process):
-    """Without `paired`, it has no pairing code but what `arguments` give it."""
+    """Without `paired`, the agent has only the pairing code in `arguments`."""
 
     def __init__(self, directory, *arguments, name="agent", paired=True, **options):
         super().__init__(name, [BIN / "flamewire-agent", *(with_code(arguments) if paired else arguments)], directory, **options)
@@ -306,7 +306,7 @@ class Agent(Process):
 
     @property
     def code(self):
-        """The pairing code that it made and printed, as it listens."""
+        """The pairing code that a listening agent generated and printed."""
         return wait_until(lambda: re.search(r"[0-9a-f]{16}-[0-9a-f]{32}", self.out), 10, "a pairing code")[0]
 
 
@@ -315,8 +315,8 @@ def workload(directory, name, *arguments, **options):
 
 
 def free_port(_ports=itertools.count(os.getpid() * 16)):
-    """A port below those that the kernel gives to connections: no connection of another test takes it while nothing listens there.
-    Each process starts in another place of the range, so two tests at the same time do not get the same port."""
+    """A port below the range of ephemeral ports, so no connection of another test uses it while nothing listens there.
+    Each process starts at a different place in the range, so concurrent tests get different ports."""
     low, high = 10_000, int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
     for number in itertools.islice(_ports, 1000):
         port = low + number % (high - low) if high > low else 0
@@ -327,9 +327,8 @@ def free_port(_ports=itertools.count(os.getpid() * 16)):
 
 
 class Relay:
-    """A TCP relay on loopback between agent and server: cut() ends all connections at once, block() refuses new ones. With `rate`
-    (bytes a second from the agent) it is a slow line, on which a transfer can be met under way. `watch` is called with "up" (from the
-    agent) or "down", and the bytes."""
+    """A TCP relay on loopback between agent and server. cut() ends all connections at once; while `blocked`, new ones are refused. `rate` (bytes per
+    second from the agent) makes it slow enough to cut a transfer in progress. `watch` is called with "up" (from the agent) or "down", and the data."""
 
     def __init__(self, target_port, rate=None, watch=None):
         self.rate = rate
@@ -340,7 +339,7 @@ class Relay:
         self.listener.bind(("127.0.0.1", 0))
         self.listener.listen(16)
         self.port = self.listener.getsockname()[1]
-        DIALLED[self.port] = self
+        DIALED[self.port] = self
         self.pairs = []
         self.blocked = False
         self.closed = False
@@ -351,8 +350,8 @@ class Relay:
 
     @property
     def code(self):
-        """The pairing code of the server behind it."""
-        there = DIALLED.get(self.target_port)
+        """The pairing code of the server behind the relay."""
+        there = DIALED.get(self.target_port)
         return there and there.code
 
     def _accept(self):
@@ -413,7 +412,7 @@ class Relay:
 
 
 class Tree:
-    """/api/flamegraph with names in place of indexes."""
+    """/api/flamegraph with names instead of indexes."""
 
     def __init__(self, answer):
         nodes = answer["nodes"]
@@ -428,7 +427,7 @@ class Tree:
         self.weight = answer["total"]["weight"]
 
     def shares(self):
-        """name -> share of the total in which it is on the stack (outermost occurrence, so recursion counts once)."""
+        """Name -> share of the total with the name on the stack (only the outermost occurrence, so recursion counts once)."""
         shares = {}
         for node in range(1, len(self.names)):
             up, seen = self.parent[node], False
@@ -454,7 +453,7 @@ def share_of(shares, part):
 
 
 def open_files(pid):
-    """What each descriptor of a process leads to; one that is closed meanwhile is left out."""
+    """The targets of a process's open descriptors. One that is closed meanwhile is omitted."""
     files = []
     for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -470,14 +469,14 @@ NOT_SAMPLED = "[not sampled: short-lived threads]"
 
 
 def reports_of_unsampled(server, session):
-    """How many of the session's samples are no samples, but reports of what was counted and not sampled."""
+    """The number of the session's samples that are reports of unsampled time."""
     trees = [Tree(server.get("/api/flamegraph", session=session["id"], event=event["name"], min_share=0)) for event in session["events"]]
     return sum(samples for tree in trees for name, samples in zip(tree.names, tree.samples) if name == NOT_SAMPLED)
 
 
 @contextlib.contextmanager
 def ended(*processes):
-    """Whatever happens, these processes are ended."""
+    """Ends these processes on every exit from the block."""
     try:
         yield
     finally:

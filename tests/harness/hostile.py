@@ -1,5 +1,5 @@
-"""An agent that is none: says and sends what a test wants, written from docs/wire.md and docs/wire.proto and nothing of the agent's code.
-For bounds (what a hostile one can take) and for load (many agents out of one program)."""
+"""A simulated agent that sends whatever a test needs, written from docs/wire.md and docs/wire.proto without the agent's code. It is for limits (what
+a hostile agent can use) and for load (many agents in one program)."""
 import json
 import os
 import select
@@ -40,15 +40,15 @@ def frame(flag, payload):
 
 
 class Forged:
-    """A recording that never was. Each call of batch() is the next batch; entries that it is given are new in its one epoch, whose
-    first batch has a thread 1 and an event 1 ("cpu-clock", ns) of itself."""
+    """A made-up recording. Each call of batch() returns the next batch. Its arguments are new entries of the only epoch, whose first batch
+    contains thread 1 and event 1 ("cpu-clock", ns)."""
 
     PERIOD = 1_000_000
 
     def __init__(self, target="forged", identity=None, build_id=None, address=4096):
         self.id = identity or os.urandom(16)
-        self.build_id = build_id or os.urandom(20)  # of the module that all its addresses are of, …
-        self.address = address  # … from here on
+        self.build_id = build_id or os.urandom(20)  # the module of all addresses, …
+        self.address = address  # … which start here
         self.target = target
         self.seq = 0
         self.sizes = {"string": 1, "module": 1, "location": 1, "stack": 1}
@@ -59,7 +59,7 @@ class Forged:
         return self.sizes["string"] + len(extra) - 1
 
     def batch(self, stacks=0, strings=(), modules=(), rows=0, count=1, end=None, notices=(), depth=1):
-        """`stacks` new ones of `depth` frames each (all frames new addresses of one module), `rows` rows over all stacks so far,
+        """`stacks` new stacks of `depth` frames each (every frame is a new address of one module), and `rows` rows over all stacks so far, with
         `count` samples each."""
         self.seq += 1
         first = self.seq == 1
@@ -97,14 +97,14 @@ class Forged:
             self.samples += len(keys) * count
             cells += text(30, number(1, now // 10_000_000) + number(2, 10_000_000) + number(3, 1) + column(4, [1]) + column(5, [1]) + column(6, [0]) + column(7, [len(keys)])
                           + column(8, deltas) + (column(9, [count] * len(keys)) if count != 1 else b""))
-        cells += b"".join(text(34, text(1, code) + text(2, said)) for code, said in notices)
+        cells += b"".join(text(34, text(1, code) + text(2, message)) for code, message in notices)
         if end:
             cells += text(36, text(1, end))
         return text(1, self.id) + number(2, 1) + number(3, self.seq) + number(5, now) + number(6, time.time_ns()) + tables + cells
 
 
 class Replay:
-    """Batches of rows over what a Forged recording has sent, encoded before: only numbers and times are new in each."""
+    """Batches of rows over the stacks that a Forged recording sent, encoded in advance: only numbers and times differ."""
 
     def __init__(self, forged, rows):
         self.forged = forged
@@ -122,7 +122,7 @@ class Replay:
 
 
 class HostileAgent:
-    """One connection to a server's agent port: in clear, which takes a server with --insecure, or by OpenSSL with a pairing code."""
+    """One connection to a server's agent port: unencrypted, for a server with --insecure, or through OpenSSL with a pairing code."""
 
     def __init__(self, port, code=None, host="127.0.0.1"):
         self.buffer = b""
@@ -147,7 +147,7 @@ class HostileAgent:
         return self
 
     def received(self, seconds=10):
-        """The next frame as (flag, payload), or None when the other end closes (or says nothing for so long)."""
+        """The next frame as (flag, payload), or None if the other end closes or sends nothing for this long."""
         source = self.tls.stdout if self.tls else self.socket
         end = time.monotonic() + seconds
         while True:
@@ -167,14 +167,14 @@ class HostileAgent:
             self.buffer += data
 
     def await_frame(self, flag, seconds=10):
-        """The payload of the next frame of that kind; None: the connection ended before."""
+        """The payload of the next frame with this flag, or None if the connection ended before."""
         while (got := self.received(seconds)) is not None:
             if got[0] == flag:
                 return json.loads(got[1]) if flag in (2, 8) else got[1].decode(errors="replace")
         return None
 
     def acknowledged(self, seq, seconds=20):
-        """Whether the server has that batch on its disk."""
+        """Whether the server acknowledged that this batch is on its disk."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             ack = self.await_frame(8, end - time.monotonic())
@@ -185,7 +185,7 @@ class HostileAgent:
         return False
 
     def serve_module(self, content, seconds=20):
-        """Answers the server's requests for a module file with `content`, until it has all. False: it did not ask."""
+        """Answers the server's requests for a module file with `content` until all of it is sent. Returns False if the server did not ask."""
         sent = 0
         end = time.monotonic() + seconds
         while sent < len(content):

@@ -1,13 +1,13 @@
-"""Code made at run time in a flame graph: whose names and samples."""
+"""JIT code in a flame graph: names and samples of functions."""
 import collections
 import re
 
 JIT, UNKNOWN = 2, 4
-# Buckets are of 10 ms, and the clock of a file's time ticks every 4 ms.
+# A bucket is 10 ms long, and a file's time stamp has a resolution of 4 ms.
 EDGE_MS = 30
 
-# One function a second of CPU time, each thrown away and its memory given to the next; the machine code of each is made twice, as
-# the type of its argument changes.
+# One function per second of CPU time. Each is discarded and its memory reused for the next one. Each is compiled twice, because the type of
+# its argument changes.
 MOVING = """
 const sleep = [];
 for (let phase = 0; phase < 4; phase++) {
@@ -34,7 +34,7 @@ def self_shares(tree):
 
 
 def unknown_jit_share(tree):
-    """Of all samples, those in code made at run time that have no name."""
+    """The share of all samples in JIT code without a name."""
     return sum(weight for weight, kind, module in zip(tree.self_weight, tree.kind, tree.modules) if kind == UNKNOWN and module == "[jit]") / tree.weight
 
 
@@ -43,7 +43,7 @@ def samples_of(tree):
 
 
 def is_of(name, function):
-    """V8's names: "JS:*hot /dir/program.js:2:13", a newer one's "JS:*'hot …", an older one's "LazyCompile:*hot …"."""
+    """Matches V8's names: "JS:*hot /dir/program.js:2:13", newer "JS:*'hot …", older "LazyCompile:*hot …"."""
     return re.search(rf"[:*~^+']{function}\b", name) is not None
 
 

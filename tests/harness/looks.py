@@ -1,27 +1,27 @@
-"""How much CPU time a process used between two moments that are known only afterwards: looks at /proc, as often as the machine allows.
-For processes whose threads do not end meanwhile: /proc has no time of threads that have ended."""
+"""Measures the CPU time that a process used between two moments that are known only afterwards, by reading /proc as often as the machine allows.
+Only for processes whose threads all live meanwhile: /proc has no times of ended threads."""
 import os
 import pathlib
 import threading
 import time
 
-# The kernel adds up a running thread's time at each tick.
+# The kernel updates a running thread's time at each tick.
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def used_ns(pid):
-    """Of all threads that live."""
+    """The CPU time of all live threads."""
     used = 0
     for path in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"):
         try:
             used += int(path.read_text(encoding="ascii").split()[0])
-        except OSError:  # it has just ended
+        except OSError:  # the thread has just ended
             pass
     return used
 
 
 class Looks:
-    """Looks at a process from the beginning of a `with` block to its end."""
+    """Reads the CPU time of a process repeatedly from the beginning to the end of a `with` block."""
 
     def __init__(self, pid):
         self.pid, self.looks, self.threads = pid, [], 0
@@ -49,7 +49,7 @@ class Looks:
             self._look()
 
     def between(self, begin_ns, end_ns):
-        """(the least, the most) CPU time in ns between two times of CLOCK_MONOTONIC within the block, ticks of running threads included."""
+        """(the least, the most) CPU time in ns between two times of CLOCK_MONOTONIC within the block, allowing for the ticks of running threads."""
         def at(moment):
             return (max((used for _, after, used in self.looks if after <= moment), default=self.looks[0][2]),
                     min((used for before, _, used in self.looks if before >= moment), default=self.looks[-1][2]))

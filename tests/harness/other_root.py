@@ -1,4 +1,4 @@
-"""Programs that run below another root, or in a namespace of their own."""
+"""Programs that run below another root, or in their own namespace."""
 import contextlib
 import pathlib
 import shutil
@@ -8,13 +8,13 @@ from flamewire import wait_until
 
 
 def libraries(program):
-    """The libraries of `program`, and its dynamic loader, by their paths."""
+    """The paths of the libraries of `program` and of its dynamic loader."""
     listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
     return [pathlib.Path(word) for line in listed.splitlines() for word in line.split() if word.startswith("/")]
 
 
 def copy_with_libraries(program, root, inside):
-    """Copies `program` to the path `inside` below `root`, and what it needs to where it needs it."""
+    """Copies `program` to the path `inside` below `root`, and its libraries to their original paths below `root`."""
     for source, path in [(program, inside), *((one, one) for one in libraries(program))]:
         target = root / str(path).lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -22,7 +22,7 @@ def copy_with_libraries(program, root, inside):
 
 
 def loaded_child(launcher, name, program):
-    """The pid of the child of `launcher` once it is `program`, in a file of that name, with all its libraries: from then on it reads no file."""
+    """The pid of the launcher's child once it executes `program` under this name and has loaded all libraries. It opens no file afterwards."""
     needed = [{name}, *({path.name, path.resolve().name} for path in libraries(program))]
 
     def loaded():

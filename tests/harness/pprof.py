@@ -1,4 +1,4 @@
-"""Profiles of pprof as dictionaries, read by protoc: nothing here knows the server's code."""
+"""pprof profiles as dictionaries, decoded by protoc without our code."""
 import gzip
 import pathlib
 import subprocess

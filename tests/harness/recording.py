@@ -1,4 +1,4 @@
-"""A recording on the spot and its exports, by the command line; and what they are compared with: the folded stacks, added up by a few lines that know nothing of our code."""
+"""A recording by the command line and its exports, and the values for comparison: the folded stacks, added up without our code."""
 import collections
 import json
 import os
@@ -8,7 +8,7 @@ import subprocess
 
 from flamewire import BIN, TESTS_BIN
 
-# Readers that are packages of npm, where the browser tests have theirs.
+# Readers that are npm packages are installed next to those of the browser tests.
 PACKAGES = pathlib.Path(os.environ.get("FLAMEWIRE_E2E_PACKAGES", BIN.parent / "tests" / "e2e" / "copy"))
 
 
@@ -41,7 +41,7 @@ class Recording:
 
 
 def functions(stacks):
-    """Function -> [own number, number of all stacks that it is in], recursion counted once."""
+    """Function -> [self, total]. A recursive function counts once per stack."""
     table = collections.defaultdict(lambda: [0, 0])
     for (_, names), number in stacks.items():
         if names:
@@ -52,5 +52,5 @@ def functions(stacks):
 
 
 def marked_lines(path):
-    """The lines that take the time: mark -> line."""
+    """The lines of a source that take the CPU time: mark -> line number."""
     return {mark: number for number, line in enumerate(path.read_text().splitlines(), 1) for mark in re.findall(r"// HOT (\w+)$", line)}

@@ -1,5 +1,5 @@
-"""What cannot be tested with programs that were built with sanitizers (`./dev sanitize`): those are not static, need far more memory, and do not
-bear another library between them and libc."""
+"""Programs built with sanitizers (`./dev sanitize`) cannot run all tests: they are not static, need far more memory, and do not work with another
+library between them and libc."""
 import pytest
 from flamewire import SANITIZED
 

@@ -1,22 +1,22 @@
-"""One thread of waits-workload as its own log, perf and Flamewire have it, and what must be equal among them. test_scheduling.py checks replays
-of captures, test_off_cpu.py recordings."""
+"""One thread of waits-workload in its own log, in perf's records and in Flamewire, and checks that these agree. test_scheduling.py checks
+replays of captures, test_off_cpu.py checks recordings."""
 import collections
 import time
 
 from switches import check_life
 
-# perf's record of a wake-up follows ours once our call chain and stack copy are taken: 6 to 25 us, measured with copies of 2 KiB.
+# perf's record of a wake-up follows ours, after our call chain and stack copy: 6 to 25 us later, measured with copies of 2 KiB.
 COPY_NS = 30_000
-# Records of one switch, ours and perf's, and the kernel's own accounting of it: 10 to 16 us apart, measured beside perf and two busy loops.
+# The distance between our record of a switch, perf's record and the kernel's accounting: 10 to 16 us, measured next to perf and two busy loops.
 SWITCH_NS = 20_000
 AWAY = ("off-cpu", "run-queue", "io-wait")
-# Threads that wait for nothing but the other.
+# Each of these threads waits only for the other one.
 WAKERS = {"pipe-reader": "pipe-writer", "mutex-waiter": "mutex-holder"}
 
 
 class Thread:
-    """`times`: run, runnable, blocked, io_wait (ns), preempted, slept, io_waits; `rows`: (event, functions, count, weight) of this thread; `perf`: by
-    the names of Scheduling, with keys of any type."""
+    """`times`: run, runnable, blocked, io_wait (ns), preempted, slept, io_waits; `rows`: (event, functions, count, weight) of this thread; `perf`: the
+    attributes of Scheduling by name, with keys of any type."""
 
     def __init__(self, life, times, rows, perf):
         self.life, self.name, self.tid, self.rows = life, life["thread"], life["tid"], rows
@@ -25,7 +25,7 @@ class Thread:
         self.wakings_by_perf = {waker: count for (waker, woken), count in perf.get("wakings", {}).items() if woken == self.tid}
         self.run, self.runnable, self.blocked, self.io_wait, self.preempted, slept, io_waits = times
         self.total, self.slept = self.run + self.runnable + self.blocked + self.io_wait, slept + io_waits
-        # The wait of a new thread for its first turn.
+        # A new thread's wait for its first turn on a CPU.
         self.new = self.weight("[new thread]", "run-queue")
 
     def weight(self, function="", *events):
@@ -35,7 +35,7 @@ class Thread:
         return sum(count for name, frames, count, _ in self.rows if name == event and any(function in frame for frame in frames))
 
     def wakings(self):
-        """By the innermost frame, which names the waker."""
+        """Wake-ups by the innermost frame, which names the waker."""
         sums = collections.Counter()
         for event, frames, count, _ in self.rows:
             if event == "woken-by":
@@ -47,7 +47,7 @@ class Thread:
 
 
 def check_switches(one):
-    """A thread leaves a CPU once a turn; its last turn ends with it. A preemption after its own events ended is perf's alone."""
+    """A thread leaves a CPU once per turn, except in its last turn. Only perf sees a preemption after the thread's own events have ended."""
     unseen = one.perf_turns - 1 - one.slept - one.preempted
     assert 0 <= unseen <= one.perf_ending, one
     assert one.preempted == one.perf_preempted - unseen, one
@@ -64,13 +64,13 @@ def waker_function(waker):
 
 
 def check_wakers(threads, dwarf, slack=lambda wakings: 0):
-    """`slack`: how many wake-ups may lie differently between our records and perf's: some come while the thread is leaving its CPU, or before the
-    waker has its name."""
+    """`slack`: the number of wake-ups that may differ between our records and perf's. Some occur while the thread leaves its CPU, or before
+    the waker has its name."""
     for one in threads.values():
         apart = slack(sum(one.wakings_by_perf.values()))
         found, unseen = one.wakings(), "[not seen waking]"
         assert one.weight("", "woken-by") == one.blocked + one.io_wait, one
-        # A thread that is woken before it has left its CPU slept for no time, and has no row.
+        # A thread that is woken before it has left its CPU slept for no time, so it has no row.
         assert 0 <= one.slept - found.total() <= one.perf_early + apart, (found, one)
         seen = found.total() - found[unseen]
         assert -apart <= sum(one.wakings_by_perf.values()) - seen <= one.perf_early + apart, (found, one)
@@ -79,24 +79,24 @@ def check_wakers(threads, dwarf, slack=lambda wakings: 0):
         found = one.wakings()[row]
         by_perf = one.wakings_by_perf[threads[waker].tid]
         assert abs(found - by_perf) <= slack(by_perf) and one.weight(row, "woken-by") >= 0.97 * one.weight("", "woken-by"), (found, one)
-        # On its own stack. The functions of libc that write and unlock have no frame pointers.
+        # The waker's stack. The libc functions that write and unlock have no frame pointers.
         assert not dwarf or one.count("woken-by", waker_function(waker)) >= 0.97 * found, (found, one.rows)
 
 
 def check_queue(one, copy_ns=COPY_NS, apart_ns=0):
-    """By perf's wake-ups, and by the kernel's books, which begin a wait when our stack has been copied."""
+    """Compared with perf's wake-ups, and with the kernel's accounting, in which a wait starts after our copy of the stack."""
     waits, switched, copies = one.runnable - one.new, SWITCH_NS * (one.preempted + one.slept + 1) + apart_ns, copy_ns * one.slept
     assert -switched <= waits - one.perf_queued_ns <= switched + copies, one
-    # The program reads the books at the ends of its life: what lies outside is not in them. Nor is a wait known after a wake-up that was not seen.
+    # The program reads the kernel's values at its start and end, so they lack time outside. A wait after an unseen wake-up is unknown too.
     outside, unseen = max(0, one.total - one.life["wall_ns"]), one.weight("[not seen waking]", "woken-by")
     assert waits - one.life["queued_ns"] <= outside + switched + copies, one
-    # Of threads that timers wake, the books were seen to have 25 ms more than our records and perf's, which agree.
+    # For threads that timers wake, the kernel's value was up to 25 ms larger than ours and perf's, which agree.
     if one.name in (*WAKERS, "burner-1", "burner-2"):
         assert waits - one.life["queued_ns"] >= -switched - unseen, one
 
 
 class Commands:
-    """`done`: (name, when it was sent, when it was answered) of each, in ns of CLOCK_MONOTONIC."""
+    """`done`: (name, time of sending, time of the answer) of each command, in ns of CLOCK_MONOTONIC."""
 
     def __init__(self):
         self.done = []
@@ -109,12 +109,12 @@ class Commands:
 
 
 def recorded_ns(commands):
-    """(the least, the most) time in which events were on: each command takes effect between the moments at which it was sent and answered."""
+    """(the least, the most) time with enabled events: each command takes effect between its sending and its answer."""
     least = most = 0
     begin = None
     for name, sent_ns, answered_ns in commands:
         if begin:
             least, most = least + sent_ns - begin[1], most + answered_ns - begin[0]
-        # A change of the events exchanges them at once; what lies between is recorded or not.
+        # A change of the events replaces them at once. The time during the change may or may not be recorded.
         begin = None if name in ("pause", "stop") else (answered_ns if name == "configure" else sent_ns, answered_ns)
     return least, most

@@ -1,8 +1,8 @@
-"""Checks of call stacks that live recordings and replays of captures share: each workload knows its own call paths, and every sample must
-be on one of them.
+"""Checks of call stacks for live recordings and for replays of captures. The call paths of each workload are known, and every sample must be
+on one of them.
 
-A stack is either right to the root, or has a marker where callers are missing: `[truncated]` or `[incomplete]`, and `[caller missing]` where a
-chain of frame pointers skipped one. Each check takes the bounds.Check that the test file declares."""
+A stack is either correct up to the root, or has a marker for missing callers: `[truncated]`, `[incomplete]`, or `[caller missing]` where a
+chain of frame pointers skipped one. Each check uses the bounds.Check that the test file declares."""
 import collections
 import os
 import re
@@ -17,20 +17,20 @@ Stack = collections.namedtuple("Stack", "comm frames count")
 
 
 class Recording:
-    """Call stacks with the counters of their unwinding. `session` is what the server reports of a live recording."""
+    """Call stacks with the counters of their unwinding. `session` is the server's description of a live recording."""
 
     def __init__(self, stacks, totals, processes, session=None):
         self.stacks, self.totals, self.processes, self.session = stacks, totals, processes, session
         for counts in (self.totals, *self.processes):
             assert counts["samples"] == sum(counts[ending] for ending in ("whole", "joined", "truncated", "open_end", "stopped")), counts
         assert self.totals["samples"] == sum(process["samples"] for process in self.processes)
-        # A stack that is not whole has a marker in place of its missing callers; no other stack has one.
+        # Only stacks that are not whole have a marker in place of their missing callers.
         assert self.count(lambda s: s.frames[0] == "[truncated]") == self.totals["truncated"]
         assert self.count(lambda s: s.frames[0] == "[incomplete]") == self.totals["stopped"]
         assert self.count(lambda s: any(cut in s.frames[1:] for cut in CUT)) == 0
 
     def without(self, unwanted):
-        """A copy that has only its stacks."""
+        """A copy with only the other stacks."""
         rest = Recording.__new__(Recording)
         rest.stacks = [stack for stack in self.stacks if not unwanted(stack)]
         return rest
@@ -47,13 +47,13 @@ def up_to(frames, leaf):
 
 
 def at_root(outer, first="main"):
-    """Nothing but the start of the program stands outside of its first function."""
+    """Only the program's start functions are outside of its first function."""
     return bool(outer) and outer[-1] == first and len(outer) > 1 and outer[0].endswith("_start") and all(START.search(name) for name in outer[:-1])
 
 
 def check_paths(recording, paths, cuts, least=20, cut_share=0.0002):
-    """paths: the leaf's name -> its callers from main on. Every stack with the leaf has exactly them below the program's start, but for a
-    share that says that it is cut or lacks the leaf's caller, and that is right as far as it goes."""
+    """paths: leaf name -> its callers, starting at main. Every stack with the leaf has exactly these callers below the program's start. A share of
+    them may be marked as truncated or lack the leaf's caller, and must be correct as far as it reaches."""
     for leaf, callers in paths.items():
         seen = whole = cut = 0
         wrong = []
@@ -99,7 +99,7 @@ ASSEMBLY = {
 
 
 def on_its_own_stack(stack):
-    """In the handler that has a stack of its own, or behind it, in the code that returns from it."""
+    """In the handler with its own stack, or in the code outside of it that returns from the handler."""
     frames = stack.frames
     if "on_own_stack" in frames:
         return True
@@ -107,24 +107,24 @@ def on_its_own_stack(stack):
 
 
 def cut_on_its_own_stack(stack):
-    """The handler's stack is all that was copied, up to the return from it."""
+    """Only the handler's stack was copied, up to the return from the handler."""
     return stack.frames[0] in CUT and "on_same_stack" not in stack.frames and (on_its_own_stack(stack) or SIGRETURN.search(stack.frames[1]) is not None)
 
 
 def check_scenes(recording, cuts, through, assembly=True):
-    # A handler on its own stack is looked at below: its stack is another piece of memory.
+    # Handlers with their own stack are checked below, because their stack is separate memory.
     check_paths(recording.without(on_its_own_stack), SCENES, cuts)
     if assembly and os.uname().machine == "x86_64":
         check_paths(recording, ASSEMBLY, cuts)
-    # A handler's caller is whatever it interrupted, through the kernel's return from it.
+    # A handler's caller is the interrupted function, through the kernel's signal return.
     handled = [stack for stack in recording.stacks if "on_same_stack" in stack.frames]
     assert sum(stack.count for stack in handled) > 20
     for stack in handled:
         outer = stack.frames[:stack.frames.index("on_same_stack")]
         assert SIGRETURN.search(outer[-1]), stack
         assert "same_stack_outer" in outer and at_root(up_to(outer, "main")), stack
-    # On a stack of its own a handler's copy has nothing of the thread's stack: what it interrupted is known, its callers as far as they
-    # were seen just before; else it says that they are missing.
+    # The copy for a handler with its own stack has nothing of the thread's stack. The interrupted function is known, and its callers if they were
+    # sampled just before. Otherwise the stack is marked as truncated.
     handled = [stack for stack in recording.stacks if "on_own_stack" in stack.frames]
     assert sum(stack.count for stack in handled) > 20
     for stack in handled:
@@ -137,9 +137,9 @@ def check_scenes(recording, cuts, through, assembly=True):
             assert outer[0] in CUT or (at_root(up_to(outer, "main")) and outer[outer.index("main") + 1] == "own_stack_outer"), stack
     seen = [stack for stack in handled if "own_stack_interrupted" in stack.frames]
     assert sum(stack.count for stack in seen) > 20
-    # The timer is so fast that the thread is mostly in its handler; all else that was interrupted is followed to the root.
+    # The timer is so fast that the thread is mostly in its handler. The remaining interrupted code is followed to the root.
     through.at_least(sum(stack.count for stack in seen if stack.frames[0] not in CUT), sum(stack.count for stack in seen), 0.6)
-    # Through qsort() and back, by a PLT entry.
+    # Through qsort() and back, through a PLT entry.
     compared = [stack for stack in recording.stacks if "libc_compare" in stack.frames]
     assert sum(stack.count for stack in compared) > 20
     for stack in compared:
@@ -160,7 +160,7 @@ def depth_of(stack, name):
 
 
 def callers_of_work(recording):
-    """(whose work, its outermost caller or None when that is missing) -> samples"""
+    """(function that works, its outermost caller, or None if that is missing) -> samples"""
     found = collections.Counter()
     for stack in recording.stacks:
         work = next((name for name in stack.frames if name in ("work_a", "work_b")), None)

@@ -1,5 +1,5 @@
-"""What perf(1) sees of the kernel's scheduler while something is recorded: the second opinion on how long threads ran and who woke them. Times are by the
-wall clock, so with what interrupts and the hypervisor take of them, which the kernel's own books of a thread leave out."""
+"""What perf(1) records of the kernel's scheduler meanwhile: an independent measurement of how long threads ran and which thread woke them. Times are
+wall-clock times, so they include interrupts and stolen time, which the kernel's own accounting of a thread excludes."""
 import collections
 import contextlib
 import os
@@ -9,16 +9,17 @@ import subprocess
 import disturbance
 import pytest
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs take root; CI runs as root")
-# A thread that ends loses its own events first. perf still sees it preempted until its EXIT record, 14 us later when it was measured.
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs need root; CI runs as root")
+# A thread that exits loses its own events first. perf still sees preemptions until its EXIT record, 14 us later when measured.
 ENDING_NS = 100_000
 RECORD = re.compile(r" (-?\d+) \[(\d+)\] +(\d+)\.(\d{9}): +(?:PERF_RECORD_(?:SWITCH_CPU_WIDE )?(IN|OUT preempt|OUT|EXIT)|sched:sched_waking: .* pid=(\d+) )")
 
 
 @contextlib.contextmanager
 def recorded_by_perf(data, *options):
-    """Of the whole machine, from the block's first statement to its last one. Where perf looks for tracefs there is one.
-    With build-ids in its maps: where another has them, which is us, the kernel says so of everybody's maps, and perf 6.1 without them crashes on what stands there."""
+    """Records the whole machine from the block's first statement to its last one, with tracefs mounted where perf expects it.
+    --buildid-mmap is needed: if another profiler (the agent) requests build-ids, the kernel adds them to all map records, and perf 6.1 crashes on
+    them without this option."""
     orders, order = os.pipe()
     answer, answers = os.pipe()
     perf = subprocess.Popen(["unshare", "-m", "sh", "-c", 'mount -t tracefs tracefs /sys/kernel/tracing; exec "$@"', "sh",
@@ -47,9 +48,9 @@ def script(data, *options):
 
 
 class Scheduling:
-    """By tid: ns on CPUs, from the first turn to the end of the last, in the last, and ready for a CPU; how many turns, how often another turn followed a
-    preemption, and how often it was woken while it was still on a CPU; whether its last turn was so short after a preemption that its own events may have
-    ended before. By (waker's tid, woken tid): wake-ups. An interrupt counts for whom it interrupts."""
+    """By tid: ns on CPUs, from the start of the first turn to the end of the last, in the last turn, and ready for a CPU. Also the number of turns, of turns
+    after a preemption, and of wake-ups while still on a CPU; and whether the last turn was so short after a preemption that the thread's own events may
+    have ended before. By (waker's tid, woken tid): wake-ups. A wake-up by an interrupt counts for the interrupted thread."""
 
     def __init__(self):
         self.run_ns, self.queued_ns, self.turns, self.preempted, self.early, self.ending, self.wakings = (collections.Counter() for _ in range(7))
@@ -57,8 +58,8 @@ class Scheduling:
 
 
 def read_records(found, text):
-    """Fills a Scheduling from what perf script prints of switches and wake-ups. The wait of a new thread before its first turn is not in it."""
-    # A thread ends in its last turn: its events end there, and ours with them. When it leaves its CPU, up to 0.1 ms later, it has no number any more.
+    """Fills a Scheduling from perf script's lines for switches and wake-ups. A new thread's wait for its first turn is not included."""
+    # A thread's events end in its last turn, ours and perf's. When it leaves its CPU up to 0.1 ms later, the record has no thread id.
     on_cpu, first, ready, lost_cpu, resumed = {}, {}, {}, set(), set()
     for tid, cpu, seconds, ns, way, woken in RECORD.findall(text):
         at, tid, woken = int(seconds) * 1_000_000_000 + int(ns), int(tid), int(woken or 0)
@@ -96,8 +97,8 @@ def scheduling_by_perf(directory):
 
 
 def check_life(total_ns, life):
-    """What adds up to a thread's life, by perf: from its first moment on a CPU to its last, and before that at most since its creation
-    began. Each switch has a record of ours and one of perf's, some microseconds apart."""
+    """The sum of a thread's states covers its life as perf recorded it: from its first moment on a CPU to its last, and before that at most since its
+    creation began. Each switch has one of our records and one of perf's, some microseconds apart."""
     apart = 10_000 * (life["slept"] + life["preempted"] + 10)
     span = life["span_by_perf_ns"]
     assert span - apart <= total_ns <= span + life["late_ns"] + apart, (total_ns, apart, life)
@@ -105,6 +106,6 @@ def check_life(total_ns, life):
 
 
 def table(text):
-    """Thread -> the numbers of its line, of the table that --stat sched and `flamewire report --sched` print."""
+    """Thread -> the numbers of its line in the table that --stat sched and `flamewire report --sched` print."""
     lines = (re.match(r"(\S.*?):(\d+) +([\d. |]+)$", line) for line in text.splitlines())
     return {line[1]: [float(number) for number in line[3].replace("|", " ").split()] for line in lines if line}

@@ -1,4 +1,4 @@
-"""Settings of the kernel, for as long as a test takes."""
+"""Kernel settings, changed for the duration of a test."""
 import contextlib
 import pathlib
 

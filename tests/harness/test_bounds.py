@@ -15,7 +15,7 @@ TESTS = pathlib.Path(bounds.__file__).resolve().parents[1]
 
 
 def exact_tail(n, k, p):
-    """P(X >= k) in fractions."""
+    """P(X >= k) as a fraction."""
     p = fractions.Fraction(p)
     return sum(math.comb(n, i) * p ** i * (1 - p) ** (n - i) for i in range(k, n + 1))
 
@@ -37,10 +37,10 @@ def test_bounds_are_the_tightest_of_their_level(n, p, level):
 
 
 def test_published_values():
-    # Two-sided sign test at 5 %, any table of it: 20 pairs are significant below 6 and above 14, 25 below 8 and above 17.
+    # Two-sided sign test at 5 %, from published tables: 20 pairs are significant below 6 and above 14, 25 below 8 and above 17.
     assert bounds.share_bounds(20, 0.5, 1.0, 0.05) == (6 / 20, 14 / 20)
     assert bounds.share_bounds(25, 0.5, 1.0, 0.05) == (8 / 25, 17 / 25)
-    # No event in n trials has the chance 5 % at the rate 1 - 0.05 ** (1 / n), about 3 / n: from there on, none is too few.
+    # The probability of no event in n trials is 5 % at the rate 1 - 0.05 ** (1 / n), about 3 / n. At higher rates, zero events are too few.
     rate = 1 - 0.05 ** (1 / 1000)
     assert bounds.share_bounds(1000, 0.999 * rate, 1.0, 0.05, -1)[0] == 0
     assert bounds.share_bounds(1000, 1.001 * rate, 1.0, 0.05, -1)[0] == 1 / 1000
@@ -59,7 +59,7 @@ def test_dispersion_widens_by_its_root():
 
 
 def test_fisher_bounds_equal_enumeration():
-    # 12 of 30 samples and 9 of 20 samples: all tables with the same sums.
+    # 12 of 30 samples and 9 of 20 samples: enumerate all tables with the same sums.
     n, m, marked, level = 30, 20, 21, 0.01
     chance = {k: fractions.Fraction(math.comb(marked, k) * math.comb(n + m - marked, n - k), math.comb(n + m, n)) for k in range(max(0, marked - m), min(marked, n) + 1)}
     assert sum(chance.values()) == 1
@@ -69,7 +69,7 @@ def test_fisher_bounds_equal_enumeration():
 
 
 def test_false_alarms_in_simulation():
-    """Samples of a renewal process in runs of three, so that their dispersion is three: alarms are as frequent as the level says."""
+    """Samples of a renewal process in runs of three have a dispersion of three. The rate of alarms matches the level."""
     chance = random.Random(20_240_517)
     level, alarms, rounds = 0.02, {1.0: 0, 3.0: 0}, 3000
     for _ in range(rounds):
@@ -77,14 +77,14 @@ def test_false_alarms_in_simulation():
         for dispersion in alarms:
             low, high = bounds.share_bounds(300, 0.3, dispersion, level)
             alarms[dispersion] += not low <= hits / 300 <= high
-    # At most the level, with four standard errors of a simulation; far more if the samples are taken for independent.
+    # At most the level, with four standard errors of the simulation. Treating the samples as independent gives far more alarms.
     assert alarms[3.0] / rounds <= level + 4 * math.sqrt(level * (1 - level) / rounds)
     assert alarms[1.0] / rounds > 5 * level
 
 
 def test_counts_of_many_in_simulation():
-    """Samples of 200 processes, eight of each: alarms are as frequent as the level says, and come when one in ten is taken for its neighbor."""
-    # chi2.ppf(0.999, 200) of SciPy.
+    """Samples of 200 processes, eight each: the rate of alarms matches the level, and attributing one in ten samples to a neighbor raises an alarm."""
+    # chi2.ppf(0.999, 200) in SciPy.
     assert bounds.distance_bound(200, 0.001) == pytest.approx(267.541, rel=1e-3)
     chance, level, rounds = random.Random(20_261_126), 0.05, 600
     alarms, seen = 0, 0
@@ -134,7 +134,7 @@ def test_checks_alarm_and_count(monkeypatch):
 
 
 def declared():
-    """(file, times) of every Check that is declared at the top of a test."""
+    """(file, times) of every Check that is declared at the top of a test file."""
     for path in sorted(TESTS.rglob("test_*.py")):
         if path.parent.name == "harness":
             continue
@@ -166,6 +166,6 @@ def test_measured_factor_of_known_processes():
 
 
 def test_upper_limit_of_a_factor():
-    # Chi-squared tables: the 1 % quantile is 2.558 for 10, 70.065 for 100 degrees of freedom.
+    # From chi-squared tables: the 1 % quantile is 2.558 for 10 and 70.065 for 100 degrees of freedom.
     assert measured.upper_limit(1, 11) == pytest.approx(10 / 2.558, rel=0.02)
     assert measured.upper_limit(1, 101) == pytest.approx(100 / 70.065, rel=0.002)

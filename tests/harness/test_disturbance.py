@@ -1,4 +1,4 @@
-"""What counts as a disturbance, and what happens to a recording that was disturbed."""
+"""What counts as a disturbance, and how a disturbed recording is handled."""
 import json
 import pathlib
 import subprocess
@@ -12,12 +12,12 @@ STAT = "cpu  100 5 50 800 20 3 2 {} 40 0\ncpu0 50 2 25 400 10 1 1 9 20 0\nintr 1
 
 
 def test_steal_is_read_per_field():
-    # proc_stat(5): user nice system idle iowait irq softirq steal guest guest_nice; guest is in user already.
+    # proc_stat(5): user nice system idle iowait irq softirq steal guest guest_nice. user includes guest.
     assert disturbance.steal(STAT.format(20)) == (20, 1000)
     assert disturbance.steal("cpu  1 2 3 4 5 6 7\n") == (0, 28)  # before Linux 2.6.11
 
 
-def test_waiting_for_a_cpu_is_no_lateness():
+def test_waiting_for_a_cpu_is_not_lateness():
     assert disturbance.late(10.0, 10.030, 0) == pytest.approx(0.030)
     assert disturbance.late(10.0, 10.030, 28_000_000) == pytest.approx(0.002)
     assert disturbance.late(10.0, 10.001, 5_000_000) == 0
@@ -31,7 +31,7 @@ def test_reasons_begin_beyond_their_bounds():
     assert disturbance.loss_reasons(1, 999_999, 0) and not disturbance.loss_reasons(0, 0, 0)
 
 
-def test_busy_loops_are_no_disturbance():
+def test_busy_loops_are_not_a_disturbance():
     burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
     try:
         with disturbance.Watch() as watch:
@@ -53,7 +53,7 @@ disturbance.run_timer()
 
 
 def test_a_timer_that_is_held_up_is_late():
-    """As if the machine had stood still once: the timer sleeps half a second too long."""
+    """The timer sleeps half a second too long, as if the machine had been stopped once."""
     timer = subprocess.Popen([sys.executable, "-c", SLOW_TIMER], cwd=pathlib.Path(disturbance.__file__).parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert timer.stdout.readline() == "ready\n"
     time.sleep(1)
@@ -72,7 +72,7 @@ def lines(monkeypatch, tmp_path):
 
 @pytest.fixture
 def quiet(monkeypatch):
-    """As on a machine on which nothing is stolen and no timer is late."""
+    """Simulates a machine without stolen time and late timers."""
     monkeypatch.setattr(disturbance, "machine_reasons", lambda *_: [])
 
 
@@ -91,7 +91,7 @@ def test_a_good_result_of_a_disturbed_recording_does_not_count(quiet, lines):
     assert taken == [1, 2, 3, 4] and [line["outcome"] for line in lines()] == ["retaken"] * 3 + ["not measured"]
 
 
-def test_a_recording_can_say_itself_that_it_was_disturbed(quiet, lines):
+def test_a_recording_can_report_its_own_disturbance(quiet, lines):
     def take(attempt):
         if attempt < 3:
             raise disturbance.Disturbed("perf lost records")
@@ -113,8 +113,8 @@ def test_an_undisturbed_failure_fails_at_once(quiet, lines):
     assert taken == [1] and [line["outcome"] for line in lines()] == ["measured"]
 
 
-def test_marked_tests_start_anew(lines, tmp_path):
-    """Through conftest.py: the second attempt has another folder and none of the first one's programs, and its comparisons count once."""
+def test_marked_tests_start_again(lines, tmp_path):
+    """Through conftest.py: the second attempt has another folder and none of the first attempt's programs, and its comparisons count only once."""
     file = tmp_path / "test_marked.py"
     file.write_text("""
 import bounds, disturbance, pathlib, pytest, time

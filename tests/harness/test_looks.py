@@ -1,4 +1,4 @@
-"""CPU time between moments, of made-up looks and of a process that reads its own clock."""
+"""CPU time between two moments, for made-up readings and for a process that reads its own clock."""
 import subprocess
 import sys
 
@@ -38,7 +38,7 @@ done.set()
 """
 
 
-def test_what_a_process_says_itself():
+def test_a_process_that_reads_its_own_clock():
     child = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with looks.Looks(child.pid) as these:
         (begin, before), (end, after) = (map(int, child.stdout.readline().split()) for _ in range(2))

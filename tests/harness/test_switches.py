@@ -1,8 +1,8 @@
-"""Times of threads from the records that perf script prints."""
+"""Times of threads from records that perf script prints."""
 import pytest
 import switches
 
-# Thread 7 comes to CPU 0, goes, comes to CPU 1 and ends there, before it leaves it without its number; 8 was there before the recording.
+# Thread 7 runs on CPU 0, leaves, runs on CPU 1 and exits there. The record of its leaving has no thread id. Thread 8 existed before the recording.
 PERF = """
  swapper     0 [000]    99.999999000: sched:sched_waking: comm=a pid=7 prio=120 target_cpu=000
  swapper     0 [000]   100.000000000: PERF_RECORD_SWITCH_CPU_WIDE OUT          next pid/tid:     7/7
@@ -28,13 +28,13 @@ def test_turns_and_wake_ups_of_threads():
     assert found.run_ns == {7: 200 + 40, 9: 1_000_000_100 + 150}
     assert found.span_ns == {7: 999_999_940, 9: 1_000_000_300} and found.last_ns == {7: 40, 9: 150}
     assert found.turns == {7: 2, 9: 2}
-    # From its wake-ups, and from its preemption. What ends with a preemption waits no more.
+    # Waits since its wake-ups and since its preemption. The wait after the last preemption is not counted.
     assert found.queued_ns == {7: 1100 + 500, 9: 50} and +found.preempted == {9: 1}
     assert found.wakings == {(0, 7): 1, (9, 7): 1, (8, 9): 1} and found.early == {9: 1}
 
 
 def test_a_last_turn_that_may_begin_after_the_threads_own_events():
-    """Only after a preemption, and only a short one."""
+    """Only a short turn after a preemption counts."""
     def ending(way, ns):
         found = switches.Scheduling()
         switches.read_records(found, "".join(f" a     7 [001]   {at // 10**9}.{at % 10**9:09}: PERF_RECORD_{record}\n" for at, record in (

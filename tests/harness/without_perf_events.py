@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Runs a command that may not call perf_event_open(2), as in a container with a strict seccomp profile: without_perf_events.py [--errno NAME] [--only processes|cpus] COMMAND...
-The call fails with EPERM, or with the error of that name, as on other kernels; with --only when it is for events of processes, or of whole CPUs (pid is -1), alone."""
+The call fails with EPERM or with the named error, as on other kernels. With --only, it fails only for events of processes, or only for events of whole CPUs (pid -1)."""
 import ctypes
 import errno
 import os
@@ -20,13 +20,13 @@ PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO = 0x7FFF0000, 0x00050000
 LOAD_WORD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
 
-# struct seccomp_data: the number of the call is its first word, the arguments stand from 16 on; the second is the pid.
+# In struct seccomp_data, the first word is the call number and the arguments start at offset 16. The second argument is the pid.
 PID_OFFSET, ANY_PID = 24, 0xFFFFFFFF
-of_whom = {"": (), "processes": ((LOAD_WORD, 0, 0, PID_OFFSET), (JUMP_IF_EQUAL, 1, 0, ANY_PID)), "cpus": ((LOAD_WORD, 0, 0, PID_OFFSET), (JUMP_IF_EQUAL, 0, 1, ANY_PID))}[ONLY]
+target_checks = {"": (), "processes": ((LOAD_WORD, 0, 0, PID_OFFSET), (JUMP_IF_EQUAL, 1, 0, ANY_PID)), "cpus": ((LOAD_WORD, 0, 0, PID_OFFSET), (JUMP_IF_EQUAL, 0, 1, ANY_PID))}[ONLY]
 filters = b"".join(struct.pack("=HBBI", *one) for one in (
     (LOAD_WORD, 0, 0, 0),
-    (JUMP_IF_EQUAL, 0, 1 + len(of_whom), NUMBER),
-    *of_whom,
+    (JUMP_IF_EQUAL, 0, 1 + len(target_checks), NUMBER),
+    *target_checks,
     (RETURN, 0, 0, SECCOMP_RET_ERRNO | ERROR),
     (RETURN, 0, 0, SECCOMP_RET_ALLOW),
 ))

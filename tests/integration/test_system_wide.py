@@ -8,7 +8,7 @@ import time
 
 import bounds
 import pytest
-import family as everybody
+import family as families
 from flamewire import BIN, TESTS_BIN, wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of whole CPUs and control groups need root; CI runs as root")
@@ -22,7 +22,7 @@ EDGES = 0.0075
 
 
 def family(start, name, *numbers, **options):
-    return everybody.ready(start.process(name, everybody.command(*numbers), **options))
+    return families.ready(start.process(name, families.command(*numbers), **options))
 
 
 def connected(server):
