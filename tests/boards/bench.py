@@ -1,7 +1,6 @@
-"""`./dev boards bench [BOARD...] [--write]`: what the agent costs on each emulated board, with one busy core, at 99 and 999 Hz, by frame
-pointers and by unwind tables: at first, while the kernel's names are looked for, and when that is done. With --write the table replaces the one in docs/measurements/boards.md. A bar
-that is missed is an exit code of 1. The board with real threads is measured when it is named: its core is as fast as this machine at that
-moment, so that its figures cannot be repeated, and no bar is for them."""
+"""`./dev boards bench [BOARD...] [--write]`: the costs of the agent on each emulated board, with one busy core, at 99 and 999 Hz, by frame pointers and by
+unwind tables: at first, while kernel symbols are searched, and afterwards. --write replaces the table in docs/measurements/boards.md. The exit code is
+1 if a limit is exceeded. The board with real threads runs only when named: it is as fast as this machine, so it has no repeatable figures or limits."""
 
 import os
 import re
@@ -13,8 +12,8 @@ from board import HOST, KINDS, Board, Lab
 
 from flamewire import ROOT, Server, Tree, lost, wait_until
 
-WARM_SECONDS, NAMES_SECONDS, SECONDS = 3, 20, 10  # the pass over the kernel's names is spread over some ten seconds
-# (what is asked for, how the program is compiled, bar of the resident memory in MiB)
+WARM_SECONDS, NAMES_SECONDS, SECONDS = 3, 20, 10  # the pass over the kernel's symbols takes about ten seconds
+# (unwind mode, compiler option of the program, limit of the resident memory in MiB)
 WAYS = [("fp", "-fno-omit-frame-pointer", 8), ("dwarf", "-fomit-frame-pointer", 16)]
 RATES = [99, 999]
 BOARDS = {
@@ -23,9 +22,9 @@ BOARDS = {
     "armhf": "Cortex-A15, 250 million instructions a second",
     "arm64-32bit": "32-bit agent and program on the Cortex-A57, 250 million instructions a second",
 }
-HIGHEST_CPU_PERCENT = 3  # at 99 Hz by unwind tables, of the core
+HIGHEST_CPU_PERCENT = 3  # at 99 Hz with unwind tables, of the core
 
-# Prints: what, CPU of all the agent's threads in ns, time in ns, bytes that were sent, resident KiB (the kernel counts no perf rings in it).
+# Prints: label, CPU time of all the agent's threads in ns, time in ns, bytes sent, resident KiB (the kernel does not include perf rings).
 SHELL = """
 cost() {
   ran=$(cat /proc/$agent/task/*/schedstat | awk '{ sum += $1 } END { printf "%.0f", sum }')
@@ -61,7 +60,7 @@ kill -9 $program; wait $program
 
 
 def measure(lab, kind, directory):
-    """A dictionary for each way and rate."""
+    """One dictionary for each way and rate."""
     server = Server(directory)
     board = None
     try:
@@ -99,7 +98,7 @@ def measure(lab, kind, directory):
 
 
 def missed(kind, figures):
-    """What is not as it should be, in words."""
+    """The exceeded limits, as text."""
     words = []
     if not kind.icount:
         return words
@@ -113,7 +112,7 @@ def missed(kind, figures):
 
 
 def write_document(rows):
-    """Rows of boards that were not measured stay."""
+    """Keeps the rows of boards that were not measured."""
     path = ROOT / "docs" / "measurements" / "boards.md"
     head = ["| board | stacks by | Hz | CPU of the agent, % of a core | the same in the first seconds | RSS, MiB | rings beside, MiB | lost, % | CPU a sample, us | frames a stack | CPU a frame, ns | sent, B/s |",
             "|---|---|---|---|---|---|---|---|---|---|---|---|"]

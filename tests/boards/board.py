@@ -1,5 +1,5 @@
 """Emulated Arm boards: QEMU's `virt` machine with Debian's kernel, an initial RAM disk of busybox, the agent and workloads, and a
-script that says what the board does. The host is 10.0.2.2 for the board."""
+script for the board. The board reaches the host at 10.0.2.2."""
 
 import base64
 import contextlib
@@ -66,7 +66,7 @@ KINDS = {
 
 
 class Lab:
-    """What boards are made of, built once for a run of the tests: kernels, workloads, device trees."""
+    """The parts of boards, built once for a run of the tests: kernels, workloads, device trees."""
 
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
@@ -82,7 +82,7 @@ class Lab:
         return AGENTS / f"build-agent-{kind.agent}" / "bin" / "flamewire-agent"
 
     def workload(self, kind, source, name, *options):
-        """Compiled for the board with debug info, static; the unstripped file. Boards get a stripped copy."""
+        """A static program for the board with debug info. Returns the unstripped file; boards get a stripped copy."""
         target = self.directory / kind.triplet / name
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -102,25 +102,25 @@ class Lab:
         return target
 
     def device_tree(self, kind):
-        """QEMU names no PMU in the device tree of a 32-bit machine; the CPU has one all the same."""
+        """QEMU's device tree of a 32-bit machine has no PMU, although the CPU has one."""
         tree = self.directory / f"{kind.machine}-{kind.cpus}.dtb"
         if not tree.exists():
             subprocess.run(["qemu-system-arm", "-M", f"virt,dumpdtb={tree}", "-cpu", kind.machine, "-smp", str(kind.cpus), "-m", "256", "-nodefaults", "-display", "none"], check=True,
                            stdout=subprocess.DEVNULL)
             subprocess.run(["fdtput", "-t", "s", tree, "/pmu", "compatible", "arm,cortex-a15-pmu"], check=True)
-            # A private interrupt, level-triggered, of as many CPUs as there are.
+            # A private level-triggered interrupt for each of the CPUs.
             subprocess.run(["fdtput", "-t", "x", tree, "/pmu", "interrupts", "1", "7", f"{((1 << kind.cpus) - 1) << 8 | 4:x}"], check=True)
         return tree
 
     def kernel(self, kind):
-        """The XZ of a 32-bit kernel takes the board seconds to unpack: done here, and wrapped as U-Boot would load it."""
+        """Unpacking the XZ of a 32-bit kernel takes the board seconds. It is unpacked here and wrapped as U-Boot would load it."""
         image = self.image(kind.image)
         if kind.image != "armhf":
             return image / "vmlinuz"
         target = self.directory / "armhf.uimage"
         if not target.exists():
             packed = (image / "vmlinuz").read_bytes()
-            start = packed.rindex(b"\xfd7zXZ\0")  # the decompressor before it holds the same bytes
+            start = packed.rindex(b"\xfd7zXZ\0")  # the decompressor before it contains the same bytes
             unpacked = subprocess.run(["xz", "-dc", "--single-stream"], input=packed[start:], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
             assert len(unpacked) > len(packed), "this kernel is not packed as expected"
             target.write_bytes(legacy_uimage(unpacked, 0x40208000))
@@ -140,7 +140,7 @@ def legacy_uimage(data, load):
 
 
 def print_file(path):
-    """Shell commands that print a file of the board on its console."""
+    """Shell commands that print a file of the board on the board's console."""
     return f"echo 'file {path}:'; base64 {path}; echo 'end of {path}'\n"
 
 
@@ -150,7 +150,7 @@ def printed_file(text, path):
 
 
 class Board:
-    """One boot. `files`: path on the board -> file here, or text. What the script prints is in `text`."""
+    """One boot. `files`: path on the board -> file here, or text. `text` has the script's output."""
 
     def __init__(self, lab, kind, directory, script, files=(), sleep=True, name="board"):
         self.directory = pathlib.Path(directory) / name
@@ -183,7 +183,7 @@ class Board:
                    "-kernel", lab.kernel(kind), "-initrd", ramdisk, "-append", "console=ttyAMA0 panic=-1 quiet nokaslr norandmaps", "-seed", 1,
                    "-netdev", "user,id=n0", "-device", "virtio-net-device,netdev=n0"]
         if kind.icount:
-            # With sleep=off a board that waits skips the time: the same run each time, but no time for a network.
+            # With sleep=off, a waiting board skips the time: every run is the same, but there is no time for a network.
             command += ["-icount", f"shift=2,sleep={'on' if sleep else 'off'}"]
         if not wide and kind.pmu:
             command += ["-dtb", lab.device_tree(kind)]
@@ -194,7 +194,7 @@ class Board:
         return self.process.out.replace("\r", "")
 
     def until(self, pattern, seconds=300):
-        """Waits until the board has printed it; the match."""
+        """Waits until the board has printed the pattern. Returns the match."""
         def found():
             match = re.search(pattern, self.text, re.M)
             if not match and not self.process.alive():
@@ -209,7 +209,7 @@ class Board:
             raise AssertionError(f"{error}\n{self.text[-4000:]}\n{self.process.err[-2000:]}") from None
 
     def starved(self):
-        """Seconds for which this machine let QEMU's threads wait for a processor, or was itself kept waiting, all together."""
+        """The total seconds for which QEMU's threads waited for a CPU of this machine, or this machine waited for its host (steal time)."""
         total = 0
         for task in pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
             with contextlib.suppress(OSError, IndexError):

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches what an emulated board boots, once: Debian's kernel for virtual machines or for Arm boards, and busybox, unpacked below a
+# Fetches the files that an emulated board boots, once: Debian's kernel for virtual machines or for Arm boards, and busybox, unpacked below a
 # cache. Prints the folder: vmlinuz, busybox, modules/ (in the order in which the network card needs them, names in modules/order).
 set -euo pipefail
 
@@ -24,7 +24,7 @@ work=$(mktemp -d "$root.new.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 printf 'Fetching a kernel for %s boards ...\n' "$architecture" >&2
 private_apt "$architecture" "$work"
-# The meta package names the newest kernel; only that one is fetched, without what it would need to be installed.
+# The meta package names the newest kernel. Only that package is fetched, without its dependencies.
 image=$(LC_ALL=C APT_CONFIG=$work/apt/conf apt-cache depends "$kernel" | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ { print $2; exit }')
 [ -n "$image" ] || die "there is no $kernel for $architecture"
 mkdir -p "$work/apt/cache/archives"

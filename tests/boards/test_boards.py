@@ -1,6 +1,6 @@
 """The agent on emulated Arm boards, with their PMU where they have one, connected to the real server on this machine. Numbers are
-compared with what the workload says of itself. Under icount a board's time is that of its instructions, so these numbers do not depend
-on how busy this machine is; the board with real threads has wide bounds."""
+compared with the workload's own. Under icount, a board's time is that of its instructions, so these numbers do not depend on the load
+of this machine. The board with real threads has wide bounds."""
 
 import re
 
@@ -22,7 +22,7 @@ def lab(tmp_path_factory):
 
 @pytest.fixture
 def boot(lab, tmp_path):
-    """boot(kind, script, files, ...): a board, ended with the test. `serve(...)`: a server for it."""
+    """boot(kind, script, files, ...): a board, stopped at the end of the test. `serve(...)`: a server for it."""
     running = []
 
     class Boot:
@@ -50,14 +50,14 @@ def known(lab, kind):
     return lab.workload(kind, "tests/boards/known.c", "known")
 
 
-def said(text):
-    """(instructions, CPU seconds) as `known` printed them."""
+def printed_by_known(text):
+    """(instructions, CPU seconds) from the output of `known`."""
     match = re.search(r"^known: (\d+) instructions, (\d+) ns", text, re.M)
     return int(match[1]), int(match[2]) / 1e9
 
 
 def ended(server):
-    """The only session, once its agent has said that it is over and all that can be named has its name."""
+    """The only session, after its agent has reported its end and all its symbols were looked up."""
     wait_until(lambda: [one["end_reason"] for one in server.sessions()] and server.sessions()[0]["end_reason"], 120, "the end of the recording")
     return server.wait_named(server.only_session()["id"])
 
@@ -75,31 +75,31 @@ def counter(server, session, name):
 def test_cycles_are_sampled_at_the_frequency_that_was_asked_for(boot, lab, name, turns, tolerance):
     kind = KINDS[name]
     server = boot.serve()
-    # Nothing else counts cycles: of two such events QEMU gives one its cycle counter, and the other interrupts too late.
+    # Nothing else counts cycles: with two such events, QEMU gives one of them its cycle counter, and the other one interrupts too late.
     board = boot(kind, f"flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --events cycles --frequency 999 --stat task-clock -- known {turns}\n", {"/bin/known": lab.stripped(kind, known(lab, kind))})
     board.until("^board: up$")
     before = board.starved()
     board.until("^known: ")
-    # A board whose time is this machine's has only one of the interrupts that came due while it had no processor.
+    # A board that uses this machine's time gets only one of the interrupts that were due while it had no CPU.
     starved = 0 if kind.icount else board.starved() - before
     text = board.finish()
     session = ended(server)
     cycles = event(session, "cycles")
-    seconds = said(text)[1]
+    seconds = printed_by_known(text)[1]
     assert max(999 * (seconds - starved) * (1 - tolerance), 1) <= cycles["samples"] <= 999 * seconds * (1 + tolerance), (cycles, seconds, starved, text)
     assert session["lost"] == 0, session["losses"]
 
 
 @pytest.mark.parametrize("name", ["arm64", "armhf"])
-def test_instructions_are_counted_and_what_cannot_be_is_said(boot, lab, name):
+def test_instructions_are_counted_and_unsupported_events_reported(boot, lab, name):
     kind = KINDS[name]
     board = boot(kind, "flamewire-agent --events none --stat instructions:u,cache-misses,branch-misses,task-clock --output - -- known 300\n", {"/bin/known": lab.stripped(kind, known(lab, kind))}, sleep=False)
     text = board.finish()
     row = re.search(r"^\s*([\d,]+)\s+instructions:u", text, re.M)
     assert row, text
-    instructions = said(text)[0]
+    instructions = printed_by_known(text)[0]
     assert abs(int(row[1].replace(",", "")) / instructions - 1) <= 0.01, text
-    # This CPU has no such events, or opens them and never counts: either way there is no number.
+    # This CPU has no such events, or opens them and never counts. In both cases there is no number.
     for missing in ("cache-misses", "branch-misses"):
         line = re.search(rf"^.*\b{missing}\b.*$", text.split("Performance counter stats")[1], re.M)[0]
         assert re.search(r"<not supported>|<not counted>|<never counts>", line), line
@@ -113,14 +113,14 @@ def test_a_board_without_a_pmu_samples_its_clock(boot, lab):
     session = ended(server)
     assert [one["name"] for one in session["events"]] == ["cpu-clock"]
     assert any(notice["code"] == "event-fallback" for notice in session["notices"]), session["notices"]
-    assert abs(session["samples"] / (99 * said(text)[1]) - 1) < 0.2, (session["samples"], said(text))
+    assert abs(session["samples"] / (99 * printed_by_known(text)[1]) - 1) < 0.2, (session["samples"], printed_by_known(text))
     assert counter(server, session, "cycles")["status"] in ("unsupported", "never_counts")
 
 
 @pytest.mark.parametrize("frames", ["fp", "no-fp"])
 @pytest.mark.parametrize("name", ["arm64", "armhf", "arm64-32bit"])
 def test_stacks_are_whole_and_shares_are_right(boot, lab, name, frames):
-    """The board has a stripped copy; names, files and lines come from the file here."""
+    """The board has a stripped copy. Names, files and lines come from the file here."""
     kind = KINDS[name]
     program = lab.shares(kind, frames)
     server = boot.serve("--binary", program)
@@ -141,7 +141,7 @@ def test_stacks_are_whole_and_shares_are_right(boot, lab, name, frames):
 
 
 def test_copies_of_stacks_that_end_with_user_space(boot, lab):
-    """Without address space randomization less than 16 KiB lies above a 32-bit program's stack pointer, and not always whole words."""
+    """Without address space randomization, less than 16 KiB are above a 32-bit program's stack pointer, and not always whole words."""
     kind = KINDS["armhf"]
     server = boot.serve()
     program = lab.workload(kind, "tests/workloads/bench.cc", "bench-no-fp", FRAME_POINTERS["no-fp"], "-pthread")
@@ -149,7 +149,7 @@ def test_copies_of_stacks_that_end_with_user_space(boot, lab):
     board.finish()
     session = ended(server)
     seconds = counter(server, session, "task-clock")["value"] / 1e9
-    # Some of the time is the kernel's.
+    # Part of the time is the kernel's.
     assert 499 * seconds * 0.7 < session["samples"] < 499 * seconds * 1.2, (session["samples"], seconds, session["notices"])
     assert not any(notice["code"] == "ring-broken" for notice in session["notices"]), session["notices"]
 
@@ -197,38 +197,38 @@ wait
     session = ended(again)
     assert session["lost"] == 0, session["losses"]
     assert not any(notice["code"] == "batches-missing" for notice in session["notices"]), session["notices"]
-    # TCP itself outlives the network's absence; the server's is another connection.
+    # The TCP connection survives the network's absence. The restarted server needs another connection.
     assert any(mark["kind"] == "reconnect" for mark in again.get("/api/timeline", session=session["id"])["marks"])
-    # Samples of all the time, that without a network included.
+    # There are samples for all the time, including the time without a network.
     seconds = counter(again, session, "task-clock")["value"] / 1e9
     assert 99 * (seconds - starved) * 0.8 < event(session, "cycles")["samples"] < 99 * seconds * 1.2, (session["events"], seconds, starved)
 
 
-def test_a_cpu_that_goes_and_a_lower_limit_are_survived_and_said(boot, lab):
+def test_a_cpu_that_goes_offline_and_a_lower_limit_are_reported(boot, lab):
     kind = KINDS["arm64-threads"]
     server = boot.serve()
     script = f"""flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --events cycles --frequency 999 --stat task-clock -- shares 12 2 &
 sleep 3; echo 0 >/sys/devices/system/cpu/cpu1/online && echo 'board: one CPU'
 sleep 3; echo 1 >/sys/devices/system/cpu/cpu1/online && echo 'board: two CPUs'
-sleep 2; read uptime idle </proc/uptime; echo 25 >/proc/sys/kernel/perf_cpu_time_max_percent; echo 500 >/proc/sys/kernel/perf_event_max_sample_rate && echo "board: 500 samples a second from $uptime on"
+sleep 2; read uptime idle </proc/uptime; echo 25 >/proc/sys/kernel/perf_cpu_time_max_percent; echo 500 >/proc/sys/kernel/perf_event_max_sample_rate && echo "board: 500 samples per second from $uptime on"
 wait
 """
     program = lab.shares(kind, "fp")
     board = boot(kind, script, {"/bin/shares": lab.stripped(kind, program)})
     text = board.finish()
-    # The kernel takes a limit of samples only while its limit of time is on, which the boards begin without.
-    assert "board: one CPU" in text and "board: two CPUs" in text and (limited := re.search(r"board: 500 samples a second from ([0-9.]+) on", text)), text
+    # The kernel accepts a sample limit only while its time limit is enabled, and the boards start without one.
+    assert "board: one CPU" in text and "board: two CPUs" in text and (limited := re.search(r"board: 500 samples per second from ([0-9.]+) on", text)), text
     session = ended(server)
     assert session["end_reason"] == "target exited", session["end_reason"]
-    # What the kernel held back from then on is stated.
+    # Throttling by the kernel after that is reported.
     throttled = [loss for loss in session["losses"] if loss["reason"] == "throttled"]
     assert throttled and session["start_ns"] / 1e9 + throttled[0]["first_ms"] / 1e3 >= float(limited[1]), (session, limited)
     timeline = server.get("/api/timeline", session=session["id"], bucket=1000)
     assert all(samples > 0 for samples in timeline["samples"][1:11]), timeline["samples"]
 
 
-def test_names_come_from_the_board_when_no_file_is_here(boot, lab):
-    """The file here is gone before the server looks for it; the transfer is cut twice and goes on."""
+def test_names_come_from_the_board_without_a_local_file(boot, lab):
+    """The file here is deleted before the server searches for it. The transfer is cut twice and resumes."""
     kind = KINDS["arm64-threads"]
     program = lab.workload(kind, "tests/workloads/shares.cc", "shares-of-the-board", FRAME_POINTERS["fp"], "-pthread")
     server = boot.serve()
@@ -265,7 +265,7 @@ def test_names_come_from_the_board_when_no_file_is_here(boot, lab):
     board.stop()
 
 
-def test_a_board_that_may_not_send_its_file_says_so(boot, lab):
+def test_a_board_that_may_not_send_its_file_reports_it(boot, lab):
     kind = KINDS["arm64-threads"]
     program = lab.workload(kind, "tests/workloads/shares.cc", "shares-too-large", FRAME_POINTERS["fp"], "-pthread")
     server = boot.serve()

@@ -1,11 +1,11 @@
 """Makes the captures of the emulated boards that test_boards.py replays: `python3 tests/captures/boards.py [NAME...]`.
 
-Build first: `./dev boards --collect-only` builds the agents of the boards, `cmake --build build` the programs of this machine. On each board two programs with known
-shares of the CPU time run at once, one with and one without frame pointers. The agent of the board also writes a session. A capture is kept only
-if its replay on this machine equals that session.
+Build first: `./dev boards --collect-only` builds the agents of the boards, `cmake --build build` the programs of this machine. On each board, two
+programs with known shares of the CPU time run at once, one with frame pointers and one without. The board's agent also writes a session. A capture
+is kept only if its replay on this machine equals that session.
 
-Each folder has `recording.capture` and `scene.json`: the agent's command line, what the programs and the agent printed, and the addresses of the
-programs' functions (nm)."""
+Each folder has `recording.capture` and `scene.json`: the agent's command line, the output of the programs and the agent, and the addresses of
+the programs' functions (nm)."""
 import argparse
 import json
 import pathlib
@@ -24,7 +24,7 @@ from board import FRAME_POINTERS, KINDS, Board, Lab, print_file, printed_file  #
 from flamewire import BIN  # noqa: E402
 
 MOST_BYTES = 1_500_000
-# From the root.
+# From the root to the leaf's caller.
 CHAIN = ["_start", "__libc_start_main", "__libc_start_call_main", "main", "run", "round_of_work"]
 SHARES = {"burn_10": 0.1, "burn_20": 0.2, "burn_30": 0.3, "burn_40": 0.4}
 
@@ -39,8 +39,8 @@ SCENES = {
     # Long enough for the agent to change the modes of both programs, which takes five seconds.
     "board-arm64": Scene("arm64", 8, 499),
     "board-armhf": Scene("armhf", 4, 499),
-    # A 64-bit kernel reserves 16 KiB of the ring for the stack of a 32-bit program, however short the stack is. Compressing them takes the
-    # board so long that the usual ring overflows.
+    # A 64-bit kernel reserves 16 KiB of the ring for the stack of a 32-bit program, even if the stack is short. Compressing these copies takes the
+    # board so long that a ring of the usual size overflows.
     "board-arm64-32bit": Scene("arm64-32bit", 4, 199, " --ring-pages 1024"),
 }
 
@@ -73,7 +73,7 @@ def functions(kind, program):
 
 
 def content(session):
-    """What a session says of its processes, stacks and counters."""
+    """The processes, stacks and counters of a session."""
     exported, counted = (subprocess.run([BIN / "flamewire", *words], stdout=subprocess.PIPE, text=True, check=True).stdout
                          for words in (("export", session, "--format", "json"), ("stat", "--input", session, "--json")))
     return {"exported": json.loads(exported), "groups": json.loads(counted)["groups"]}
@@ -86,7 +86,7 @@ def number(pattern, text):
 def make(name, lab, directory):
     scene = SCENES[name]
     programs = {f"shares-{frames}": lab.shares(scene.kind, frames) for frames in FRAME_POINTERS}
-    # Without a network the board can skip the time in which it waits.
+    # Without a network, the emulator can skip the time in which the board waits.
     board = Board(lab, scene.kind, directory, script(scene), {f"/bin/{program}": lab.stripped(scene.kind, file) for program, file in programs.items()}, sleep=False, name=name)
     try:
         text = board.finish()
@@ -97,7 +97,7 @@ def make(name, lab, directory):
         file.write_bytes(printed_file(text, f"/tmp/{file.name}"))
     outcome = subprocess.run([BIN / "capture-replay", capture, "--output", replayed], stdout=subprocess.PIPE, text=True, check=True)
     assert " 0 out of order, 0 missing" in outcome.stdout, outcome.stdout
-    assert content(replayed) == content(session), "the replay differs from what the board recorded"
+    assert content(replayed) == content(session), "the replay differs from the board's recording"
     assert capture.stat().st_size <= MOST_BYTES, f"{capture.stat().st_size} bytes: lower the frequency"
 
     target = HERE / name
@@ -135,7 +135,7 @@ def main():
         try:
             make(name, lab, directory)
         except BaseException:
-            print(f"{name} failed; its files are in {directory / name}", file=sys.stderr)
+            print(f"{name} failed; see its files in {directory / name}", file=sys.stderr)
             raise
     shutil.rmtree(directory)
 

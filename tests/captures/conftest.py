@@ -1,4 +1,4 @@
-"""pytest: replays of kept captures."""
+"""pytest configuration: replays of the stored captures."""
 import contextlib
 
 import flamewire
@@ -8,7 +8,7 @@ from replay import replay
 
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory):
-    """name -> Replay; each is done once."""
+    """name -> Replay. Each capture is replayed once."""
     done = {}
 
     def once(name):
@@ -21,7 +21,7 @@ def replayed(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def served(replayed, tmp_path_factory):
-    """name -> (server with the replayed session alone, that session)"""
+    """name -> (server with only the replayed session, that session)"""
     done = {}
     with contextlib.ExitStack() as servers:
         def once(name):

@@ -1,8 +1,8 @@
 """Makes the captures of this machine that tests replay: `python3 tests/captures/make.py [NAME...]`, as root.
 
-Each gets a folder: `recording.capture`; `scene.json` with what is known of the run without Flamewire: the workload's own log, what perf saw of it,
-and the addresses of its functions (nm); and `summary.txt`, what the replay sends (capture-replay --summary). Tests compare every later replay with
-summary.txt. After an intended change of what the agent sends, write it again with --summaries and review the difference."""
+Each scene has a folder: `recording.capture`; `scene.json` with the facts of the run that do not come from Flamewire: the workload's own log, perf's
+records, and the addresses of its functions (nm); and `summary.txt`, the replay's output (capture-replay --summary). Tests compare every later replay
+with summary.txt. After an intended change of the agent's output, update it with --summaries and review the difference."""
 import argparse
 import collections
 import contextlib
@@ -26,22 +26,22 @@ from scheduling import Commands  # noqa: E402
 from switches import scheduling_by_perf  # noqa: E402
 
 AGENT = BIN / "flamewire-agent"
-# Stacks reach the environment of a program, and captures hold stacks.
+# The environment of a program is at the top of its stack, which captures contain.
 ENVIRONMENT = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C"}
-# In a mount namespace of its own the agent sees $0 as /proc/kallsyms.
+# In its own mount namespace, the agent sees $0 as /proc/kallsyms.
 PREPARE = 'mount --bind "$0" /proc/kallsyms && mount -t tracefs tracefs /sys/kernel/tracing && '
-# And of all processes only itself and $PROGRAM: an agent that records control groups lists the processes of the machine.
+# /proc has only the agent and $PROGRAM, because an agent that records control groups lists the processes of the machine.
 HIDE = """mkdir real few && mount --rbind /proc real && mount -t tmpfs tmpfs few && for path in /proc/[a-z]*; do ln -s "$PWD/real/${path#/proc/}" few/; done &&
 rm few/self few/thread-self && ln -s $$ few/self && for pid in $$ "$PROGRAM"; do mkdir few/$pid && mount --bind /proc/$pid few/$pid; done && mount --rbind few /proc && """
-# The functions by which the agent recognizes I/O waits, and the start of the kernel.
+# The functions by which the agent detects I/O waits, and the start of the kernel.
 KERNEL_NAMES = {"_text", "_stext", "io_schedule", "io_schedule_timeout", "mutex_lock_io", "mutex_lock_io_nested"}
 
 
 class Scene:
-    """`options` of the agent, `command` of the workload, whose `programs` are listed with their functions. The agent launches the workload, attaches
-    to it ("pid") or records its control group ("cgroup"); with `beside`, a second agent does the same, and its capture is the scene of that name.
+    """`options` of the agent; `command` of the workload, whose `programs` are listed with their functions. The agent launches the workload, attaches
+    to it ("pid") or records its control group ("cgroup"). With `beside`, a second agent does the same, and its capture is the scene of that name.
     With `commands`, (seconds before it, command, arguments), a server controls the agent. Other recordings are a `stage` of stages.py.
-    perf counts `counted` in another run of the command. `stripped`: it runs without symbols."""
+    perf counts the events `counted` in another run of the command. `stripped`: the program runs without symbols."""
 
     def __init__(self, options, command, programs, by_perf=False, target="launched", beside=None, commands=(), stage=None, counted=(), stripped=False):
         self.options, self.command, self.programs, self.by_perf = options, command, programs, by_perf
@@ -64,7 +64,7 @@ def jit(how, ms, frequency=499):
 
 PLUGINS = ("unwind-plugin-a.so", "unwind-plugin-b.so")
 SCENES = {
-    # Off-CPU time, run queues, waits for disks, thread states and which thread wakes which.
+    # Off-CPU time, run queues, disk waits, thread states and wakers.
     "waits": Scene(("--unwind", "dwarf", "--stack-size", 2048, "--events", "off-cpu,woken-by", "--ring-pages", 4096, "--stat", "default"),
                    ("waits-workload", 2, "DISK"), ("waits-workload",), by_perf=True),
     "waits-attached": waits(1, "off-cpu,woken-by", "--stack-size", 2048, mode="dwarf", target="pid"),
@@ -74,7 +74,7 @@ SCENES = {
     "switches-attached": waits(0.5, "context-switches,off-cpu", "--count", 1, target="pid"),
     "two-profilers": waits(1, "off-cpu", target="pid", beside="two-profilers-second"),
     "run-queue": waits(0.3, "run-queue", "--no-kernel", by_perf=False),
-    # The server's commands end and begin what is recorded.
+    # The server's commands start and stop the recording.
     "pauses": waits(60, "off-cpu,task-clock", by_perf=False, target="pid", commands=(
         (0.7, "pause", {}), (0.7, "resume", {}), (0.5, "configure", {"events": "off-cpu,cpu-clock"}), (0.5, "configure", {"unwind": "dwarf"}), (0.5, "stop", {}))),
     "thread-counters": Scene(("--unwind", "fp", "--frequency", 499, "--events", "cpu-clock", "--no-kernel"), ("shares-workload", 60, 2), ("shares-workload",), target="pid",
@@ -102,12 +102,12 @@ SCENES = {
     "frame-pointers-alone": unwinding("unwind-modes-none-workload", 1, mode="fp"),
     "jit-map": jit("map", 1000),
     "jit-dump": jit("dump", 1000),
-    # So short that functions at one address are read of together.
+    # So short that the agent reads about several functions at one address together.
     "jit-quick": jit("quick", 40, 999),
-    # Each function is compiled twice, thrown away, and its memory given to the next.
+    # Each function is compiled twice and then discarded, and its memory is reused for the next one.
     "jit-node": Scene(("--unwind", "fp", "--frequency", 499, "--events", "cpu-clock", "--no-kernel", "--stat", "none"),
                       ("node", "--perf-basic-prof", "--no-turbo-inlining", "--expose-gc", "MOVING"), ()),
-    # Forks, execs, many short threads: whose sample is it?
+    # Forks, execs and many short threads: each sample must be attributed to the right one.
     "short-threads": Scene(("--unwind", "fp", "--frequency", 1999, "--events", "cpu-clock", "--stat", "default"), ("threads-workload", "short", 100),
                            ("threads-workload",)),
     "exec": Scene(("--unwind", "auto", "--frequency", 499, "--events", "cpu-clock", "--stat", "none"),
@@ -119,10 +119,10 @@ SCENES = {
     "stopped": Scene(("--unwind", "fp", "--frequency", 999, "--events", "cpu-clock", "--ring-pages", 1, "--interval", 250, "--stat", "none"), (), ("shares-workload",), stage=stages.stopped_agent),
     "groups": Scene(("--unwind", "fp", "--no-kernel", "--frequency", 499, "--events", "cpu-clock", "--stat", "none"), (), ("shares-workload",), stage=stages.two_programs),
     "phases": Scene(("--unwind", "dwarf", "--stack-size", 1024, "--no-kernel", "--duration", 60, "--frequency", 199, "--events", "cpu-clock", "--stat", "default"), (), ("phases-workload",), stage=stages.phases),
-    # Counting keeps the shell's own exec and its first child's apart: marks of a kind within a slice are one.
+    # The loop separates the exec of the shell itself from that of its first child: marks of one kind in one slice are merged.
     "processes": Scene(("--unwind", "fp", "--no-kernel", "--frequency", 99, "--events", "cpu-clock", "--stat", "none"),
                        ("sh", "-c", 'i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; sleep 0.5; "$0" 0.2 1; exec "$0" 0.3 1', TESTS_BIN / "phases-workload"), ()),
-    # Loaded on one CPU, called on another.
+    # The library is loaded on one CPU and called on another.
     "libraries": Scene(("--unwind", "fp", "--frequency", 999, "--events", "cpu-clock", "--stat", "none"),
                        ("threads-workload", "dlopen", 200, TESTS_BIN / "plugin-workload.so"), ("threads-workload", "plugin-workload.so")),
     "kernel-programs": Scene(("--unwind", "fp", "--frequency", 999, "--events", "cpu-clock:k", "--duration", 60, "--stat", "none"), (), (), stage=stages.kernel_programs),
@@ -143,7 +143,7 @@ def with_symbols(program):
 
 
 def functions(program, addresses):
-    """name -> [first address, size] of what nm lists, as far as one of the addresses is in it. A symbol without a size ends at the next one."""
+    """Name -> [first address, size] of the functions in nm's list that contain one of the addresses. A symbol without a size ends at the next one."""
     listed = subprocess.run(["nm", "-n", "-S", "-C", "--defined-only", with_symbols(program)], check=True, capture_output=True, text=True).stdout
     symbols = [(int(address, 16), int(size or "0", 16), name) for address, size, name in re.findall(r"^([0-9a-f]+) (?:([0-9a-f]+) )?[tTwWui] (.+)$", listed, re.M)]
     found = {}
@@ -155,21 +155,21 @@ def functions(program, addresses):
 
 
 def addresses(folder, program):
-    """Of the program's frames in what the replay sends."""
+    """The addresses of the program's frames in the replay's output."""
     return {int(address, 16) for address in re.findall(rf"[;=]{re.escape(program)}\+([0-9a-f]+)\b", (folder / "summary.txt").read_text(encoding="utf-8"))}
 
 
 def small_kallsyms(path):
-    """Some names out of 200,000: the agent reads all of the file, and a capture has what it reads."""
+    """A few names out of 200,000: the agent reads the whole file, and a capture contains everything that it reads."""
     lines = pathlib.Path("/proc/kallsyms").read_text(encoding="ascii").splitlines()
     kept = [index for index, line in enumerate(lines) if line.split()[2] in KERNEL_NAMES]
     assert kept, "the kernel hides its names: run this as root"
-    # The next one says where a function ends.
+    # The next symbol marks where a function ends.
     path.write_text("".join(f"{lines[index]}\n" for index in sorted({at + next_one for at in kept for next_one in (0, 1)})), encoding="ascii")
 
 
 class Agent(Process):
-    """`out` and `err` once it has ended are `stdout` and `stderr`."""
+    """After it has ended, `out` and `err` are also `stdout` and `stderr`."""
 
     def wait_ended(self):
         assert self.wait() == 0, self.err
@@ -179,7 +179,7 @@ class Agent(Process):
 
 @contextlib.contextmanager
 def waiting(command, scratch):
-    """A process that executes `command` once a line is written to it; and nothing of this machine's environment is in its memory."""
+    """A process that executes `command` after a line is written to it. Its memory contains nothing of this machine's environment."""
     with open(scratch / "output", "w") as output:
         program = subprocess.Popen(["bash", "-c", 'read -r; exec "$@"', "bash", *map(str, command)], stdin=subprocess.PIPE, stdout=output, text=True, cwd=scratch, env=ENVIRONMENT)
     try:
@@ -195,7 +195,7 @@ def profiling(agent):
 
 
 def record_beside(scene, agent, command, captures, scratch):
-    """Attached to the command, or to its control group, with one agent a capture."""
+    """Attaches one agent per capture to the command or to its control group."""
     with waiting(command, scratch) as program, contextlib.ExitStack() as stack:
         if scene.target == "cgroup":
             folder = stack.enter_context(cgroup("flamewire-capture"))
@@ -215,7 +215,7 @@ def record_beside(scene, agent, command, captures, scratch):
 
 
 def record_commands(scene, agent, command, captures, scratch):
-    """With a server, whose commands are kept with the times (CLOCK_MONOTONIC) at which they were sent and answered."""
+    """Records with a server. Its commands are stored with the times (CLOCK_MONOTONIC) of sending and answer."""
     with waiting(command, scratch) as program, contextlib.ExitStack() as stack:
         server = Server(scratch)
         stack.enter_context(ended(server))
@@ -274,11 +274,11 @@ def record(name, scene, folder):
         captures = [scratch / f"capture-{number}" for number in range(len(folders))]
         how = record_stage if scene.stage else record_commands if scene.commands else record_launched if scene.target == "launched" else record_beside
         with scheduling_by_perf(scratch) if scene.by_perf else contextlib.nullcontext() as by_perf:
-            said, truth = how(scene, agent, command, captures, scratch)
+            messages, truth = how(scene, agent, command, captures, scratch)
         if "output" not in truth:
             truth["output"] = (scratch / "output").read_text(encoding="utf-8").splitlines()
-        truth["samples"], losses = map(int, re.search(r": (\d+) samples, (\d+) lost, ", said).groups())
-        assert losses == 0 or name in ("losses", "stopped"), f"{losses} samples were lost: make {name} again on a machine that is less busy"
+        truth["samples"], losses = map(int, re.search(r": (\d+) samples, (\d+) lost, ", messages).groups())
+        assert losses == 0 or name in ("losses", "stopped"), f"{losses} samples were lost: make {name} again on a less busy machine"
         for event in scene.counted:
             counted = subprocess.run([str(word) for word in ("perf", "stat", "-x", ";", "-e", event, *command)], check=True, capture_output=True, text=True).stderr
             truth.setdefault("by_perf", {})[event] = int(counted.split(";")[0])
@@ -286,7 +286,7 @@ def record(name, scene, folder):
             own = {json.loads(line)["tid"] for line in truth["output"] if line.startswith("{")}
             for key in ("run_ns", "span_ns", "last_ns", "queued_ns", "turns", "preempted", "early", "ending"):
                 truth[key] = {tid: number for tid, number in getattr(by_perf, key).items() if tid in own}
-            # An interrupt comes upon anybody.
+            # Any process can be interrupted, so interrupts count as thread 0.
             wakings = collections.Counter()
             for (waker, woken), count in by_perf.wakings.items():
                 if woken in own:
@@ -310,7 +310,7 @@ def summarize(folder):
 
 def main():
     parser = argparse.ArgumentParser(description="Make captures of this machine for the tests, as root.")
-    parser.add_argument("--summaries", action="store_true", help="only write what replays of the kept captures send")
+    parser.add_argument("--summaries", action="store_true", help="only update the summaries of the stored captures")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SCENES)}")
     options = parser.parse_args()
     for name in options.names or SCENES:

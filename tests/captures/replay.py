@@ -1,4 +1,4 @@
-"""Replays of kept captures: what the agent sends of them, with functions by the addresses that nm listed when the capture was made."""
+"""Replays of stored captures: the agent's output, with functions by the addresses that nm listed when the capture was made."""
 import json
 import pathlib
 import re
@@ -17,11 +17,11 @@ MODES = ("fp", "hybrid", "dwarf", "lbr")
 
 
 class Replay:
-    """The lines of capture-replay --summary, and what it and the agent's code in it `said`. `session` is the same as a session file, for the programs
-    that read those."""
+    """The lines of capture-replay --summary, and the messages of capture-replay and of the agent's code in `output`. `session` is the same content as a
+    session file, for programs that read those."""
 
-    def __init__(self, name, summary, session, said):
-        self.session, self.said = session, said
+    def __init__(self, name, summary, session, output):
+        self.session, self.output = session, output
         self.scene = json.loads((HERE / name / "scene.json").read_text(encoding="utf-8"))
         self.truth = self.scene["truth"]
         self.lines = summary.splitlines()
@@ -41,7 +41,7 @@ class Replay:
         return found
 
     def function(self, frame):
-        """The name of a frame of the summary, or of a view by a program that does not have the workload's file."""
+        """The function of a frame in the summary, or in a view of a program that does not have the workload's file."""
         frame = re.sub(r"^\[(.+)\+0x([0-9a-f]+)\]$", r"\1+\2", frame)
         frame = frame.removesuffix(" joined")
         frame = self.names.get(frame, frame)

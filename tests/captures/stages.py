@@ -1,5 +1,5 @@
-"""Scenes whose truth takes more than a command line: make.py calls each with `agent`, which starts the agent with further words, and a scratch
-folder. Each returns the agent's process, which has ended, and what is known of the run."""
+"""Scenes that need more than a command line. make.py calls each with `agent`, a function that starts the agent with more arguments, and a scratch
+folder. Each returns the agent's process, which has ended, and the known facts of the run."""
 import os
 import pathlib
 import signal
@@ -15,7 +15,7 @@ CONTAINER = "facade" + 58 * "7"
 
 
 def two_programs(agent, _):
-    """Two programs of two threads, each on a CPU of its own, one of them in a container's control group."""
+    """Two programs with two threads each, each program on its own CPU, one of them in a container's control group."""
     cpus = sorted(os.sched_getaffinity(0))[:2]
     programs = []
     with cgroup(f"docker-{CONTAINER}.scope") as folder:
@@ -39,7 +39,7 @@ def threads(pid):
 
 
 def phases(agent, scratch):
-    """The program prints when each phase begins; /proc says how much CPU time it has used by when."""
+    """The program prints when each phase begins. /proc has the CPU time that it used until then."""
     with open(scratch / "phases", "w", encoding="ascii") as output:
         program = subprocess.Popen([TESTS_BIN / "phases-workload", "1.2", "3"], stdout=output)
     with Looks(program.pid) as looks:
@@ -51,7 +51,7 @@ def phases(agent, scratch):
 
 
 def stopped_agent(agent, _):
-    """The agent is stopped meanwhile, and one page for a thread does not hold what the kernel samples."""
+    """The agent is stopped meanwhile. One page per thread is too small for the kernel's samples."""
     running = agent("--", TESTS_BIN / "shares-workload", 5, 2)
     wait_until(lambda: "profiling" in running.err, 20, "the recording")
     (pid,) = pathlib.Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text(encoding="ascii").split()
@@ -67,7 +67,7 @@ def stopped_agent(agent, _):
 
 
 def kernel_programs(agent, scratch):
-    """One BPF program is there before and goes; others come and go. Another profiler runs, too."""
+    """One BPF program exists before the recording and is unloaded, others are loaded and unloaded. Another profiler runs too."""
     loader = Loader()
     lives = []
 
@@ -80,7 +80,7 @@ def kernel_programs(agent, scratch):
             names.writelines(line for line in all_names if "_flw_early\t" in line)
         running = agent("--pid", loader.pid)
         wait_until(lambda: "profiling pid" in running.err, 20, "the recording")
-        # Linux writes larger records for an older recording.
+        # Linux writes larger records if an older recording exists.
         other = subprocess.Popen([BIN / "flamewire-agent", "--pid", str(loader.pid), "--output", scratch / "other.flw"], stderr=subprocess.PIPE, text=True)
         while "profiling pid" not in other.stderr.readline():
             pass

@@ -1,4 +1,4 @@
-"""Every sample under the right name: short threads, fork and exec, libraries that come and go."""
+"""Every sample has the right name: short threads, fork and exec, and libraries that are loaded and unloaded."""
 import re
 import subprocess
 
@@ -15,28 +15,28 @@ def samples_in(replay, function):
 
 
 def check_named(replay):
-    """Each innermost frame is in a module, and in a function if the module is a program of ours, which has all its symbols. Other programs may be stripped."""
+    """Each innermost frame is in a module, and in a function if the module is one of our programs, which have all their symbols. Others may be stripped."""
     unnamed = [frames for _, _, frames, _, _ in replay.rows if frames[-1].startswith("?") or re.match(r"\[(?:\?|[^+]*workload[^+]*)\+", frames[-1])]
     assert not unnamed, unnamed[:5]
 
 
 def test_a_hundred_threads_of_a_millisecond(replayed):
     replay = replayed("short-threads")
-    # 100 ms of CPU time in short_lived at 1,999 Hz, each sample with its caller chain.
+    # 100 ms of CPU time in short_lived at 1,999 Hz. Each sample has its call chain.
     samples, expected = samples_in(replay, "short_lived"), 0.1 * 1999
     assert abs(samples - expected) < 0.1 * expected, (samples, expected)
     assert samples > 0.8 * replay.truth["samples"]
     assert {comm for _, comm, _, _, _ in replay.rows} == {"threads-workloa"}
     check_named(replay)
-    said = subprocess.run([BIN / "flamewire", "export", replay.session, "--group", "thread"], check=True, capture_output=True, text=True, timeout=60).stdout
-    # Folded stacks have addresses where the program's file is another one.
-    threads = {line.partition(";")[0] for line in said.splitlines() if any("short_lived" in replay.function(frame) for frame in line.rpartition(" ")[0].split(";"))}
+    output = subprocess.run([BIN / "flamewire", "export", replay.session, "--group", "thread"], check=True, capture_output=True, text=True, timeout=60).stdout
+    # Folded stacks have addresses if the program's file is a different one.
+    threads = {line.partition(";")[0] for line in output.splitlines() if any("short_lived" in replay.function(frame) for frame in line.rpartition(" ")[0].split(";"))}
     assert len(threads) > 80, threads
 
 
 def test_fork_and_exec(replayed):
     replay = replayed("exec")
-    # The child burns 300 ms of CPU time first, up to a step of its loop, which takes less than a millisecond.
+    # The child first uses 300 ms of CPU time, up to one step of its loop, which takes less than a millisecond.
     BEFORE.total(samples_in(replay, "before_exec"), 0.3, 499, edges=1, clock_s=0.001)
     rounds = samples_in(replay, "round_of_work")
     for percent in (10, 20, 30, 40):
@@ -51,7 +51,7 @@ def test_fork_and_exec(replayed):
 
 
 def test_two_hundred_dlopens(replayed):
-    """dlopen on one CPU, call on another: the maps must be known before the samples in them."""
+    """dlopen runs on one CPU and the call on another: the mapping must be known before the samples in it."""
     replay = replayed("libraries")
     own_ns, all_ns = map(int, replay.truth["output"][0].split())
     samples = replay.truth["samples"]

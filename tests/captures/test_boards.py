@@ -1,4 +1,4 @@
-"""Kept captures of the emulated boards (boards.py), replayed on this machine and compared with what is known of the programs on the board."""
+"""Stored captures of the emulated boards (boards.py), replayed on this machine and compared with known facts of the programs on the board."""
 import json
 import pathlib
 import re
@@ -17,7 +17,7 @@ class Replay:
         self.truth = scene["truth"]
         self.ranges = {program: [(first, first + size, function) for function, (first, size) in functions.items()] for program, functions in scene["functions"].items()}
         self.session = directory / "session.flw"
-        self.said = run("capture-replay", HERE / name / "recording.capture", "--times", 10, "--output", self.session)
+        self.output = run("capture-replay", HERE / name / "recording.capture", "--times", 10, "--output", self.session)
         # (program, functions from the root on, samples, cycles)
         self.stacks = []
         weights = self.folded("--weights")
@@ -39,7 +39,7 @@ class Replay:
         return frame
 
     def share(self, program, accepts):
-        """Of the program's cycles: those of the stacks whose functions `accepts` takes."""
+        """The share of the program's cycles in stacks whose functions `accepts` accepts."""
         own = [(accepts(frames), cycles) for name, frames, _, cycles in self.stacks if name == program]
         return sum(cycles for accepted, cycles in own if accepted) / sum(cycles for _, cycles in own)
 
@@ -56,17 +56,17 @@ def replay(request, tmp_path_factory):
 
 
 def test_ten_replays_are_equal_and_miss_nothing(replay):
-    assert "10 replays are equal" in replay.said and " 0 missing" in replay.said and "incomplete" not in replay.said, replay.said
+    assert "10 replays are equal" in replay.output and " 0 missing" in replay.output and "incomplete" not in replay.output, replay.output
 
 
 def test_samples_and_counters_are_those_of_the_board(replay):
-    """The agent on the board printed both."""
+    """Compared with the numbers that the board's agent printed."""
     samples = replay.truth["samples"]
     assert sum(count for _, _, count, _ in replay.stacks) == samples
-    assert f"samples read {samples} - duplicates 0 = in rows {samples} + dropped 0; lost in the kernel 0 = stated 0" in replay.said, replay.said
+    assert f"samples read {samples} - duplicates 0 = in rows {samples} + dropped 0; lost in the kernel 0 = stated 0" in replay.output, replay.output
     counters = json.loads(run("flamewire", "stat", "--input", replay.session, "--json"))["groups"][0]["counters"]
     assert next(one["value"] for one in counters if one["name"] == "instructions:u") == replay.truth["instructions:u"]
-    # The board takes 4 ns for an instruction; a few are the kernel's.
+    # The board takes 4 ns per instruction. A few instructions are the kernel's.
     assert 0.9 < replay.truth["instructions:u"] * 4 / replay.truth["cpu_ns"] <= 1.01
 
 
@@ -87,14 +87,14 @@ def test_stacks_are_whole_with_the_right_callers(replay):
 
 
 def test_modes_follow_the_program(tmp_path):
-    """After five seconds the agent knows what each program needs: on 64-bit Arm, frame pointers alone or a short copy of the stack."""
+    """After five seconds, the agent knows what each program needs: on 64-bit Arm, frame pointers alone or a short copy of the stack."""
     replay = Replay("board-arm64", tmp_path)
     processes = {one["comm"]: one["mode"] for one in json.loads(replay.export("--format", "json"))["metadata"]["unwind_processes"]}
     assert processes["shares-fp"] == "fp" and processes["shares-no-fp"] == "hybrid", processes
 
 
 def test_a_capture_without_its_last_chunk_is_incomplete(tmp_path):
-    """As the agent leaves it when it is killed."""
+    """A killed agent leaves such a capture."""
     whole = (HERE / "board-arm64" / "recording.capture").read_bytes()
     magic_bytes, header_bytes = 8, 4
     begins, at = [], magic_bytes

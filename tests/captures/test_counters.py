@@ -1,4 +1,4 @@
-"""Counters as the server answers them, against looks at /proc while the capture was made."""
+"""Counters in the server's answers, compared with readings of /proc from the time of the capture."""
 from looks import Looks
 
 
@@ -9,10 +9,10 @@ def test_counters_of_a_window(replayed, served):
     (group,) = server.get("/api/counters", start=1000, end=6000)["groups"]
     counters = {counter["name"]: counter for counter in group["counters"]}
     clock = counters["task-clock"]
-    # Ten readings: at most one more or less of them than the seconds of the window.
+    # Ten readings: the number of intervals may differ by one from the seconds of the window.
     elapsed = group["elapsed_ms"] / 1000
     assert 4.4 <= elapsed <= 5.6
-    # Of the same time by /proc.
+    # CPU time of the same interval, from /proc.
     begin, end = (session["start_ns"] + clock["series"][name][place] * 1e6 for name, place in (("start_ms", 0), ("end_ms", -1)))
     least, most = looks.between(begin, end)
     assert 0 < least <= clock["value"] <= most, (clock, least, most)

@@ -1,4 +1,4 @@
-"""Events that are counted one by one: page faults against getrusage around each, and periods against perf stat."""
+"""Events with one sample each: page faults against getrusage around each function, and periods against perf stat."""
 import json
 
 
@@ -12,16 +12,16 @@ def test_page_faults_one_by_one(replayed):
     assert own["memory"]["minor"] >= 200 and own["file"]["major"] > 0, own
     for event, kinds in {"minor-faults": ["minor"], "major-faults": ["major"], "page-faults": ["minor", "major"]}.items():
         for function, counted in {"touch_memory": own["memory"], "touch_file": own["file"]}.items():
-            # The function begins a little before it asks for the numbers and ends a little after that.
+            # The function begins shortly before it reads the numbers and ends shortly after.
             assert 0 <= within(replay, event, function) - sum(counted[kind] for kind in kinds) <= 6, (event, function, own)
 
 
-def test_a_period_is_a_period(replayed):
-    """Every 20th fault is a sample that stands for 20; perf stat counts the same program."""
+def test_a_sample_stands_for_its_period(replayed):
+    """Every 20th fault has a sample with the weight 20. perf stat counts the same program."""
     replay = replayed("faults-by-period")
     counted = replay.truth["by_perf"]["page-faults"]
     samples = replay.samples("page-faults")
     total = within(replay, "page-faults", "")
     assert samples == replay.truth["samples"] and total == 20 * samples
-    # What the kernel reads ahead of a file, or maps around a fault, is not the same twice.
+    # The kernel's read-ahead, and its mapping of pages around a fault, differ between runs.
     assert abs(total - counted) <= 0.01 * counted + 2 * 20, (total, counted)

@@ -1,5 +1,5 @@
-"""Root frames for processes, threads, containers and CPUs: in the flame graph, in folded stacks and in the report. Two programs that may run on one CPU each, and
-the tables of threads, say what must come out."""
+"""Root frames for processes, threads, containers and CPUs in the flame graph, in folded stacks and in the report. Expected values come from two
+programs, each limited to one CPU, and from the tables of threads."""
 import collections
 import os
 import subprocess
@@ -13,7 +13,7 @@ GROUP_FRAME = 5
 
 @pytest.fixture(scope="module")
 def recorded(replayed):
-    """(session file, what is known of the program in the container, of the one outside)"""
+    """(session file, facts about the program in the container, facts about the one outside)"""
     replay = replayed("groups")
     return replay.session, replay.truth["inside"], replay.truth["outside"]
 
@@ -51,7 +51,7 @@ def test_report_and_picture(recorded):
     assert f"<title>{CONTAINER[:12]}, " in picture and "<title>[no container], " in picture
     wrong = subprocess.run([BIN / "flamewire", "report", path, "--group", "planet"], capture_output=True, text=True, timeout=60)
     assert wrong.returncode != 0 and "planet" in wrong.stderr and "container" in wrong.stderr, wrong.stderr
-    # Where there is no place for groups, nobody takes the whole for them.
+    # Formats without groups refuse the option, so the total is not mistaken for a group.
     for name in ("csv", "pprof", "html"):
         wrong = subprocess.run([BIN / "flamewire", "export", path, "--format", name, "-o", os.devnull, "--group", "process"], capture_output=True, text=True, timeout=60, check=False)
         assert wrong.returncode == 1 and f"for {name} take one process" in wrong.stderr, wrong
@@ -82,7 +82,7 @@ def test_flame_graph_by_group(recorded, served):
     assert roots(graph(group="cpu")) == {f"CPU {program['cpu']}": number for program, number in zip(programs, whole)}
     assert roots(graph(group="container")) == {CONTAINER[:12]: whole[0], "[no container]": whole[1]}
 
-    # Into one of them by its path, which is the process alone.
+    # Zooming into a group by its path shows only that process.
     one, other = sorted(by_process)
     pid = int(one.split("(")[1][:-1])
     inside, alone = graph(group="process", path=f"{one}\x1e{GROUP_FRAME}\x1e"), graph(pid=pid)
@@ -94,7 +94,7 @@ def test_flame_graph_by_group(recorded, served):
             server.get(path, session=session, group="planet")
     assert one in server.get("/api/export/flamegraph", session=session, group="process").decode()
 
-    # What has no place for groups says so; the sums of all are not taken for those of each.
+    # Views without groups refuse the parameter, so that sums of all are not mistaken for those of each group.
     function = plain.names[-1]
     for path, more in (("functions", {}), ("callers", {"function": function}), ("diff", {}), ("diff/functions", {}), ("thread-view", {"tid": threads[0]["tid"]}), ("thread-summary", {}),
                        ("timeline", {"slices": 10}), ("source-files", {}), ("disasm", {"function": function}), ("modules", {}), ("counters", {}),

@@ -1,4 +1,4 @@
-"""Code made at run time, replayed: each function has its name while it is at its address, by what the program printed of when that was."""
+"""JIT code, replayed: each function has its name while it is at its address, according to the times that the program printed."""
 import collections
 import re
 import subprocess
@@ -11,7 +11,7 @@ from jit import EDGE_MS, of_function, self_shares, unknown_jit_share
 
 @pytest.fixture
 def opened(replayed, served):
-    """name -> server with the replayed session, when that began (ns), what the program printed"""
+    """name -> (server with the replayed session, its start (ns), the program's output)"""
     def of(name):
         server, session = served(name)
         return server, session["start_ns"], replayed(name).truth["output"]
@@ -24,8 +24,8 @@ def window(server, begin, end):
 
 
 @pytest.mark.parametrize("how", ["map", "dump"])
-def test_an_address_that_is_used_again(opened, how):
-    """Two functions one after the other at the same addresses (and, by the jitdump, moved after that): each in its time alone."""
+def test_an_address_that_is_reused(opened, how):
+    """Two functions, one after the other, at the same addresses (with jitdump, also moved later): each appears only in its time."""
     server, start_ns, output = opened(f"jit-{how}")
     times = {line.split()[0]: (int(line.split()[1]) - start_ns) / 1e6 for line in output}
 
@@ -56,13 +56,13 @@ def test_the_lines_of_a_jitdump(replayed, tmp_path):
     for sample in raw["sample"]:
         for place in {place for location in sample["location_id"] for place in places[location] if place[0].endswith("_function")}:
             lines[place] += sample["value"][0]
-    # But for those before the file was read, a tenth of a second.
+    # Except for samples from before the file was read, about a tenth of a second.
     for function, line in (("first_function", 10), ("second_function", 20)):
         assert lines[function, "/src/jitted.src", line] >= 0.85 * sum(count for place, count in lines.items() if place[0] == function) > 0, lines
 
 
 def test_each_phase_has_its_own_function(opened):
-    """Functions that follow each other in the same memory, each compiled anew within its time."""
+    """Functions follow each other in the same memory. Each is compiled again within its time."""
     server, start_ns, output = opened("jit-node")
     phases = [tuple(map(int, line.split()[1:3])) for line in output]
     assert len(phases) == 4
@@ -74,8 +74,8 @@ def test_each_phase_has_its_own_function(opened):
         assert unknown_jit_share(tree) <= 0.005
 
 @pytest.mark.parametrize("name", ["jit-map", "jit-dump"])
-def test_functions_at_one_address_are_told_apart_by_time(replayed, name):
-    """The workload prints when each function takes the place of the other."""
+def test_functions_at_one_address_are_distinguished_by_time(replayed, name):
+    """The workload prints when each function replaces the other."""
     replay = replayed(name)
     begins = {line.split()[0]: int(line.split()[1]) for line in replay.truth["output"]}
     spans = {}
@@ -84,15 +84,15 @@ def test_functions_at_one_address_are_told_apart_by_time(replayed, name):
         before = spans.get(function, (int(first), int(end)))
         spans[function] = min(before[0], int(first)), max(before[1], int(end))
     assert set(spans) == {"first_function", "second_function"}, spans
-    # A bucket has 10 ms, and the clock of a file's time ticks every 4 ms.
+    # A bucket is 10 ms long, and a file's time stamp has a resolution of 4 ms.
     edge_ns = 30_000_000
     assert begins["first_function"] - edge_ns <= spans["first_function"][0] and spans["first_function"][1] <= begins["second_function"] + edge_ns, (begins, spans)
     assert begins["second_function"] - edge_ns <= spans["second_function"][0], (begins, spans)
 
 
-def test_short_functions_at_one_address_are_told_apart(replayed):
-    """jitdump says to the nanosecond when a function was loaded. Of an address that was never sampled before, all samples of one round of the
-    sampler get one name, so a function's name may stay until the next round."""
+def test_short_functions_at_one_address_are_distinguished(replayed):
+    """jitdump has the load time of a function in nanoseconds. If an address was never sampled before, all samples of one round of the sampler get one
+    name, so a function's name may stay until the next round."""
     replay = replayed("jit-quick")
     begins = [int(line.split()[1]) for line in replay.truth["output"]]
     bucket_ns, round_ns, seen = 10_000_000, 110_000_000, set()
@@ -102,12 +102,12 @@ def test_short_functions_at_one_address_are_told_apart(replayed):
         assert begins[number] - bucket_ns < int(first), (function, first, begins[number])
         assert number + 1 == len(begins) or int(end) < begins[number + 1] + round_ns + bucket_ns, (function, end, begins[number + 1])
         seen.add(number)
-    # Half of them are the first at their addresses.
+    # Half of the functions are the first ones at their addresses.
     assert seen >= set(range(0, len(begins), 2)) and len(seen) > 20, seen
 
 
 def test_compiled_functions_have_their_names_while_they_live(replayed):
-    """The program prints when each phase begins and ends; each has a function of its own, at addresses that the others had or get."""
+    """The program prints when each phase begins and ends. Each phase has its own function, at addresses that other functions use before or later."""
     replay = replayed("jit-node")
     edge_ns = 30_000_000
     seen = set()

@@ -1,4 +1,4 @@
-"""Code of the kernel that comes and goes: BPF programs, loaded and unloaded while a recording runs, under the names that /proc/kallsyms had for them."""
+"""Kernel code that comes and goes: BPF programs, loaded and unloaded during a recording, have their names from /proc/kallsyms of that time."""
 import collections
 import subprocess
 
@@ -6,7 +6,7 @@ from flamewire import BIN
 
 
 def test_programs_that_come_and_go_at_one_address_are_named(replayed, tmp_path):
-    """Each has the time that its loader measured, less what the system call around it takes."""
+    """Each program has the time that its loader measured, minus the overhead of the system call."""
     replay = replayed("kernel-programs")
     names = {life["name"]: life["kallsyms"][0] for life in replay.truth["lives"] if life["did"] == "load"}
     seconds = {life["name"]: life["cpu_s"] for life in replay.truth["lives"] if life["did"] == "spin"}

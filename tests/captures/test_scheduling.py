@@ -1,4 +1,4 @@
-"""Off-CPU time, wake-ups and thread states from kept captures, compared with what perf saw of the same run and with the workload's own log."""
+"""Off-CPU time, wake-ups and thread states in stored captures, compared with perf's records of the same run and with the workload's own log."""
 import json
 import re
 import subprocess
@@ -23,7 +23,7 @@ def threads_of(replay):
 @pytest.mark.parametrize("thread, function", [("sleeper", "sleep_a_while"), ("pipe-reader", "read_from_pipe"), ("pipe-writer", "sleep_a_while"),
                                               ("mutex-waiter", "wait_for_mutex")])
 def test_waits_are_as_long_as_measured_with_their_stacks(replayed, thread, function):
-    """The program reads its clock before and after each wait: two calls, or one switch, apart."""
+    """The program reads its clock before and after each wait: the difference is two calls, or one switch."""
     one = threads_of(replayed("waits"))[thread]
     found = one.weight(function)
     assert abs(found - one.life["waited_ns"]) <= SWITCH_NS * (one.slept + one.preempted), (found, one)
@@ -37,9 +37,9 @@ def test_every_switch_is_counted_once(replayed, name):
 
 @pytest.mark.parametrize("name, attached", [("switches", False), ("switches-attached", True)])
 def test_every_switch_is_reported_once_with_its_stack(replayed, name, attached):
-    """Two events count one thing, and the first thread made after attaching has two sets of them: the kernel gives all of their samples one id."""
+    """Two events count the same switches, and the first thread after attaching has two sets of them. The kernel gives all of their samples one id."""
     replay = replayed(name)
-    assert ("duplicates 0 " not in replay.said) == attached, replay.said
+    assert ("duplicates 0 " not in replay.output) == attached, replay.output
     for one in threads_of(replay).values():
         assert one.count("context-switches") == one.perf_turns - 1, one
         assert one.weight("[not seen leaving]") == 0, one
@@ -54,13 +54,13 @@ def test_states_add_up_to_the_life_by_perf(replayed, name):
 def test_disk_waits_are_io_waits(replayed):
     threads = threads_of(replayed("waits"))
     disk = threads.pop("disk-reader")
-    # Some reads find their block in the cache of the disk, so the program's waits contain more.
+    # Some reads hit the disk's cache and do not block, so the program's waits include more than I/O waits.
     assert disk.life["waited_ns"] >= disk.weight("read_from_disk", "io-wait") > 0 and disk.blocked == 0, disk
     assert all(one.io_wait == 0 == one.weight("", "io-wait") for one in threads.values()), threads
 
 
-def test_a_thread_that_has_ended_is_no_other_thread(replayed):
-    """Records of whole CPUs have no number of a thread that leaves its CPU for the last time."""
+def test_an_ended_thread_is_not_another_thread(replayed):
+    """Records of whole CPUs have no thread id if a thread leaves its CPU for the last time."""
     replay = replayed("waits-cgroup")
     own = {str(one.tid) for one in threads_of(replay).values()}
     assert len(set(replay.threads) - own) == 1, replay.threads
@@ -91,13 +91,13 @@ def test_a_woken_thread_waits_for_a_cpu(replayed, name):
 
 
 def test_two_profilers_are_reported(replayed):
-    """The kernel gives the samples of both one id. Stacks are missing then, but no time, and the agent says so."""
+    """The kernel gives the samples of both profilers one id. Stacks are then missing, but no time is lost, and the agent reports it."""
     one, two = replayed("two-profilers"), replayed("two-profilers-second")
-    assert any("Another profiler takes samples of the same events" in replay.said for replay in (one, two)), (one.said, two.said)
+    assert any("Another profiler takes samples of the same events" in replay.output for replay in (one, two)), (one.output, two.output)
     first, second = threads_of(one), threads_of(two)
     for thread in first:
         for kind in AWAY:
-            # The kernel writes one record of a switch after the other: each has its own time.
+            # For a switch, the kernel writes one record after the other, each with its own time.
             apart = abs(first[thread].weight("", kind) - second[thread].weight("", kind))
             assert apart <= SWITCH_NS * (first[thread].slept + first[thread].preempted + 1), (thread, kind, apart)
 
@@ -115,7 +115,7 @@ def flamewire(*words):
     return subprocess.run([str(word) for word in (BIN / "flamewire", *words)], check=True, capture_output=True, text=True, timeout=60).stdout
 
 
-# What the server and the command line make of it.
+# The views of the server and the command line.
 
 def opened(start, replay):
     server = start.server("--import", replay.session)
@@ -130,7 +130,7 @@ def states(server, **parameters):
 
 
 def ms(ns):
-    """Times are ns in ms: a double has all digits of them."""
+    """Times are ns, converted to ms. A double has enough digits."""
     return pytest.approx(ns / 1e6, rel=1e-9)
 
 
@@ -163,9 +163,9 @@ def test_turns_and_switches_of_the_scheduling_view(replayed, start):
     for thread, one in threads.items():
         row = found[thread]
         assert row["preempted"] == one.perf_preempted and row["slept"] + row["io_waits"] == one.perf_turns - 1 - one.perf_preempted, (row, one)
-        # The last turn is not a slice: the thread ends in it, and leaves its CPU for good after that.
+        # The last turn is not a slice: the thread exits in it and then leaves its CPU forever.
         assert row["slice"]["count"] == one.perf_turns - 1 and 0 < one.run - 1e6 * row["slice"]["sum"] <= one.perf_last_ns + SWITCH_NS, (row, one)
-        # A wait for a CPU: of a new thread, after each preemption and after each wake-up that was seen.
+        # Waits for a CPU: of a new thread, after each preemption and after each wake-up that was recorded.
         waits = 1 + one.perf_turns - 1 - one.wakings()["[not seen waking]"]
         assert row["latency"]["count"] == waits and row["latency"]["sum"] == ms(one.runnable), (row, one)
         for lengths in (row["slice"], row["latency"]):
@@ -177,7 +177,7 @@ def test_turns_and_switches_of_the_scheduling_view(replayed, start):
 def test_scheduling_report_is_a_table(replayed):
     replay = replayed("waits")
     report = flamewire("report", "--sched", replay.session)
-    assert "record woken-by" not in report  # it was recorded
+    assert "record woken-by" not in report  # wake-ups were recorded
     found = table(report)
     for thread, one in threads_of(replay).items():
         numbers = found[thread]
@@ -189,23 +189,23 @@ def test_scheduling_report_is_a_table(replayed):
     assert len(table(cut)) == 2 and re.search(r"^… and \d+ more$", cut, re.M), cut
 
 
-def test_scheduling_report_of_other_events_says_what_to_record(replayed):
+def test_scheduling_report_of_other_events_reports_what_to_record(replayed):
     outcome = subprocess.run([BIN / "flamewire", "report", "--sched", replayed("exec").session], capture_output=True, text=True, timeout=60)
     assert outcome.returncode == 1 and "--events off-cpu" in outcome.stderr, outcome
 
 
 def test_time_is_recorded_until_pauses_and_over_changes(replayed, start):
-    """Threads sleep, compute and wait over a pause, new events and another way to find stacks: each has all of the recorded time, and the same."""
+    """Threads sleep, compute and wait over a pause, new events and another unwind mode: each has all of the recorded time, and all have the same."""
     replay = replayed("pauses")
     least, most = recorded_ns(replay.truth["commands"])
     totals = {line.split()[1]: sum(map(int, re.findall(r"(?:run|runnable|blocked|io-wait) (\d+)", line))) for line in replay.lines if line.startswith("thread ")}
     whole = totals["idler"]
     assert least <= whole <= most, (least, whole, most)
     assert replay.weight("idler", "", ["off-cpu"]) == whole
-    # In this capture none of these is on a CPU while events are exchanged.
+    # In this capture, none of these threads is on a CPU while events are replaced.
     for thread in ("waits-workload", "sleeper", "pipe-reader", "pipe-writer", "mutex-holder", "mutex-waiter"):
         assert totals[thread] == whole, (thread, totals)
-    # A thread that is on a CPU while the events are exchanged is unknown until its next switch.
+    # A thread that is on a CPU while events are replaced has an unknown state until its next switch.
     assert all(least <= totals[thread] <= whole for thread in ("burner-1", "burner-2")), totals
     server = opened(start, replay)
     answer, found = states(server)
@@ -227,7 +227,7 @@ def test_cpu_time_of_threads_from_clock_samples_and_counters(replayed, start):
               for group in server.get("/api/counters", by="thread", slices=2000)["groups"]}
     assert len(groups) == 2
     times = next(iter(groups.values()))
-    # Samples of a clock stand for CPU time. The range ends before threads were counted.
+    # Samples of a clock measure CPU time. The range ends before counters by thread began.
     end = times["start_ms"][0] // 100 * 100
     sampled = rows_of(server, start=0, end=end, slices=20)
     assert set(sampled) == set(groups)
@@ -236,7 +236,7 @@ def test_cpu_time_of_threads_from_clock_samples_and_counters(replayed, start):
         assert row["cpu_percent"] == pytest.approx(100 * row["weight"] / (end * 1e6), rel=1e-9)
         assert len(row["slices"]) == 20 and sum(row["slices"]) == row["samples"]
     assert all("slices" not in row for row in rows_of(server).values())
-    # Counted by thread, it is what was counted. The range ends with a reading.
+    # With counters by thread, CPU time is the counted time. The range ends with a reading.
     first, last = times["start_ms"][0], times["end_ms"][-2]
     for tid, row in rows_of(server, start=first, end=last).items():
         assert row["cpu_from"] == "counted"
@@ -244,7 +244,7 @@ def test_cpu_time_of_threads_from_clock_samples_and_counters(replayed, start):
 
 
 def test_threads_of_other_events_have_their_share_of_what_was_counted(replayed, start):
-    """Switches are no clock: threads have their part of them, of the whole target's task-clock."""
+    """Switches do not measure CPU time. Threads get their share of the target's task-clock according to their switches."""
     server = opened(start, replayed("switches"))
     clock = next(one["series"] for one in server.get("/api/counters", slices=2000)["groups"][0]["counters"] if one["name"] == "task-clock")
     whole = 100 * sum(clock["value"]) / 1e6 / (clock["end_ms"][-1] - clock["start_ms"][0])

@@ -1,10 +1,10 @@
-"""The time axis against programs that print when they did what: windows of the flame graph and of the counters, slices, and marks. Times of the
-programs are CLOCK_MONOTONIC, as the session's start is: a window in ms is exact."""
+"""The time axis compared with programs that print when they do what: windows of the flame graph and of the counters, slices, and marks. The programs'
+times are CLOCK_MONOTONIC, like the session's start, so a window in ms is exact."""
 import re
 
 from flamewire import Tree
 
-EDGE_MS = 100  # of a phase that belongs to none: the change itself
+EDGE_MS = 100  # at each edge of a phase, because of the change itself
 COUNTED_EVERY_MS = 500
 PHASE_LINE = re.compile(r"^(\d+) (parse|compute|sleep|end)$")
 
@@ -18,7 +18,7 @@ def lines_of(replay):
 
 
 def windows_of(replay, session, edge_ms=EDGE_MS):
-    """name -> inner windows {start, end} in ms of the phases that began after the recording did."""
+    """name -> inner windows {start, end} in ms of the phases that began after the recording."""
     lines = lines_of(replay)
     windows = {"parse": [], "compute": [], "sleep": []}
     for (start_ns, name), (end_ns, _) in zip(lines, lines[1:]):
@@ -41,7 +41,7 @@ def test_a_window_shows_the_function_that_ran_in_it(replayed, served):
         for window in windows[name]:
             tree = Tree(server.get("/api/flamegraph", **window, min_share=0))
             busy.append(tree.answer["total"]["samples"])
-            # Each sample is within it: without a share for the kernel, which is not recorded.
+            # Each sample is in the function. The kernel is not recorded.
             inside = sum(samples for samples, frame in zip(tree.samples, tree.names) if f"phase_{name}" in replay.function(frame))
             assert inside >= 0.97 * busy[-1], (name, window, tree.names)
     for window in windows["sleep"]:
@@ -49,9 +49,9 @@ def test_a_window_shows_the_function_that_ran_in_it(replayed, served):
     assert min(busy) > 100
 
 
-def test_counters_stand_still_while_it_sleeps(replayed, served):
+def test_counters_do_not_advance_during_sleep(replayed, served):
     replay, (server, session) = replayed("phases"), served("phases")
-    # An interval belongs to the window that has its middle: half of one and some lateness more at each edge.
+    # An interval belongs to the window that contains its middle: exclude half an interval and some lateness at each edge.
     windows = windows_of(replay, session, EDGE_MS + COUNTED_EVERY_MS / 2 + 50)
     for window in windows["parse"] + windows["compute"]:
         elapsed_ms, values = counters_of(server, window)
@@ -73,7 +73,7 @@ def test_slices_have_samples_where_it_was_busy_and_none_where_it_slept(replayed,
 
     for window in windows["parse"] + windows["compute"]:
         inside = slices_in(window)
-        # A machine that is busy with other things may take the CPU away for some.
+        # A busy machine may take the CPU away for some slices.
         assert len(inside) >= 8 and sum(samples > 0 for samples in inside) >= 0.75 * len(inside), (window, inside)
     for window in windows["sleep"]:
         inside = slices_in(window)
@@ -86,7 +86,7 @@ def marks_of(server, session_id, **window):
 
 
 def test_lost_samples_are_a_mark_where_they_are_missing(replayed, served):
-    """The agent was stopped meanwhile, and its rings were full."""
+    """The agent was stopped meanwhile, so its rings overflowed."""
     truth, (server, session) = replayed("stopped").truth, served("stopped")
     losses = [mark for mark in marks_of(server, session["id"]) if mark["kind"] == "loss"]
     assert all(mark["lost"] and mark["reason"] == "ring_full" for mark in losses), losses
@@ -94,7 +94,7 @@ def test_lost_samples_are_a_mark_where_they_are_missing(replayed, served):
     stopped_ms, going_ms = monotonic_ms(session, truth["stopped_ns"]), monotonic_ms(session, truth["going_ns"])
     inside = [mark for mark in losses if mark["start_ms"] < going_ms + 500 and mark["end_ms"] > stopped_ms]
     assert sum(mark["count"] for mark in inside) > 500, (losses, stopped_ms, going_ms)
-    # It is said from when to when, to a second.
+    # The mark's start and end are exact to one second.
     assert min(mark["start_ms"] for mark in inside) > stopped_ms - 1000 and max(mark["end_ms"] for mark in inside) < going_ms + 1000
 
 
@@ -110,7 +110,7 @@ def test_processes_are_marked_when_they_begin_and_end(replayed, served):
     def of(kind, pid=None):
         return [mark for mark in marks if mark["kind"] == kind and (pid is None or mark["pid"] == pid)]
 
-    # The shell's two children begin, become their programs and end; the shell becomes the third.
+    # The shell starts two children, which execute their programs and exit. The shell itself then executes the third program.
     children = [mark["pid"] for mark in of("begin") if mark["pid"] != main_pid]
     assert len(children) == 2
     assert [mark["name"] for mark in of("exec", children[0])] == ["sleep"] and [mark["name"] for mark in of("exec", children[1])] == ["phases-workload"]

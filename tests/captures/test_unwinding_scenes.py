@@ -1,4 +1,4 @@
-"""Call stacks of kept captures: every sample must be on a call path that its workload is known to have (tests/harness/stacks.py)."""
+"""Call stacks of stored captures: every sample must be on a known call path of its workload (tests/harness/stacks.py)."""
 import collections
 
 import bounds
@@ -6,7 +6,7 @@ import pytest
 from stacks import (CUT, PLUGINS, SCENES, START, WITHOUT_TABLES, at_root, callers_of_work, check_modes, check_paths, check_scenes, cut_on_its_own_stack,
                     depth_of, on_its_own_stack, up_to)
 
-# Each leaf of each capture.
+# For each leaf function of each capture.
 CUTS = bounds.Check("samples of a call path that are cut", times=48)
 WHOLE = bounds.Check("stacks that reach the root", times=9)
 LEFT = bounds.Check("stacks that do not reach the root, and why", times=1)
@@ -17,7 +17,7 @@ JOINED = bounds.Check("stacks that are joined", times=3)
 
 @pytest.fixture
 def imported(replayed, start):
-    """name -> what the server reports of the replay's session file."""
+    """name -> the server's description of the session that the replay wrote."""
     def report(name):
         server = start.server("--import", replayed(name).session)
         return server.wait_ended()
@@ -33,7 +33,7 @@ def test_call_paths(replayed):
 def test_call_paths_of_other_kinds_of_programs(replayed, name):
     recording = check_scenes(replayed(name).recording(), CUTS, THROUGH)
     assert [process["mode"] for process in recording.processes] == ["dwarf"]
-    # Only a handler on its own stack, and its return, may lack callers.
+    # Only a handler with its own stack, and its return, may lack callers.
     own = recording.count(cut_on_its_own_stack)
     assert recording.totals["stopped"] + recording.totals["truncated"] == own
 
@@ -46,7 +46,7 @@ def test_only_debug_frame(replayed):
 def test_without_tables(replayed, name):
     recording = replayed(name).recording()
 
-    # A handler on its own stack has nothing of the thread's, and a function that never returns has no way out to follow.
+    # The copy for a handler with its own stack has nothing of the thread's stack, and a function that never returns has no return path to follow.
     def ends_early(stack):
         return on_its_own_stack(stack) or (name == "call-paths-no-tables" and "noreturn_leaf" in stack.frames)
 
@@ -60,7 +60,7 @@ def test_without_tables(replayed, name):
 def test_libraries_come_and_go(replayed):
     recording = replayed("plugins").recording()
     check_paths(recording, PLUGINS, CUTS, least=500)
-    # The start files of each library have no tables. Its pages come at each loading, which takes long on some machines.
+    # The start files of each library have no tables. Their pages are faulted in at each load, which takes long on some machines.
     begun = recording.count(lambda s: s.frames[0] in CUT and s.frames[1] in WITHOUT_TABLES)
     WHOLE.at_least(recording.totals["whole"], recording.totals["samples"] - begun, 0.9993, detail=recording.totals)
     LEFT.at_most(begun, recording.totals["samples"], 0.012)
@@ -80,7 +80,7 @@ def test_two_thousand_frames_within_the_copy(replayed, imported):
 def test_two_thousand_frames_beyond_the_copy(replayed):
     """The agent completes stacks by reading the memory of the program."""
     recording = replayed("deep-beyond-copy").recording()
-    # All but the first dive, in which nothing is proven yet: 3.5 % of 4 s.
+    # The exception is the first dive, in which the agent has proven no callers yet: 3.5 % of 4 s.
     assert recording.totals["truncated"] <= 140 and recording.totals["stopped"] == 0, recording.totals
     assert recording.totals["joined"] > 500
     deepest = max((stack for stack in recording.stacks if stack.frames[0] not in CUT), key=lambda stack: depth_of(stack, "slow_dive"))
@@ -98,7 +98,7 @@ def test_the_frame_limit_is_reported(replayed, imported):
     cut = [stack for stack in recording.stacks if stack.frames[0] == "[truncated]"]
     LIMITED.at_least(sum(stack.count for stack in cut), recording.totals["samples"], 0.97)
     for stack in cut:
-        # While it descends, the outermost of its frames may be beyond the limit.
+        # While the program descends, its outermost frames may be beyond the limit.
         assert sum(name in ("small_dive", "small_bottom", "main") or START.search(name) is not None for name in stack.frames) == 300, stack.frames[:4]
     losses = {loss["reason"]: loss for loss in imported("frame-limit")["losses"]}
     assert losses["stack_truncated"]["count"] == recording.totals["truncated"] and not losses["stack_truncated"]["lost"]
@@ -112,13 +112,13 @@ def test_deep_stacks_are_joined(replayed):
     JOINED.at_least(recording.totals["joined"], recording.totals["samples"], 0.53)
 
 
-def test_a_stack_that_no_sample_saw_grow_is_completed(replayed):
+def test_a_stack_that_grew_between_samples_is_completed(replayed):
     found = callers_of_work(replayed("deep-stays").recording())
     JOINED.at_least(found["work_a", "caller_a"], sum(found.values()), 0.965, detail=found)
 
 
 @pytest.mark.parametrize("name, least", [("deep-turns", 1000), ("deep-leaps", 3000), ("deep-shifts", 3000)])
-def test_callers_that_changed_unseen_are_not_mistaken(replayed, name, least):
+def test_callers_that_changed_between_samples_are_not_confused(replayed, name, least):
     found = callers_of_work(replayed(name).recording())
     assert found["work_a", "caller_b"] == found["work_b", "caller_a"] == 0, found
     assert sum(found.values()) > least
@@ -164,7 +164,7 @@ def test_auto_reports_why_it_chose(imported):
 def test_frame_pointers_alone_do_not_claim_the_root(replayed, imported):
     replay = replayed("frame-pointers-alone")
     assert replay.samples("cpu-clock") > 500
-    # Without frame pointers the kernel finds the innermost function only.
+    # Without frame pointers, the kernel finds only the innermost function.
     for _, _, frames, _, _ in replay.rows:
         assert len(frames) == 1 and frames[0] in replay.scene["functions"]["unwind-modes-none-workload"], frames
     totals = imported("frame-pointers-alone")["unwind_totals"]

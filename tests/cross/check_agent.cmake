@@ -1,5 +1,5 @@
-# What the agent promises about its file: for the machine that it is meant for, static, small, stripped, its symbols beside it, and without
-# the libraries that cost much and give nothing (iostream, locale, regex, scanf). And that it starts, where the kernel refuses everything.
+# The promised properties of the agent's file: for its machine, static, small, stripped, with its symbols next to it, and without expensive
+# libraries that it does not need (iostream, locale, regex, scanf). It must also start if the kernel refuses everything.
 #   cmake -DAGENT=FILE -DARCH=what --version calls it -DMACHINE=what readelf calls it -DLIMIT=bytes -DREADELF=... -DNM=... [-DEMULATOR=...]
 #         -P check_agent.cmake
 foreach(tool READELF NM)
@@ -20,7 +20,7 @@ if(segments MATCHES "INTERP")
   message(FATAL_ERROR "the agent asks for a dynamic loader")
 endif()
 if(NOT segments MATCHES "GNU_EH_FRAME| EXIDX ")
-  message(FATAL_ERROR "the agent has neither .eh_frame_hdr nor .ARM.exidx: nobody can unwind it")
+  message(FATAL_ERROR "the agent has neither .eh_frame_hdr nor .ARM.exidx: it cannot be unwound")
 endif()
 execute_process(COMMAND ${READELF} -dW ${AGENT} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
 if(dynamic MATCHES "NEEDED")
@@ -62,21 +62,21 @@ execute_process(COMMAND ${EMULATOR} ${AGENT} --version OUTPUT_VARIABLE version C
 message(STATUS "${version}")
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/../../VERSION number LIMIT_COUNT 1)
 if(NOT version MATCHES "^flamewire-agent ${number} ${ARCH}\nbuild-id: ${build_id}\nunwinding: frame pointers[^\n]*\ncompression: zstd 1[^\n]*\nencryption: mbed TLS 2[^\n]*\n")
-  message(FATAL_ERROR "the agent says something else than version ${number}, architecture ${ARCH}, build-id ${build_id} and its features")
+  message(FATAL_ERROR "--version does not print version ${number}, architecture ${ARCH}, build-id ${build_id} and the features")
 endif()
 execute_process(COMMAND ${EMULATOR} ${AGENT} --help OUTPUT_VARIABLE help COMMAND_ERROR_IS_FATAL ANY)
 if(NOT help MATCHES "^flamewire-agent: samples processes")
-  message(FATAL_ERROR "--help says:\n${help}")
+  message(FATAL_ERROR "--help prints:\n${help}")
 endif()
 
-if(EMULATOR)  # qemu's user mode knows no perf_event_open: that is one sentence and an exit code, and no file
+if(EMULATOR)  # qemu's user mode has no perf_event_open: the agent prints one sentence and fails without writing a file
   set(recording ${AGENT}.test.flw)
-  execute_process(COMMAND ${EMULATOR} ${AGENT} --output ${recording} --duration 1 -- /bin/true ERROR_VARIABLE said RESULT_VARIABLE code)
-  if(NOT code EQUAL 1 OR NOT said STREQUAL
+  execute_process(COMMAND ${EMULATOR} ${AGENT} --output ${recording} --duration 1 -- /bin/true ERROR_VARIABLE errors RESULT_VARIABLE code)
+  if(NOT code EQUAL 1 OR NOT errors STREQUAL
      "flamewire-agent: this kernel has no perf_event_open (it is built without CONFIG_PERF_EVENTS, or a sandbox hides it)\n")
-    message(FATAL_ERROR "without perf_event_open the agent ends with ${code} and says:\n${said}")
+    message(FATAL_ERROR "without perf_event_open the agent exits with ${code} and prints:\n${errors}")
   endif()
   if(EXISTS ${recording})
-    message(FATAL_ERROR "without perf_event_open the agent leaves a file behind")
+    message(FATAL_ERROR "without perf_event_open the agent leaves a file")
   endif()
 endif()

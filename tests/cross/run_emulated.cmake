@@ -1,4 +1,4 @@
-# Runs a program of another build under the emulator that its toolchain file found; with SAME_AS, its output must be that program's.
+# Runs a program of another build under the emulator of its toolchain file. With SAME_AS, its output must equal that of the given program.
 #   cmake -DPROGRAM=... -DBUILD=its build folder [-DSAME_AS=PROGRAM of this machine] -P run_emulated.cmake
 file(STRINGS ${BUILD}/CMakeCache.txt lines REGEX "^(FLAMEWIRE_EMULATOR:|FLAMEWIRE_SYSROOT_IN_USE:)")
 foreach(line IN LISTS lines)

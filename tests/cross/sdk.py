@@ -1,14 +1,13 @@
-"""Makes a folder as the SDK of a board's distribution leaves it on a desk: a cross compiler of its own name at a place of its own, a
-sysroot that knows nothing of Debian's folders for each architecture, a script that sets the environment, with flags inside CC and CXX
-(as Yocto does it), and a CMake toolchain file that reads that environment. The compiler is Debian's, moved; the libraries are those of
-the sysroot that toolchains/sysroot.sh made."""
+"""Makes a folder like the installed SDK of a board's distribution: a cross compiler with its own name at its own place, a sysroot without Debian's
+folders per architecture, a script that sets the environment, with flags inside CC and CXX (as Yocto does), and a CMake toolchain file that
+reads that environment. The compiler is a moved copy of Debian's. The libraries come from the sysroot that toolchains/sysroot.sh made."""
 import os
 import pathlib
 import shutil
 import subprocess
 
-TRIPLET = "aarch64-linux-gnu"  # Debian's, built into the compiler
-TARGET = "aarch64-acme-linux"  # the SDK's
+TRIPLET = "aarch64-linux-gnu"  # Debian's triplet, built into the compiler
+TARGET = "aarch64-acme-linux"  # the triplet of the SDK
 
 ENVIRONMENT = """\
 export SDKTARGETSYSROOT={root}/sysroots/cortexa53-acme-linux
@@ -25,7 +24,7 @@ export LDFLAGS="-Wl,-O1 -Wl,--hash-style=gnu -Wl,--as-needed -Wl,-z,relro,-z,now
 export CROSS_COMPILE={target}- ARCH=arm64 OECORE_TARGET_ARCH=aarch64
 """
 
-# As meta/recipes-devtools/cmake makes it, in short.
+# A short version of the file from meta/recipes-devtools/cmake.
 TOOLCHAIN = """\
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR $ENV{OECORE_TARGET_ARCH})
@@ -43,7 +42,7 @@ def merge(source, target, ignore=()):
 
 
 def make_compiler(native):
-    """The driver finds its parts from where it is itself, so the folders keep their places to each other."""
+    """The driver finds its parts relative to its own path, so the folders keep their relative places."""
     parts = native / "usr/lib/gcc-cross" / TRIPLET
     parts.mkdir(parents=True)
     merge(f"/usr/lib/gcc-cross/{TRIPLET}", parts, ignore=["lto1", "*san*", "*gomp*", "*itm*", "*atomic.so", "libstdc++.so"])
@@ -62,13 +61,13 @@ def make_compiler(native):
 
 
 def make_sysroot(debian, root):
-    """lib and include as they are where one architecture is all there is."""
+    """lib and include as on a system with a single architecture."""
     for folder in ("usr/lib", "lib", "usr/include"):
         (root / folder).mkdir(parents=True)
         merge(debian / folder / TRIPLET, root / folder)
-    script = root / "usr/lib/libc.so"  # the linker's: it names the folders
+    script = root / "usr/lib/libc.so"  # the linker script, which contains the folders
     script.write_text(script.read_text().replace(f"/{TRIPLET}", ""))
-    # Of the rest of the headers all but Debian's libraries, among them those that a board does not have.
+    # Of the other headers, copy all except Debian's libraries, some of which a board does not have.
     merge(debian / "usr/include", root / "usr/include", ignore=[TRIPLET, "asio*", "fmt", "protozero", "rapidjson", "catch2"])
 
 
@@ -91,7 +90,7 @@ def make(root):
 
 
 def run(script, command, **options):
-    """A command in the SDK's environment, which nothing of this test's leaks into."""
+    """Runs a command in the SDK's environment, without this test's environment."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), "LANG": "C"}
     return subprocess.run(["bash", "-c", '. "$0" && exec "$@"', str(script), *map(str, command)], env=environment, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, **options)

@@ -1,5 +1,5 @@
-"""The agents of other architectures, under qemu's user mode, talk with this machine's server: names of hosts are found, what either
-says is understood whatever its byte order, and a kernel without perf_event_open (which qemu's user mode is) is one sentence."""
+"""The agents of other architectures, under qemu's user mode, connect to this machine's server: host names are resolved, messages are decoded
+regardless of the byte order, and the lack of perf_event_open (in qemu's user mode) is reported in one sentence."""
 import os
 import pathlib
 

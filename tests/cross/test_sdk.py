@@ -1,4 +1,4 @@
-"""Whoever has an SDK for a board builds the agent with it by its own toolchain file (docs/cross-compiling.md)."""
+"""With an SDK for a board, the agent is built with the SDK's own toolchain file (docs/cross-compiling.md)."""
 import pathlib
 import subprocess
 
@@ -25,7 +25,7 @@ def test_the_agent_is_built_with_the_sdk(tree, tmp_path):
     script, _, target = tree
     answer = configure(tree, tmp_path)
     assert answer.returncode == 0, answer.stdout
-    # Some of the libraries; the whole agent is built with our own toolchain files.
+    # Only some of the libraries are built. Other tests build the whole agent with our own toolchain files.
     answer = sdk.run(script, ["cmake", "--build", tmp_path, "--target", "flamewire_base_agent", "flamewire_agent_json_agent", "-v"])
     assert answer.returncode == 0, answer.stdout
     compiled = [line for line in answer.stdout.splitlines() if " -c " in line]

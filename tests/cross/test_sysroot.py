@@ -1,4 +1,4 @@
-"""toolchains/sysroot.sh: what it makes, what it refuses, and that it leaves the machine alone."""
+"""toolchains/sysroot.sh: its output, its refusals, and that it does not change the machine."""
 import os
 import pathlib
 import subprocess
@@ -15,7 +15,7 @@ def run(*arguments, **environment):
 
 
 @pytest.mark.parametrize("triplet", TRIPLETS)
-def test_what_is_made(triplet):
+def test_a_new_sysroot(triplet):
     made = run(triplet)
     assert made.returncode == 0, made.stderr
     root = pathlib.Path(made.stdout.strip())
@@ -28,7 +28,7 @@ def test_what_is_made(triplet):
     assert links and not [link for link in links if os.readlink(link).startswith("/")]
 
 
-def test_what_is_refused(tmp_path):
+def test_refusals(tmp_path):
     wrong = run("mips-linux-gnu")
     assert wrong.returncode == 1 and "aarch64-linux-gnu" in wrong.stderr
     assert run().returncode == 2
@@ -38,8 +38,8 @@ def test_what_is_refused(tmp_path):
     assert (tmp_path / "mine").read_text() == "not a sysroot"
 
 
-def test_a_package_that_is_another_is_refused(tmp_path):
-    """One checksum of an earlier time is changed, so what apt brings cannot be what was recorded."""
+def test_a_changed_package_is_refused(tmp_path):
+    """One earlier checksum is changed, so apt's package cannot match it."""
     earlier = (sdk.sysroot_of_debian() / "packages.sha256").read_text()
     root = tmp_path / "root"
     root.mkdir()
@@ -50,6 +50,6 @@ def test_a_package_that_is_another_is_refused(tmp_path):
     if "apt cannot provide" in made.stderr:
         pytest.skip("NOT TESTED: no package mirror can be reached")
     assert made.returncode == 1 and "not the packages that" in made.stderr and "rapidjson-dev_" in made.stderr, made.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["root"], "what it worked in is still there"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["root"], "its working folder is still there"
     assert sorted(path.name for path in root.iterdir()) == ["packages.sha256"]
     assert subprocess.run(["dpkg", "--print-foreign-architectures"], capture_output=True, check=True).stdout == before

@@ -1,4 +1,4 @@
-"""Results of live rounds: one line of JSON a test and round, added to a file for as long as the build folder exists; and their table."""
+"""Results of live rounds: one line of JSON per test and round, appended to a file in the build folder; and their table."""
 import collections
 import json
 import re
@@ -6,7 +6,7 @@ import xml.etree.ElementTree
 
 
 def of_junit(path, folder, **common):
-    """One result a test of what `ctest --output-junit` wrote. The output of each test that failed goes to a file in `folder`."""
+    """One result per test in a file of `ctest --output-junit`. The output of each failed test is written to a file in `folder`."""
     results = []
     for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
         output = case.findtext("system-out") or ""
@@ -21,7 +21,7 @@ def of_junit(path, folder, **common):
 
 
 def recordings(path):
-    """How many recordings a round measured, took again and could not measure, from the file of FLAMEWIRE_DISTURBED."""
+    """The number of recordings that a round measured, repeated and could not measure, from the file of FLAMEWIRE_DISTURBED."""
     outcomes = collections.Counter(line["outcome"] for line in load(path))
     again, never = outcomes["retaken"], outcomes["not measured"]
     text = f"{outcomes['measured'] + never} recordings, {again} taken again"
@@ -35,7 +35,7 @@ def append(path, results):
 
 
 def load(path):
-    """A last line that is cut, by an interrupt, is left out."""
+    """Ignores an incomplete last line, which an interrupt can leave."""
     results = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         try:
@@ -46,7 +46,7 @@ def load(path):
 
 
 def rounds(results):
-    """(time, commit, load) -> results, in the order in which the rounds ran."""
+    """(time, commit, load) -> results, in the order of the rounds."""
     grouped = collections.defaultdict(list)
     for result in results:
         grouped[result["time"], result["commit"], result["load"]].append(result)
@@ -59,7 +59,7 @@ def columns(lines):
 
 
 def table(results):
-    """Failures by test, then rounds by commit, then how many rounds in a row had none."""
+    """Failures by test, then rounds by commit, then the number of consecutive rounds without a failure."""
     if not results:
         return "No results yet."
     runs, failures, logs = collections.Counter(), collections.Counter(), {}

@@ -1,4 +1,4 @@
-"""`./dev flaky [N] [--load]`: runs the tests with the label `live` N times, alone or beside two busy loops, and prints who failed how often."""
+"""`./dev flaky [N] [--load]`: runs the tests with the label `live` N times, alone or next to two busy loops, and prints the number of failures per test."""
 import argparse
 import contextlib
 import os
@@ -35,7 +35,7 @@ def commit():
 
 
 def end_group(leader, patience=20):
-    """Ends a process and what it started: asks first, so that tests end their programs."""
+    """Ends a process and its children. It sends SIGINT first, so that tests end their programs."""
     for number, seconds in ((signal.SIGINT, patience), (signal.SIGKILL, 5)):
         end = time.monotonic() + seconds
         with contextlib.suppress(ProcessLookupError):
@@ -48,7 +48,7 @@ def end_group(leader, patience=20):
 
 
 def run_round(folder, selection):
-    """The path of the round's JUnit file. Ctrl-C ends the tests of the round, too."""
+    """Returns the path of the round's JUnit file. Ctrl-C also ends the tests of the round."""
     folder.mkdir(parents=True)
     junit = folder / "junit.xml"
     command = ["ctest", "--preset", "release", "-L", "^live$", "--output-junit", str(junit), "--test-output-size-passed", "100000", "--test-output-size-failed", "1000000", *selection]
@@ -65,7 +65,7 @@ def run_round(folder, selection):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./dev flaky", description="Runs the live tests again and again and prints failures by test.")
+    parser = argparse.ArgumentParser(prog="./dev flaky", description="Runs the live tests repeatedly and prints failures by test.")
     parser.add_argument("rounds", nargs="?", type=int, default=1, metavar="N", help="how often (1)")
     parser.add_argument("--load", action="store_true", help=f"beside {LOOPS} busy loops")
     parser.add_argument("--table", action="store_true", help="print the results of all runs so far and run nothing")
@@ -92,7 +92,7 @@ def main():
                 print(f"round {number}: {len(new)} tests, {time.monotonic() - at:.0f} s, {results.recordings(folder / 'disturbed.jsonl')}, "
                       f"{', '.join(failed) + ' failed' if failed else 'no failure'}", flush=True)
     except KeyboardInterrupt:
-        print(f"\ninterrupted; the round under way does not count\n\n{results.table(these)}", flush=True)
+        print(f"\ninterrupted; the current round does not count\n\n{results.table(these)}", flush=True)
         return 130
     print("\n" + results.table(these))
     return 1 if any(result["outcome"] != "passed" for result in these) else 0

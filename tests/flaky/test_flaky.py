@@ -1,4 +1,4 @@
-"""The table of live rounds, how results accumulate, and that nothing is left running."""
+"""The table of live rounds, the accumulation of results, and the cleanup of processes."""
 import json
 import pathlib
 import subprocess
@@ -77,8 +77,8 @@ def test_busy_loops_end_with_their_block():
     assert all(loop.returncode is not None for loop in loops)
 
 
-def test_what_a_round_started_ends_with_it(tmp_path):
-    """A leader that is gone already, and a child that ignores the first signal."""
+def test_a_round_ends_the_processes_that_it_started(tmp_path):
+    """The leader has already exited, and a child ignores the first signal."""
     child = tmp_path / "child"
     leader = subprocess.Popen(["sh", "-c", f"trap '' INT; sleep 60 & echo $! > {child}; trap - INT; sleep 60"], start_new_session=True)
     while not child.exists() or not child.read_text():
@@ -90,7 +90,7 @@ def test_what_a_round_started_ends_with_it(tmp_path):
             break
         time.sleep(0.05)
     else:
-        raise AssertionError("the child is still there")
+        raise AssertionError("the child is still running")
 
 
 def test_a_selection_without_tests_is_an_error(tmp_path, monkeypatch):

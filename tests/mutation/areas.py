@@ -1,4 +1,4 @@
-"""Which tests answer for which folder of src/: the unit tests of the area, or cheap tests of other kinds where it has none."""
+"""Maps each folder of src/ to its tests: the unit tests of the area, or other cheap tests if it has none."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ import dataclasses
 class Area:
     name: str
     folder: str
-    targets: tuple  # of CMake; what a mutant must reach is compiled for one of these
+    targets: tuple  # CMake targets; a mutant counts if one of these compiles it
     commands: tuple  # words with {bin} and {tree}; run until one fails
 
 
@@ -20,12 +20,12 @@ def pytest(*nodes):
     return ("env", "FLAMEWIRE_BIN={bin}", "/usr/bin/python3", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *(f"tests/integration/{node}" for node in nodes))
 
 
-# They record nothing: what a server or the command line is given is written by the test.
+# These record nothing: the test writes all input of the server or the command line.
 CLI_TESTS = pytest("test_cli_files.py", *(f"test_cli.py::test_{name}" for name in ("mistakes_are_one_sentence", "wrong_usage", "completions_and_manual")))
 LINK_TESTS = pytest("test_modules.py::test_the_server_asks_for_the_module_that_it_lacks",
                     *(f"test_limits.py::test_{name}" for name in ("hellos_are_bounded", "frames_are_bounded", "bodies_are_bounded", "dials")))
 
-# The longest folder that fits counts.
+# The longest matching folder applies.
 AREAS = (
     unit("base"),
     unit("wire"),

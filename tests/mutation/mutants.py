@@ -1,7 +1,7 @@
 """Mutants of C++ source: each is one line with one token, condition or statement changed.
 
-The operators are the usual ones of mutation testing. They work on text and rely on the formatting that clang-format enforces: a binary
-operator has spaces around it, while a template bracket, a reference and a pointer do not. What does not compile is drawn again."""
+The operators are the usual ones of mutation testing. They work on text and rely on clang-format: a binary operator has spaces around it,
+while a template bracket, a reference and a pointer do not. A mutant that does not compile is replaced by another one."""
 
 import dataclasses
 import hashlib
@@ -17,7 +17,7 @@ OPAQUE = re.compile(
     | \[\[.*?\]\]""",
     re.X | re.S | re.M,
 )
-# Statements without effect on results: logs, compile-time checks, declarations of names.
+# Statements that do not affect results: logs, compile-time checks, declarations of names.
 UNTESTED = re.compile(r"\b(?:spdlog|static_assert|assert|log_line|log_in|log_command|FLAMEWIRE_\w+|using|namespace|template|typedef|friend|extern)\b|^\s*(?:public|private|protected):")
 
 SWAPS = {
@@ -46,13 +46,13 @@ class Mutant:
 
     @property
     def key(self):
-        """The content hash by which a list of equivalent mutants names this one: it survives other edits of the file."""
+        """The content hash that identifies this mutant in a list of equivalent mutants. Other edits of the file do not change it."""
         text = "\0".join([self.path, self.before.strip(), self.operator, self.after.strip()])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def masked(text):
-    """The same text with everything opaque replaced by underscores, so that offsets and line breaks stay."""
+    """The same text with all opaque parts replaced by fillers of the same length, so offsets and line breaks stay."""
 
     def cover(match):
         # A space in a comment could look like the end of a statement, so comments become blanks.
@@ -63,7 +63,7 @@ def masked(text):
 
 
 def closing(text, start):
-    """The offset of the parenthesis that closes the one at `start`, or None when it is not on this line."""
+    """The offset of the parenthesis that closes the one at `start`, or None if it is not on this line."""
     depth = 0
     for at in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[at], 0)
@@ -124,7 +124,7 @@ def mutants_of(path, text):
     lines, codes = text.split("\n"), masked(text).split("\n")
     found, previous, skipping = {}, ";", False
     for number, (line, code) in enumerate(zip(lines, codes), 1):
-        # A statement that is not tested may go on for some lines.
+        # An untested statement may continue for several lines.
         skipping = skipping or bool(UNTESTED.search(code))
         starts_statement = previous.endswith((";", "{", "}", ":", ")", "else"))
         if not skipping:

@@ -1,7 +1,7 @@
-"""`./dev mutate [N] [--seed S] [--area AREA]`: how many small defects do the tests of an area notice?
+"""`./dev mutate [N] [--seed S] [--area AREA]`: how many small defects do the tests of an area detect?
 
-Breaks N random lines of src/ one at a time, rebuilds, runs the tests of that area, and lists the mutants that survived. All of this happens
-in a copy of the source tree below build-mutate/, so the tree itself is never changed, also not by Ctrl-C."""
+Changes N random lines of src/ one at a time, rebuilds, runs the tests of that area, and lists the surviving mutants. All of this happens
+in a copy of the source tree below build-mutate/, so the tree itself never changes, even on Ctrl-C."""
 
 import argparse
 import collections
@@ -30,13 +30,13 @@ NOTICED = ("failed", "crashed", "hung")
 
 
 def run(command, timeout=None, **options):
-    """(exit status, or "hung"; output). The whole process group ends with it."""
+    """(exit status, or "hung"; output). The whole process group is killed at the end."""
     with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                           text=True, errors="replace", start_new_session=True, **options) as process:
         try:
             output = process.communicate(timeout=timeout)[0]
             return process.returncode, output
-        except BaseException as error:  # Ctrl-C too
+        except BaseException as error:  # including Ctrl-C
             os.killpg(process.pid, signal.SIGKILL)
             rest = process.communicate()[0]
             if isinstance(error, subprocess.TimeoutExpired):
@@ -50,7 +50,7 @@ def files_of(root):
 
 
 def copy_tree(paths, source, target):
-    """Makes `target` equal to these files of `source`; what is equal keeps its time, so that little is rebuilt."""
+    """Makes `target` equal to these files of `source`. Equal files keep their times, so that little is rebuilt."""
     for path in paths:
         copy = target / path
         if not copy.exists() or not filecmp.cmp(source / path, copy, shallow=False):
@@ -63,7 +63,7 @@ def copy_tree(paths, source, target):
 
 
 def candidates(root, area=None):
-    """Lists of the mutants of one line each, in a fixed order."""
+    """Lists of the mutants of each line, in a fixed order."""
     lines = []
     for path in sorted((root / "src").rglob("*")):
         name = str(path.relative_to(root))
@@ -74,7 +74,7 @@ def candidates(root, area=None):
 
 
 def drawn(lines, seed):
-    """An endless supply of one random mutant a line, always in the same order for the same sources and seed."""
+    """An endless sequence of random mutants, one per line of source, in the same order for the same sources and seed."""
     # Random's own shuffle and choice may differ between versions of Python; random() does not.
     order = random.Random(seed)
     keyed = sorted(((order.random(), at) for at in range(len(lines))))
@@ -100,7 +100,7 @@ class Workspace:
     def prepare(self):
         copy_tree(files_of(ROOT), ROOT, TREE)
         launcher = [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX")] if shutil.which("ccache") else []
-        # Optimized as in a release: then the compiler itself finds many equivalent mutants.
+        # Optimized as in a release, so the compiler itself detects many equivalent mutants.
         self.must(["cmake", "-G", "Ninja", "-S", TREE, "-B", BUILD, "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g0 -DNDEBUG",
                    "-DFLAMEWIRE_TESTS=ON", "-DFLAMEWIRE_AGENT=OFF", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *launcher])
         for entry in json.loads((BUILD / "compile_commands.json").read_text()):
@@ -117,7 +117,7 @@ class Workspace:
         return run(["ninja", "-C", BUILD, *area.targets])
 
     def first_run(self, area):
-        """Builds the area as it is and measures its tests, which must succeed."""
+        """Builds the unchanged area and measures its tests, which must succeed."""
         if all(command in self.baseline for command in area.commands):
             return
         print(f"Building the tests of {area.name} ...", flush=True)
@@ -137,10 +137,10 @@ class Workspace:
         return [hashlib.sha256(path.read_bytes()).digest() for path in self.objects.get(mutant.path, ()) if path.exists()]
 
     def outcome(self, mutant):
-        """What became of a mutant: not compiled, same object code, failed, crashed, hung or survived; and the test that noticed."""
+        """The outcome of a mutant: not compiled, same object code, failed, crashed, hung or survived; and the test that detected it."""
         area, path = areas.area_of(mutant.path), TREE / mutant.path
         original = path.read_text()
-        # The area's objects are those of the original: build() ran after the last mutant was taken back, if that was another file.
+        # The area's objects are those of the original: if the last mutant was in another file, build() ran after it was reverted.
         if self.build(area)[0] != 0:
             sys.exit(f"mutate: {area.name} does not build without a mutant")
         before = self.object_sums(mutant)
@@ -162,7 +162,7 @@ class Workspace:
 
 
 def first_failure(output):
-    """The name of the test that failed: pytest lists it, Catch2 puts it between lines."""
+    """The name of the failed test: pytest lists it, Catch2 prints it between lines."""
     found = re.search(r"^FAILED (\S+)", output, re.M) or re.search(r"^-{4,}\n(.+)\n-{4,}$", output, re.M)
     return found[1].strip() if found else ""
 
@@ -193,7 +193,7 @@ def report(results, number):
     print("\n" + "\n".join(table(results)))
     survivors = [result for result in results if result["outcome"] == "survived"]
     if survivors:
-        print("\nNo test noticed these. Add a test, or an entry with a reason to tests/mutation/equivalent.json:")
+        print("\nNo test detected these. Add a test, or an entry with a reason to tests/mutation/equivalent.json:")
     for result in survivors:
         mutant = mutants.Mutant(*result["mutant"])
         print(f"\n{mutant.path}:{mutant.line}: {mutant.operator}, key {mutant.key}\n{difference(mutant)}")
@@ -208,9 +208,9 @@ def report(results, number):
 def main():
     names = sorted({area.name for area in areas.AREAS})
     parser = argparse.ArgumentParser(prog="./dev mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("number", nargs="?", type=int, default=40, metavar="N", help="mutants that count: they compile, and are not known to be equivalent (40)")
-    parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same mutants of the same sources (1)")
-    parser.add_argument("--area", choices=names, metavar="AREA", help=f"of this area alone: {', '.join(names)}")
+    parser.add_argument("number", nargs="?", type=int, default=40, metavar="N", help="number of mutants that compile and are not known to be equivalent (40)")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed selects the same mutants of the same sources (1)")
+    parser.add_argument("--area", choices=names, metavar="AREA", help=f"only of this area: {', '.join(names)}")
     parser.add_argument("--list", action="store_true", help="print the mutants without building")
     options = parser.parse_args()
 
@@ -220,7 +220,7 @@ def main():
         for mutant, _ in zip(supply, range(options.number)):
             print(f"{mutant.path}:{mutant.line}: {mutant.operator}, key {mutant.key}\n{difference(mutant)}")
         return
-    # SIGTERM ends as Ctrl-C does, also where a shell has it ignored.
+    # SIGTERM has the same effect as Ctrl-C, even if the shell ignores it.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     HOME.mkdir(exist_ok=True)

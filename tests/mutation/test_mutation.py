@@ -1,4 +1,4 @@
-"""The mutator: what it changes, what it leaves alone, and what it makes of the outcomes."""
+"""The mutator: the changes that it makes, the code that it skips, and the outcomes of mutants."""
 import json
 import pathlib
 import subprocess
@@ -17,7 +17,7 @@ import mutate  # noqa: E402
 
 
 def changed(text, path="src/base/a.cc", operator=None):
-    """Lines after each mutation, without the blanks around."""
+    """Lines after each mutation, without surrounding blanks."""
     return {mutant.after.strip() for line in mutants.mutants_of(path, text).values() for mutant in line if operator in (None, mutant.operator)}
 
 
@@ -51,7 +51,7 @@ def test_each_operator(line, operator, expected):
     "static_assert(sizeof(x) == 8);", 'spdlog::info("{} of {}", a + 1,\n             b < 2);', "assert(a < 1);", "using a = b<1>;", "std::vector<int> x;", "template <class T>",
     "void f(const T& a, T&& b, T* c);", "[[maybe_unused]] int x;", "return {};", "int32_t x1;", "std::map<a::b, c> x;",
 ])
-def test_what_is_left_alone(text):
+def test_code_that_is_not_changed(text):
     assert changed("{\n" + text + "\n}") == set()
 
 
@@ -76,7 +76,7 @@ def test_a_mutant_is_one_line_of_the_file():
         mutants.apply(text.replace("a < 1) return 2", "a < 1) return 3"), found[3][0])
 
 
-def test_the_key_follows_the_content_and_not_the_place():
+def test_the_key_depends_on_the_content_and_not_the_place():
     one = mutants.Mutant("src/a.cc", 3, "constant", "  x = 1;", "  x = 2;")
     assert one.key == mutants.Mutant("src/a.cc", 9, "constant", "x = 1;", "x = 2;").key
     assert len({one.key, mutants.Mutant("src/b.cc", 3, "constant", "x = 1;", "x = 2;").key, mutants.Mutant("src/a.cc", 3, "constant", "x = 1;", "x = 0;").key}) == 3
@@ -107,7 +107,7 @@ def test_equivalent_mutants_have_the_key_of_their_content_and_a_reason(tmp_path)
             mutate.load_equivalent(path)
 
 
-def test_the_copy_is_made_equal_and_keeps_the_times_of_what_is(tmp_path):
+def test_the_copy_becomes_equal_and_keeps_times_of_equal_files(tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     for name, text in (("a/same", "1"), ("a/other", "2"), ("new", "3")):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ def test_the_test_that_failed_is_named():
 
 
 class Scripted(mutate.Workspace):
-    """A workspace whose build and tests answer what a test wants."""
+    """A workspace whose build and tests return what a test needs."""
 
     def __init__(self, tree, builds, tests, sums):
         super().__init__()
@@ -173,7 +173,7 @@ def test_areas_that_share_a_test_are_measured_each(tmp_path, monkeypatch):
     ([0, 0], [], ["a", "a"], "same object code"),
     ([0], [], [[]], "not tested"),
 ])
-def test_outcomes_and_the_file_is_as_it_was(tmp_path, monkeypatch, builds, tests, sums, outcome):
+def test_outcomes_and_the_restored_file(tmp_path, monkeypatch, builds, tests, sums, outcome):
     monkeypatch.setattr(mutate, "TREE", tmp_path)
     path = tmp_path / "src/base/a.cc"
     path.parent.mkdir(parents=True)
@@ -184,7 +184,7 @@ def test_outcomes_and_the_file_is_as_it_was(tmp_path, monkeypatch, builds, tests
     assert workspace.seen in ([], [("x = 2;\n", 15)])
 
 
-def test_an_interrupt_takes_the_mutant_back(tmp_path, monkeypatch):
+def test_an_interrupt_reverts_the_mutant(tmp_path, monkeypatch):
     monkeypatch.setattr(mutate, "TREE", tmp_path)
     path = tmp_path / "src/base/a.cc"
     path.parent.mkdir(parents=True)
@@ -201,7 +201,7 @@ def test_an_interrupt_takes_the_mutant_back(tmp_path, monkeypatch):
     assert path.read_text() == "x = 1;\n"
 
 
-def test_the_share_is_of_what_could_be_noticed():
+def test_the_share_is_of_the_detectable_mutants():
     outcomes = {"base": ["failed", "hung", "survived", "equivalent", "same object code", "not compiled", "not tested"], "wire": ["crashed"]}
     rows = mutate.table([{"area": area, "outcome": outcome} for area, all_of in outcomes.items() for outcome in all_of])
     assert rows[2:] == ["| base | 3 | 2 | 1 | 2 | 66.7 % |", "| wire | 1 | 1 | 0 | 0 | 100.0 % |", "| all | 4 | 3 | 1 | 2 | 75.0 % |"]

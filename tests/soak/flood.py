@@ -1,8 +1,8 @@
-"""A client that does its worst to the page's port, as a program of its own: flood.py PORT KIND SESSION. It prints how many requests it made
-when standard input ends.
+"""A hostile client of the page's port, as a separate program: flood.py PORT KIND SESSION. At the end of standard input, it prints the
+number of its requests.
 
-KIND: quick (/api/status), query (whole flame graphs), gone (the same, and away at once), half (a request that is not finished), foreign (as a
-page of another site), garbage (no HTTP)."""
+KIND: quick (/api/status), query (whole flame graphs), gone (the same, but disconnects at once), half (an incomplete request), foreign (as a
+page of another site), garbage (not HTTP)."""
 import collections
 import os
 import select
@@ -12,7 +12,7 @@ import time
 
 RATE = 1000
 SOURCE = "127.0.0.9"
-# Connections that wait for answers; beyond, the oldest is given up.
+# Connections that wait for answers. Beyond this number, the oldest one is closed.
 OPEN = 300
 
 
@@ -24,7 +24,7 @@ def request(kind, session):
 
 
 def flood(port, kind, session):
-    """Until standard input ends, RATE a second, or as many as this machine makes."""
+    """Until the end of standard input, sends RATE requests per second, or as many as this machine can."""
     text, connections, made, due = request(kind, session), collections.deque(), 0, time.monotonic()
     while not select.select([0], [], [], max(0, due - time.monotonic()))[0] or os.read(0, 1):
         due = max(due + 1 / RATE, time.monotonic() - 0.1)

@@ -1,8 +1,8 @@
-"""Long runs: ./dev soak [MINUTES] [--load]. Not a test that is quick; a short run of each is one (test_soak.py).
+"""Long runs: ./dev soak [MINUTES] [--load]. test_soak.py contains a short run of each as a test.
 
-soak: one recording at 999 Hz whose link is cut again and again. Every sample is there in the end, and neither side grows.
-load: 200 agents of 1,000 samples a second each, played by one program, and 100 browsers that fetch what the page fetches.
-hostile: 20 such agents and another client's status, beside 1,000 hostile requests a second of each kind in turn (flood.py)."""
+soak: one recording at 999 Hz over a link that is cut repeatedly. Every sample is present at the end, and neither side grows.
+load: 200 agents with 1,000 samples per second each, simulated by one program, and 100 browsers that request what the page requests.
+hostile: 20 such agents and another client's status requests, next to 1,000 hostile requests per second of each kind in turn (flood.py)."""
 import argparse
 import asyncio
 import contextlib
@@ -25,19 +25,19 @@ from flamewire import Relay, wait_until  # noqa: E402
 from hostile import Forged, Replay, frame  # noqa: E402
 
 MIB = 1 << 20
-# Of what is bounded: the allocator's own unevenness.
+# For limited memory: the variation of the allocator itself.
 ROOM = {"agent": 4 * MIB, "server": 24 * MIB}
 
 
 def growth(sizes):
-    """From the middle of the second quarter to that of the last one: caches are filled by then."""
+    """The growth from the middle of the second quarter to the middle of the last one. Caches are filled by then."""
     quarter = max(1, len(sizes) // 4)
     return statistics.median(sizes[-quarter:]) - statistics.median(sizes[quarter:2 * quarter])
 
 
 def soak(directory, seconds, every=30.0, say=print):
-    """Raises AssertionError when something does not hold."""
-    # Few rows in memory, so that their bound is reached at once and what grows is something else.
+    """Raises AssertionError if a condition does not hold."""
+    # Few rows in memory, so that their limit is reached at once and other growth is visible.
     server = flamewire.Server(directory, "--max-samples", 5000)
     line = Relay(server.port)
     program = flamewire.workload(directory, "shares", 10**6, 2)
@@ -62,7 +62,7 @@ def soak(directory, seconds, every=30.0, say=print):
         stats = server.get("/api/agents")["agents"][0]["stats"]
         kernel = stats["samples_read"] - stats["samples_duplicate"] + stats["samples_lost"]
         grown = {name: growth(of) for name, of in sizes.items()}
-        say(f"soak: {seconds:.0f} s, {line.cuts} cuts: {kernel} samples taken by the kernel = {session['samples']} in memory + {flamewire.lost(session)} stated; "
+        say(f"soak: {seconds:.0f} s, {line.cuts} cuts: {kernel} samples taken by the kernel = {session['samples']} in memory + {flamewire.lost(session)} reported as lost; "
             + ", ".join(f"{name} {sizes[name][-1] / MIB:.1f} MiB ({grown[name] / MIB:+.1f})" for name in grown))
         assert session["samples"] + flamewire.lost(session) == kernel, (session["samples"], session["losses"], stats)
         assert {loss["reason"] for loss in session["losses"] if loss["lost"]} <= {"memory_limit"}, session["losses"]
@@ -74,7 +74,7 @@ def soak(directory, seconds, every=30.0, say=print):
 
 
 class Generator:
-    """Agents that send a batch each quarter of a second."""
+    """Agents that each send a batch every quarter of a second."""
 
     interval, rows = 0.25, 250
 
@@ -85,7 +85,7 @@ class Generator:
         self.late = 0
 
     async def agent(self, number):
-        # A server turns away more than 48 at once from one address that have not said who they are.
+        # A server refuses more than 48 connections at once from one address that have not sent a hello.
         await asyncio.sleep(number * 0.02)
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         forged = self.recordings[number]
@@ -123,7 +123,7 @@ class Generator:
 
 
 class Browsers:
-    """Pages that are open: each has the event stream and fetches its session's views when told of something new, as the page does."""
+    """Open pages: each has the event stream and requests its session's views after a notification, as the page does."""
 
     def __init__(self, server, count):
         self.server, self.count, self.stopping = server, count, False
@@ -142,7 +142,7 @@ class Browsers:
 
     async def page(self, session):
         reader, writer = await asyncio.open_connection("127.0.0.1", self.server.http_port)
-        # As the page has it: of all sessions and agents.
+        # The page also subscribes to all sessions and agents.
         writer.write(b"GET /api/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n")
         news, rest, seen = f'event: data_version\ndata: {{"session":"{session}"'.encode(), b"", 0.0
         while not self.stopping:
@@ -151,7 +151,7 @@ class Browsers:
             self.streamed += len(read)
             # An event may be cut between two reads.
             text, rest = rest + read, read[-len(news):]
-            # The page draws again every two seconds at most while a session is live.
+            # While a session is live, the page updates at most every two seconds.
             if news in text and time.monotonic() - seen > 2:
                 seen = time.monotonic()
                 for target in ("flamegraph", "timeline", "functions"):
@@ -197,8 +197,8 @@ async def play(server, generator, browsers, seconds, sizes):
 
 
 def load(directory, seconds, agents=200, clients=100, bound_ms=None, say=print):
-    """The same for many at once. `bound_ms`: of /api/status, at the 99th percentile; None: only told."""
-    # New recordings of one address are bounded; here it is all of them.
+    """The same for many agents at once. `bound_ms`: limit of the 99th percentile of /api/status; None: only printed."""
+    # New recordings from one address are limited, and here all of them come from one.
     server = flamewire.Server(directory, "--insecure", "--max-samples", 5000)
     with flamewire.ended(server):
         generator, browsers, sizes = Generator(server.port, agents), Browsers(server, clients), []
@@ -222,7 +222,7 @@ def load(directory, seconds, agents=200, clients=100, bound_ms=None, say=print):
 
 
 def many_stacks(path, lines=40_000):
-    """A profile whose whole flame graph is work."""
+    """A profile whose whole flame graph is expensive."""
     generator = random.Random(11)
     with path.open("w", encoding="ascii") as file:
         for _ in range(lines):
@@ -230,12 +230,12 @@ def many_stacks(path, lines=40_000):
 
 
 HOSTILE = ("quick", "query", "gone", "half", "foreign", "garbage")
-# Of each kind, in a second: what the bound of /api/status is for.
+# Requests per second of each kind, for which the limit of /api/status applies.
 HOSTILE_RATE = 900
 
 
 class NotMeasured(Exception):
-    """This machine did not make the load that the bounds are for, so that they were kept shows nothing."""
+    """This machine did not generate the load for which the limits are defined, so meeting them proves nothing."""
 
 
 async def beside(server, generator, browsers, seconds, kind, session):
@@ -248,7 +248,7 @@ async def beside(server, generator, browsers, seconds, kind, session):
     await asyncio.sleep(seconds)
     browsers.stopping = True
     await status
-    # Queries of another host, while they last.
+    # Meanwhile, queries from another host.
     for _ in range(5):
         await browsers.fetch("flamegraph", session)
     rate = int(flood.communicate()[0]) / (time.monotonic() - begun)
@@ -258,8 +258,8 @@ async def beside(server, generator, browsers, seconds, kind, session):
 
 
 def hostile(directory, seconds, agents=20, bound_ms=None, least_rate=0, say=print, kinds=HOSTILE):
-    """`bound_ms`: of /api/status, at the 99th percentile; None: only told. No sample is lost, whatever the bound.
-    Raises NotMeasured in the end if a kind made fewer than `least_rate` requests a second."""
+    """`bound_ms`: limit of the 99th percentile of /api/status; None: only printed. No sample may be lost in any case.
+    Raises NotMeasured at the end if a kind made fewer than `least_rate` requests per second."""
     slow = []
     for kind in kinds:
         directory = pathlib.Path(tempfile.mkdtemp(dir=directory))
@@ -283,14 +283,14 @@ def hostile(directory, seconds, agents=20, bound_ms=None, least_rate=0, say=prin
             if rate < least_rate:
                 slow.append(f"{kind} {rate:.0f}")
     if slow:
-        raise NotMeasured(f"not measured: {', '.join(slow)} requests/s were made, fewer than the {least_rate} that the bounds are for. Run it again while nothing else uses this machine.")
+        raise NotMeasured(f"not measured: {', '.join(slow)} requests/s were made, but the limits need at least {least_rate}. Run it again while nothing else uses this machine.")
 
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev soak")
     parser.add_argument("minutes", type=float, nargs="?", default=30)
     parser.add_argument("--load", action="store_true", help="many agents and browsers at once")
-    parser.add_argument("--hostile", action="store_true", help="a client that does its worst, in each way for a share of the time")
+    parser.add_argument("--hostile", action="store_true", help="a hostile client, of each kind for a share of the time")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="flamewire-soak-") as directory, contextlib.suppress(KeyboardInterrupt):
         if arguments.load:

@@ -1,4 +1,4 @@
-"""The long runs for a moment: what must hold in them holds from the beginning."""
+"""Short versions of the long runs: their conditions hold from the beginning."""
 import pytest
 import run
 
@@ -16,6 +16,6 @@ def test_hostile(tmp_path):
 
 
 def test_too_few_hostile_requests(tmp_path):
-    """A run beside less than what it states is not a run that holds."""
-    with pytest.raises(run.NotMeasured, match=r"not measured: foreign \d+ requests/s were made, fewer than the 100000"):
+    """A run with less than the stated load does not count."""
+    with pytest.raises(run.NotMeasured, match=r"not measured: foreign \d+ requests/s were made, but the limits need at least 100000"):
         run.hostile(tmp_path, 1, agents=1, least_rate=100_000, kinds=("foreign",))

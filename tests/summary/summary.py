@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Prints what a run of ./dev test took and what it left out: summary.py FOLDER
+"""Prints the times of a run of ./dev test and what it skipped: summary.py FOLDER
 
-FOLDER holds `phases` (lines "seconds since the epoch, tab, name of the phase that begins"), the JUnit files of CTest
-(*.xml) and what became of recordings (disturbed.jsonl, of tests/harness). Each file may be missing. The exit code is 1 if more than
-a tenth of the recordings could not be measured, as then the tests say too little."""
+FOLDER has `phases` (lines "seconds since the epoch, tab, name of the phase that begins"), the JUnit files of CTest (*.xml) and the
+outcomes of recordings (disturbed.jsonl, from tests/harness). Each file may be missing. The exit code is 1 if more than a tenth of the
+recordings could not be measured, because the tests then show too little."""
 import collections
 import json
 import pathlib
@@ -11,7 +11,7 @@ import re
 import sys
 import xml.etree.ElementTree
 
-# The tier of a test is the first word of its name. The table has them in this order; others follow.
+# The tier of a test is the first word of its name. The table has this order; other tiers follow.
 TIERS = ("fuzz", "unit", "web", "integration", "soak", "oracle", "cross", "boards", "e2e")
 SLOWEST = 10
 # One line per failed test of pytest and of node:test.
@@ -25,7 +25,7 @@ Skip = collections.namedtuple("Skip", "test cases reason")
 
 
 def read_phases(path):
-    """[(name, seconds)]; the last line ends the phase before it."""
+    """[(name, seconds)]. The last line ends the last phase."""
     marks = [line.split("\t") for line in path.read_text().splitlines()] if path.exists() else []
     return [(name, float(end) - float(begin)) for (begin, name), (end, _) in zip(marks, marks[1:])]
 
@@ -41,7 +41,7 @@ def read_tests(path):
             status = "skipped"
         elif skipped is not None:
             message = skipped.get("message", "")
-            # CTest also writes <skipped> for a test that could not run, and counts that one as failed.
+            # CTest also writes <skipped> for a test that could not run, but counts it as failed.
             status = "skipped" if message.startswith("SKIP_") else "failed"
         elif case.find("failure") is not None:
             status = "failed"
@@ -54,7 +54,7 @@ def failed_cases(output):
 
 
 def skips_of(test):
-    """What a test left out, with the reasons that it printed."""
+    """The skipped parts of a test, with the printed reasons."""
     if test.status == "skipped":
         lines = [line.strip() for line in test.output.splitlines() if line.strip()]
         return [Skip(test.name, 0, lines[-1] if lines else test.message)]
@@ -74,7 +74,7 @@ def read_recordings(path):
 
 
 def not_measured(recordings):
-    """(recordings that could not be measured, all)"""
+    """(number of recordings that could not be measured, number of all recordings)"""
     outcomes = collections.Counter(one.get("outcome", "retaken") for one in recordings)
     return outcomes["not measured"], outcomes["not measured"] + outcomes["measured"]
 
@@ -84,7 +84,7 @@ def cut(text, width=150):
 
 
 def sections(phases, tests, recordings):
-    """[(title, lines)] of the report; sections without lines are left out."""
+    """[(title, lines)] of the report. Sections without lines are omitted."""
     report = []
     failed = [test for test in tests if test.status == "failed"]
     lines = []

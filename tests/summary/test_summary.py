@@ -1,4 +1,4 @@
-"""The summary of ./dev test, from files as CTest 3.25 writes them and from output as pytest, node:test and Catch2 write it."""
+"""The summary of ./dev test, from files in the format of CTest 3.25 and from output of pytest, node:test and Catch2."""
 import pathlib
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import summary
 JUNIT = """<?xml version="1.0" encoding="UTF-8"?>
 <testsuite name="(empty)" tests="10" failures="2" disabled="1" skipped="3" hostname="" time="1" timestamp="2026-11-25T02:26:53">
   <testcase name="unit_base" classname="unit_base" time="0.25" status="run"><system-out>../x_test.cc:39: warning:
-  NOT tested: events of whole CPUs take root here
+  NOT tested: events of whole CPUs need root here
 </system-out></testcase>
   <testcase name="unit_wire" classname="unit_wire" time="0.5" status="run"><system-out>All tests passed</system-out></testcase>
   <testcase name="integration_travel" classname="integration_travel" time="61.5" status="fail">
@@ -86,7 +86,7 @@ def test_the_slowest_of_all_files(tmp_path):
 
 def test_every_kind_of_skip_has_its_reason(tmp_path):
     assert run(tmp_path, release__xml=JUNIT)["Skipped"] == [
-        "unit_base NOT tested: events of whole CPUs take root here",
+        "unit_base NOT tested: events of whole CPUs need root here",
         "integration_travel NOT tested: no root (2 cases)",
         "e2e_live an earlier step failed",
         "oracle_corpus no corpus: nothing was compared",
