@@ -1,4 +1,4 @@
-/* A program that counts its own instructions: turns of a loop of two. Prints the turns and the CPU time that they took.
+/* A program with a known number of instructions: a loop of two instructions. Prints their number and the CPU time.
    Usage: known MILLIONS_OF_TURNS */
 #include <stdio.h>
 #include <stdlib.h>

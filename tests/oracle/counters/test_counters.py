@@ -1,5 +1,5 @@
-"""The agent's table against `perf stat -p` on the same process: both are attached, then the process does its work, then both are
-asked to end. So both count the same, and may differ only by what reading them costs."""
+"""The agent's table against `perf stat -p` on the same process. Both attach, the process does its work, and then both are stopped, so both
+count the same. Only the cost of reading the counters may differ."""
 import os
 import pathlib
 import re
@@ -20,7 +20,7 @@ ROW = re.compile(r"^ *(<[a-z ]+>|[\d.,]+) +(msec )? *(\S+)(?: +# +([\d.]+) *(\S.
 
 
 class Table:
-    """What perf stat prints, or what should look like it."""
+    """The output of perf stat, or output in the same format."""
 
     def __init__(self, text):
         self.text = text
@@ -48,7 +48,7 @@ def close(ours, theirs, share, least=1.0):
 
 def compare(ours, theirs):
     """Row by row: names and their order, units, words, labels; software events and derived figures within 1 %, the clock within 0.5 %.
-    CPUs utilized are of each tool's own elapsed time, as perf is attached a moment earlier."""
+    "CPUs utilized" uses each tool's own elapsed time, because perf attaches a moment earlier."""
     assert list(ours.rows) == list(theirs.rows)
     for name, their in theirs.rows.items():
         our = ours.rows[name]
@@ -71,7 +71,7 @@ def perf_events_of(pid):
 
 
 def both(start, mode, events, *agent_options, **options):
-    """(our table, perf's) of one run of the workload; and the agent."""
+    """(our table, perf's) of one run of the workload, and the agent."""
     target = start.process("work", [TESTS_BIN / "counters-workload", mode])
     wait_until(lambda: "ready" in target.out, 20, "the workload")
     perf = start.process("perf", [PERF, "stat", "-e", ",".join(events), "-p", target.pid])
@@ -88,14 +88,14 @@ def both(start, mode, events, *agent_options, **options):
     return agent, Table(perf.err)
 
 
-def test_threads_that_were_there(start):
-    """The usual ten and two more, as a person types them; the table goes to standard output and nothing else does."""
+def test_existing_threads(start):
+    """The ten usual events and two more, as typed by a user. Standard output has only the table."""
     agent, theirs = both(start, "steady", HARDWARE + SOFTWARE, "--output", "-")
     ours = Table(agent.out)
     assert agent.out.startswith("\n Performance counter stats for process id '")
     assert ours.title == theirs.title
     compare(ours, theirs)
-    # What the workload is known to do: 3 threads, 80 rounds of 100 pages, a sleep and 5 ms of CPU; 40 moves at most.
+    # The known work of the workload: 3 threads, 80 rounds of 100 pages, a sleep and 5 ms of CPU; 40 moves at most.
     assert 24_000 <= ours.value("page-faults") < 24_300
     assert 240 <= ours.value("context-switches")
     assert 60 <= ours.value("cpu-migrations") <= 3 * 45
@@ -103,20 +103,20 @@ def test_threads_that_were_there(start):
     assert ours.value("minor-faults") == ours.value("page-faults") - ours.value("major-faults")
 
 
-def test_births_and_deaths(start, tmp_path):
-    """Threads and processes that live for milliseconds, and their children; into a file, so the table goes to standard error."""
+def test_short_lived_threads_and_processes(start, tmp_path):
+    """Threads and processes that live for milliseconds, and their children. --output is a file, so the table goes to standard error."""
     file = tmp_path / "counted.flw"
     agent, theirs = both(start, "churn", SOFTWARE, "--output", file)
     ours = Table(agent.err)
     compare(ours, theirs)
     assert agent.out == ""
     assert file.stat().st_size > 0
-    # 12 rounds of 16 times 100 pages in threads; 24 processes with 300 each, 12 of them with 4 rounds more.
+    # 12 rounds of 16 times 100 pages in threads, and 24 processes with 300 each, 12 of them with 4 more rounds.
     assert ours.value("page-faults") >= 12 * 16 * 100 + 24 * 300 + 12 * 4 * 100
 
 
-def test_words_of_what_cannot_be_counted(start):
-    """On this machine some of these open and some do not: each is a number that is not 0, or a word."""
+def test_words_for_events_that_cannot_be_counted(start):
+    """Some of these events open on this machine and some do not: each has a number that is not 0, or a word."""
     cache = ["L1-dcache-loads", "L1-dcache-load-misses", "LLC-loads", "dTLB-load-misses", "stalled-cycles-frontend"]
     agent, theirs = both(start, "steady", HARDWARE + cache + ["alignment-faults", "emulation-faults", "task-clock"], "--output", "-")
     ours = Table(agent.out)
@@ -128,12 +128,12 @@ def test_words_of_what_cannot_be_counted(start):
         else:
             assert our in WORDS or our > 0, name
     if os.uname().machine == "x86_64":
-        # perf prints 0 here, which reads as if it had been counted.
+        # perf prints 0 here, which is indistinguishable from a counted value.
         assert ours.value("alignment-faults") == ours.value("emulation-faults") == "<never counts>"
 
 
 def test_default_list(start):
-    """Without --stat: the ten that everybody asks for come first, in this order, whatever works here."""
+    """Without --stat: the ten most common events come first, in this order, even if some do not work here."""
     target = start.process("work", [TESTS_BIN / "counters-workload", "steady"])
     wait_until(lambda: "ready" in target.out, 20, "the workload")
     agent = start.agent("--events", "none", "--output", "-", "--pid", target.pid, "--duration", 1)
@@ -144,8 +144,8 @@ def test_default_list(start):
 
 
 def test_launched_command(start):
-    """`perf stat -- CMD` and the agent's `-- CMD`, one after the other: each counts its own run, so only what does not vary is
-    compared. The command's exit code is the agent's."""
+    """`perf stat -- CMD` and the agent's `-- CMD`, one after the other. Each counts its own run, so only invariant values are compared.
+    The agent's exit code is the command's."""
     program = [str(TESTS_BIN / "counters-workload"), "alone"]
     perf = subprocess.run([PERF, "stat", "-e", "page-faults,task-clock", "--", *program], capture_output=True, text=True)
     theirs = Table(perf.stderr)
@@ -156,17 +156,17 @@ def test_launched_command(start):
     assert list(ours.rows) == list(theirs.rows)
     assert close(ours.value("page-faults"), theirs.value("page-faults"), 0.01)
     assert [row["label"] for row in ours.rows.values()] == [row["label"] for row in theirs.rows.values()]
-    # In one run: the CPU time that was counted, and what the kernel says that the command used.
+    # In one run: the counted CPU time, and the command's CPU time according to the kernel.
     used = sum(float(re.search(rf"^ *([\d.]+) seconds {what}$", agent.out, re.M)[1]) for what in ("user", "sys"))
     assert close(ours.value("task-clock"), 1000 * used, 0.25), agent.out
     assert re.search(r"^ *[\d.]+ seconds user\n *[\d.]+ seconds sys$", perf.stderr, re.M)
 
 
 def test_ordinary_user():
-    """Where the kernel may not be counted: perf's names with :u; what happens in the kernel only is a word for us (perf: 0)."""
+    """If the kernel may not be counted: perf's names with :u. An event that occurs only in the kernel has a word here (perf prints 0)."""
     paranoid = int(pathlib.Path("/proc/sys/kernel/perf_event_paranoid").read_text())
     if os.geteuid() != 0 or paranoid != 2:
-        pytest.skip(f"NOT tested: it takes root, to become somebody else, and kernel.perf_event_paranoid 2 (it is {paranoid})")
+        pytest.skip(f"NOT tested: switching to another user needs root, and kernel.perf_event_paranoid must be 2 (it is {paranoid})")
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
         directory.chmod(0o755)
@@ -203,7 +203,7 @@ def test_ordinary_user():
 
 
 def test_table_beside_samples(start):
-    """--verbose shows what was counted beside the samples, too; without it nothing is printed."""
+    """--verbose also prints the counters of a recording with samples. Without it nothing is printed."""
     for verbose in ([], ["--verbose"]):
         target = start.process("work" + "".join(verbose), [TESTS_BIN / "counters-workload", "steady"])
         wait_until(lambda: "ready" in target.out, 20, "the workload")

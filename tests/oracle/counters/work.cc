@@ -1,10 +1,10 @@
-// A program whose page faults, sleeps and moves between CPUs are known. counters-workload MODE; it says "ready", does its work
-// on SIGUSR1, says "done" and waits to be ended, so that two tools that watch it count the same.
+// A program with known page faults, sleeps and moves between CPUs. counters-workload MODE: it prints "ready", works on SIGUSR1,
+// prints "done" and waits to be killed, so two tools that measure it count the same.
 //
-//   steady   three threads that were there before
-//   alone    at once, in two processes and a thread; ends with 7
-//   crowd    for benches: 50 threads that work a little and sleep, until it is ended
-//   churn    threads and processes that are born and end meanwhile, also in each other
+//   steady   three threads that exist before
+//   alone    starts at once, in two processes and a thread; exits with code 7
+//   crowd    for benchmarks: 50 threads that work a little and sleep, until killed
+//   churn    threads and processes that start and exit meanwhile, nested too
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>

@@ -1,5 +1,6 @@
-"""What a processed profile of the Firefox Profiler has to be, written from the published description of the format (firefox-devtools/profiler: the types of a profile with their
-comments, the log of format changes): tables of columns, indexes into other tables, trees in which callers come first. Of version 44, in which threads have tables of their own."""
+"""The requirements for a processed profile of the Firefox Profiler, written from the published description of the format (firefox-devtools/profiler: the types
+of a profile with their comments, and the log of format changes): tables of columns, indexes into other tables, and trees in which callers come first.
+This is version 44, in which each thread has its own tables."""
 
 VERSION = 44
 COLORS = {"transparent", "purple", "green", "orange", "yellow", "lightblue", "blue", "brown", "magenta", "red", "lightred", "darkgrey", "grey"}
@@ -94,17 +95,17 @@ def check_stacks(thread):
     stacks, frames = thread["stackTable"], thread["frameTable"]
     seen = set()
     for row, (prefix, frame) in enumerate(zip(stacks["prefix"], stacks["frame"])):
-        need(prefix is None or (is_whole(prefix) and 0 <= prefix < row), f"stack {row} comes behind its caller {prefix}")
-        need((prefix, frame) not in seen, f"stack {row} is there twice")
+        need(prefix is None or (is_whole(prefix) and 0 <= prefix < row), f"stack {row} comes after its caller {prefix}")
+        need((prefix, frame) not in seen, f"stack {row} exists twice")
         seen.add((prefix, frame))
-        # A stack is of its frame's category, or where that has none of its caller's.
+        # A stack has the category of its frame, or its caller's category if the frame has none.
         if frames["category"][frame] is not None:
             need((stacks["category"][row], stacks["subcategory"][row]) == (frames["category"][frame], frames["subcategory"][frame]), f"the category of stack {row}")
-        # What a frame was inlined into is its caller, and one level less deep.
+        # The caller of an inlined frame is the function into which it was inlined, with a depth that is one less.
         depth = frames["inlineDepth"][frame]
         need(is_whole(depth) and depth >= 0, "inlineDepth")
         if depth > 0:
-            need(prefix is not None and frames["inlineDepth"][stacks["frame"][prefix]] == depth - 1, f"stack {row} is inlined {depth} deep, its caller is not one less")
+            need(prefix is not None and frames["inlineDepth"][stacks["frame"][prefix]] == depth - 1, f"stack {row} has inline depth {depth}, but its caller's is not one less")
     for key, least in (("line", 1), ("column", 0)):
         need(all(one is None or (is_whole(one) and one >= least) for one in frames[key]), f"frameTable.{key}")
     need(all(one == -1 or (is_whole(one) and one >= 0) for one in frames["address"]), "frameTable.address")
@@ -115,7 +116,7 @@ def check_samples(thread):
     need(samples["weightType"] in WEIGHT_TYPES, f"weightType {samples['weightType']}")
     last = 0
     for time in samples["time"]:
-        need(is_number(time) and time >= last, f"a sample at {time} behind one at {last}")
+        need(is_number(time) and time >= last, f"a sample at {time} after one at {last}")
         last = time
     need(all(is_number(one) for one in samples["weight"]), "weights are numbers")
 
@@ -138,7 +139,7 @@ def check_thread(thread, libraries, categories):
 
 
 def check(profile):
-    """Raises Wrong with what is not as the format has it."""
+    """Raises Wrong with the violated requirement."""
     check_meta(profile["meta"], len(profile["threads"]))
     for key in ("libs", "threads", "pages", "counters", "profilerOverhead"):
         need(isinstance(profile[key], list), key)

@@ -1,4 +1,4 @@
-"""Our export for the Firefox Profiler: as the format is described, and as the Firefox Profiler's own code (its command line) reads it."""
+"""Our export for the Firefox Profiler, checked against the published format and with the Firefox Profiler's own code (its command line)."""
 import collections
 import contextlib
 import copy
@@ -32,7 +32,7 @@ def test_the_format_as_published(recorded, profile):
     firefox_profile.check(profile)
     firefox_profile.check(json.loads(recorded.export("firefox", "-e", "page-faults")))
     assert profile["meta"]["interval"] == pytest.approx(1000 / 999, rel=1e-4)
-    # It had something to check: threads of two events, functions inlined into inlined ones, the kernel and libraries.
+    # The profile has enough to check: threads of two events, functions inlined into inlined ones, the kernel and libraries.
     assert len(profile["threads"]) >= 6
     assert max(depth for thread in profile["threads"] for depth in thread["frameTable"]["inlineDepth"]) >= 2
     assert len({category for thread in profile["threads"] for category in thread["stackTable"]["category"]}) >= 3
@@ -51,19 +51,19 @@ CHANGES = {
     "a missing column": lambda profile: profile["threads"][1]["funcTable"].pop("relevantForJS"),
     "a function that is not there": set_row("frameTable", "func", 3, 10**6),
     "a string that is not there": set_row("funcTable", "name", 3, -1),
-    "a caller behind its callee": set_row("stackTable", "prefix", 2, 5),
+    "a caller after its callee": set_row("stackTable", "prefix", 2, 5),
     "the wrong category": lambda profile: profile["threads"][1]["stackTable"]["category"].reverse(),
     "time that goes back": set_row("samples", "time", 0, 10**9),
     "no version": lambda profile: profile["meta"].pop("preprocessedProfileVersion"),
     "no default category": lambda profile: profile["meta"]["categories"].pop(),
     "a string twice": lambda profile: profile["threads"][1]["stringArray"].append(profile["threads"][1]["stringArray"][0]),
     "inlined into nothing": lambda profile: profile["threads"][1]["frameTable"].update(inlineDepth=[1] * profile["threads"][1]["frameTable"]["length"]),
-    "a library of nobody": lambda profile: profile["libs"].append(profile["libs"][0]),
+    "an unused library": lambda profile: profile["libs"].append(profile["libs"][0]),
 }
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_the_checker_sees(profile, what):
+def test_the_checker_detects(profile, what):
     damaged = copy.deepcopy(profile)
     CHANGES[what](damaged)
     with pytest.raises(firefox_profile.Wrong):
@@ -71,15 +71,15 @@ def test_the_checker_sees(profile, what):
 
 
 class Viewer:
-    """The Firefox Profiler's command line; it loads a profile in a process that stays until it is told to end."""
+    """The Firefox Profiler's command line. It loads a profile in a process that runs until it is stopped."""
 
     def __init__(self, path):
-        self.folder = tempfile.mkdtemp(prefix="fx.")  # short: a socket is in it
+        self.folder = tempfile.mkdtemp(prefix="fx.")  # short, because it is part of a socket's path
         self.environment = {**os.environ, "PROFILER_CLI_SESSION_DIR": self.folder, "HOME": self.folder}
         self.load(path)
 
     def load(self, path):
-        """The tool waits half a second for its own process; on a busy machine that one starts later, and the tool asks to try again."""
+        """The tool waits half a second for its own process. On a busy machine the process starts later, and the tool asks to try again."""
         end = time.monotonic() + 120
         while True:
             done = subprocess.run(["node", VIEWER, "load", path, "--session", "one"], capture_output=True, text=True, env=self.environment, timeout=120)
@@ -117,7 +117,7 @@ def test_the_firefox_profiler_reads_it(recorded, profile):
         threads = viewer.ask("thread", "list")["threads"]
         wanted = {}
         for event, about in recorded.events.items():
-            # Milliseconds where the unit is one of time, else samples.
+            # Milliseconds if the unit is a time, otherwise samples.
             for (comm, names), number in recorded.stacks(event, weights=about["unit"] == "ns").items():
                 wanted.setdefault(f"{comm} {event}", collections.Counter())[comm, names] += number
         assert {one["name"] for one in threads} == set(wanted)
@@ -129,12 +129,12 @@ def test_the_firefox_profiler_reads_it(recorded, profile):
             own, rows = collections.Counter(), collections.Counter(as_folded(one["name"]) for one in answer["functions"])
             for one in answer["functions"]:
                 own[as_folded(one["name"])] += round(one["selfSamples"] * scale)
-                # Functions of two modules or files may have one name; a stack may be in both.
+                # Functions of two modules or files may have the same name, and both may be in one stack.
                 if rows[as_folded(one["name"])] == 1:
                     assert round(one["totalSamples"] * scale) == expected[as_folded(one["name"])][1], one
             assert own == {name: number for name, (number, _) in expected.items()}, thread
             assert sum(number == 1 for number in rows.values()) > len(rows) * 0.8
-        # What it opens with, and says about it.
+        # The initially selected thread, and the displayed metadata.
         first = next(iter(recorded.events))
         busiest = max((name for name in wanted if name.endswith(f" {first}")), key=lambda name: sum(wanted[name].values()))
         assert [one["name"] for one in viewer.ask("status")["selectedThreads"]] == [busiest]

@@ -11,10 +11,10 @@ import pytest
 from flamewire import ROOT
 from recording import Recording, functions, marked_lines
 
-# The share of each loop, and the loop of the inlined function beside its call.
+# For each loop, and for the loop of the inlined function compared with its call.
 HOT = bounds.Check("samples in hot loops, of those in their source file", times=4)
 GO = shutil.which("go")
-pytestmark = pytest.mark.skipif(GO is None, reason="there is no go tool pprof: nothing was compared")
+pytestmark = pytest.mark.skipif(GO is None, reason="go tool pprof is not installed: nothing was compared")
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def recorded(tmp_path_factory):
 
 
 def pprof(path, *options, symbolize="none"):
-    """What it prints: (lines of the header, the rest). It shortens C++ names unless it is told not to."""
+    """pprof's output: (lines of the header, the rest). It shortens C++ names unless symbolize is set."""
     environment = {**os.environ, "HOME": str(path.parent), "PPROF_TMPDIR": str(path.parent), "PPROF_BINARY_PATH": str(path.parent)}
     shorten = [] if symbolize is None else [f"-symbolize={symbolize}"]
     text = subprocess.run([GO, "tool", "pprof", *shorten, *options, path], check=True, capture_output=True, text=True, env=environment, timeout=60)
@@ -47,7 +47,7 @@ def top(path, *options, **more):
 
 
 def as_pprof(name):
-    """pprof tells only the file of an address without a name, and the kernel module of a function after its name."""
+    """For an address without a name, pprof prints only the file. It prints the module of a kernel function after its name."""
     place = re.fullmatch(r"\[(?:(.+)\+)?0x[0-9a-f]+\]", name)
     if place:
         return f"[{'[kernel.kallsyms]' if place[1] == 'kernel' else place[1]}]" if place[1] else "<unknown>"
@@ -59,14 +59,14 @@ def from_pprof(name):
 
 
 def types_of(recording):
-    """(sample type, options, event, of weights)"""
+    """(sample type, options, event, whether values are weights)"""
     for event, about in recording.events.items():
         yield f"{event}_samples", [], event, False
         yield event, ["-unit=ns"] if about["unit"] == "ns" else [], event, True
 
 
 def wanted(recording, event, weights):
-    """Names that pprof writes alike are one."""
+    """Merges names that pprof prints identically."""
     stacks = collections.Counter()
     for (comm, names), number in recording.stacks(event, weights).items():
         stacks[comm, tuple(map(as_pprof, names))] += number
@@ -82,7 +82,7 @@ def test_functions(recorded):
         assert found == table, sample_type
 
 
-def test_what_is_typed_without_options(recorded):
+def test_the_default_output(recorded):
     lines = pprof(recorded.pprof, "-top", symbolize=None)
     head = "\n".join(lines[:8])
     assert f"File: {recorded.program.name}" in lines, head
@@ -90,7 +90,7 @@ def test_what_is_typed_without_options(recorded):
     assert "Type: cpu-clock" in lines, head
     total = sum(recorded.stacks("cpu-clock", True).values())
     assert float(re.search(r"Total samples = ([\d.]+)(ms|s)", head)[1]) * {"ms": 10**6, "s": 10**9}[re.search(r"= [\d.]+(ms|s)", head)[1]] == pytest.approx(total, rel=0.005)
-    # The first ten, as shares. Here pprof leaves out parameters, so that functions of one name are one.
+    # The first ten, as shares. Here pprof omits parameters, so functions with one name are merged.
     def short(name):
         while (shorter := re.sub(r"<[^<>]*>|\([^()]*\)", "", name)) != name:
             name = shorter
@@ -135,7 +135,7 @@ def test_labels(recorded):
         of_thread[comm] += number
     text = "\n".join(pprof(recorded.pprof, "-tags", "-sample_index=cpu-clock_samples"))
     found = {key: dict(reversed(row) for row in re.findall(r"^ +([\d.]+) \( *[\d.]+%\): (.*)$", rows, re.M)) for key, rows in re.findall(r"^ *(\w+): Total .*\n((?:.+\n?)*)", text, re.M)}
-    # Where it ran, if that says anything: in our own control group.
+    # The control group, if it is not the root: it must be our own.
     where = {key: list(found.pop(key)) for key in ("container_id", "pod_uid", "cgroup_path") if key in found}
     groups = {line.split(":", 2)[2] for line in pathlib.Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()}
     assert set(where.get("cgroup_path", ["/"])) <= groups | {"/"} and (where or groups <= {"/"}), (where, groups)
@@ -152,7 +152,7 @@ def build_id(path):
 
 
 def test_mappings(recorded):
-    """Files with their build-ids, and the program first: pprof takes that for the program."""
+    """Files with their build-ids, and the program first, because pprof takes the first one for the program."""
     lines = pprof(recorded.pprof, "-raw")
     rows = [re.fullmatch(r"(\d+): 0x0/0xffffffffffffffff/0x0 (\S+) ?(\w*) \[FN\]\[FL\]\[LN\]\[IN\]", line).groups() for line in lines[lines.index("Mappings") + 1 :]]
     files = {name: identity for _, name, identity in rows}
@@ -163,7 +163,7 @@ def test_mappings(recorded):
 
 
 def test_inlined_functions(recorded):
-    """What is only ever inlined, pprof marks so."""
+    """pprof marks functions that are always inlined."""
     kinds = collections.defaultdict(set)
     for function in recorded.events["cpu-clock"]["functions"]:
         kinds[function["name"].replace(";", ":")].add(function["kind"] == "inlined")
@@ -174,7 +174,7 @@ def test_inlined_functions(recorded):
 
 
 def test_lines(tmp_path):
-    """Where pprof sees the time is where the program is known to spend it, in an inlined function too."""
+    """pprof attributes the time to the lines where the program spends it, also in an inlined function."""
     recording = Recording(tmp_path, "lines-workload", "3", events="cpu-clock")
     path = recording.file("pprof")
     source = ROOT / "tests" / "workloads" / "lines.cc"
@@ -185,16 +185,16 @@ def test_lines(tmp_path):
         if place := re.search(r" (\S+/lines\.cc):(\d+)$", name):
             assert os.path.samefile(place[1], source)
             own[int(place[2])] += flat
-    # One of four turns is the plain and one the inlined function's, two are those of the template. The line above is the loop's.
+    # Of four turns, one is the plain function's, one the inlined function's and two are the template's. The line above is the loop's.
     total = sum(own.values())
     loops = {mark: own[line] + own[line - 1] for mark, line in marks.items()}
     for mark, share in (("plain", 0.25), ("inlined", 0.25), ("template", 0.5)):
         assert own[marks[mark]] == max(own[line] for line in range(marks[mark] - 3, marks[mark] + 4))
         HOT.share(loops[mark], total, share, bias=0.01, detail=f"in the loop {mark}: {own}")
-    # And beside the source: with the inlined line's time in all that holds it.
+    # Also in the listing of the source: the inlined line's time is included in the functions that contain it.
     listing = pprof(path, "-list", "caller_of_inlined", "-sample_index=samples")
     routine = next(line for line in listing if line.startswith("ROUTINE"))
     assert "caller_of_inlined" in routine
     call = next(re.match(rf" *(\.|{NUMBER}) +(\.|{NUMBER}) +(\d+):", line) for line in listing if "x = inlined_function(x);" in line)
     assert loops["inlined"] <= float(call[4])
-    HOT.at_least(loops["inlined"], float(call[4]), 0.97, detail="in the loop inlined, of its call")
+    HOT.at_least(loops["inlined"], float(call[4]), 0.97, detail="in the inlined loop, compared with its call")

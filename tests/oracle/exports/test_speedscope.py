@@ -1,4 +1,4 @@
-"""Our exports read by speedscope's own code, in its own page: the same functions, by thread and event, and what it shows first."""
+"""Our exports, read by speedscope's own page: the same functions, by thread and event, and the initially displayed profile."""
 import collections
 import json
 import os
@@ -29,7 +29,7 @@ def read(recording, *files):
 
 
 def stacks_of(saved, profile):
-    """Stack -> weight, of the frames that are open between two of the events that speedscope writes."""
+    """Stack -> weight, from the frames that are open between two of the events that speedscope writes."""
     names = [frame["name"].replace(";", ":") for frame in saved["shared"]["frames"]]
     assert profile["type"] == "evented" and profile["startValue"] == 0
     stacks, opened, last = collections.Counter(), [], 0
@@ -46,7 +46,7 @@ def stacks_of(saved, profile):
 
 
 def percent_of(cell):
-    """speedscope shows shares above 99 % and below 0.01 % as ">99%" and "<0.01%"."""
+    """speedscope prints shares above 99 % and below 0.01 % as ">99%" and "<0.01%"."""
     shown = re.search(r"\(([<>]?[\d.]+)%\)", cell)[1]
     bounds = {">99": 99.5, "<0.01": 0.0}
     return bounds[shown] if shown in bounds else float(shown)
@@ -68,7 +68,7 @@ def test_speedscope_reads_our_file(recorded):
     for (event, comm), profile in found.items():
         assert profile["unit"] == ("nanoseconds" if recorded.events[event]["unit"] == "ns" else "none")
         assert stacks_of(saved, profile) == wanted[event, comm], (event, comm)
-    # It opens with the busiest thread of the first event, and a function of it is one row, however many of its lines were hit.
+    # It opens the busiest thread of the first event. Each function has one row, however many of its lines were hit.
     first = next(iter(recorded.events))
     event, comm = list(found)[saved["activeProfileIndex"]]
     assert event == first and sum(wanted[event, comm].values()) == max(sum(wanted[one].values()) for one in wanted if one[0] == first)
@@ -76,7 +76,7 @@ def test_speedscope_reads_our_file(recorded):
     total = sum(own for own, _ in table.values())
     shown = [(name.replace(";", ":"), percent_of(own), percent_of(all_of)) for all_of, own, name in answer["rows"]]
     assert len(shown) >= 20
-    # Two functions can have one name: inlined and not, in two files.
+    # Two functions can have one name, for example inlined and not inlined, or in two files.
     names = collections.Counter(name for name, *_ in shown)
     places = collections.Counter(frame["name"].replace(";", ":") for frame in json.loads(path.read_text())["shared"]["frames"])
     checked = 0

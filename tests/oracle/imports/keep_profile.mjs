@@ -1,5 +1,5 @@
-// Loaded into the Firefox Profiler's process (node --import). Its upgraders change a profile in place, so the one that it
-// parsed is written to FLAMEWIRE_KEPT_PROFILE as soon as it has the newest version; then the process ends.
+// Loaded into the Firefox Profiler's process (node --import). Its upgraders change a profile in place, so the parsed object is
+// written to FLAMEWIRE_KEPT_PROFILE as soon as it has the newest version. Then the process exits.
 import { writeFileSync } from "node:fs";
 
 const parse = JSON.parse;

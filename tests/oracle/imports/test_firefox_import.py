@@ -1,4 +1,4 @@
-"""Profiles of every version of the Firefox Profiler's format: its own code upgrades an old one to the newest version, and both have to come out the same here."""
+"""Profiles of all versions of the Firefox Profiler's format: its own code upgrades an old profile to the newest version, and importing either gives the same result."""
 import copy
 import json
 import os
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not VIEWER.is_file(), reason="the packages of th
 
 
 def loaded(path):
-    """A profile as the Firefox Profiler has it after it has loaded the file."""
+    """The content of a profile after the Firefox Profiler has loaded the file."""
     kept = path.with_suffix(".kept.json")
     environment = {**os.environ, "PROFILER_CLI_SESSION_DIR": str(path.parent), "HOME": str(path.parent), "FLAMEWIRE_KEPT_PROFILE": str(kept), "FLAMEWIRE_NEWEST_VERSION": str(NEWEST)}
     subprocess.run(["node", "--import", KEEP, VIEWER, "--daemon", path, "--session", "one"], check=True, capture_output=True, env=environment, timeout=240)
@@ -27,14 +27,14 @@ def loaded(path):
 def upgraded(path, profile):
     path.write_text(json.dumps(profile))
     newest = loaded(path)
-    # A package with a newer version has changes to look at, and the notice about newer versions a number to change.
+    # If the package has a newer version, review the format's changes and update the version in the notice about newer versions.
     assert newest["meta"]["preprocessedProfileVersion"] == NEWEST
     assert "prefixOffset" in newest["shared"]["stackTable"] and "lib" not in newest["shared"]["resourceTable"] and "flags" in newest["shared"]["funcTable"]
     return newest
 
 
 def imported(path, profile=None):
-    """What a file is here: all that our exports have of it, but for when it was imported and which addresses return."""
+    """The imported file: everything that our exports contain, except the time of the import and the marks of return addresses."""
     if profile is not None:
         path.write_text(json.dumps(profile))
     run = [BIN / "flamewire", "export", path, "--format"]
@@ -52,7 +52,7 @@ def exported(tmp_path_factory):
     return json.loads(recorded.export("firefox"))
 
 
-def without_ours(profile):
+def without_our_members(profile):
     profile = copy.deepcopy(profile)
     for thread in profile["threads"]:
         del thread["flamewire"]
@@ -60,30 +60,30 @@ def without_ours(profile):
 
 
 def of_version_40(profile):
-    """As it was before version 41: each thread has libraries of its own, those that it uses."""
-    profile = without_ours(profile)
+    """The format before version 41: each thread has its own list of the libraries that it uses."""
+    profile = without_our_members(profile)
     libraries = profile.pop("libs")
     profile["meta"]["preprocessedProfileVersion"] = 40
     for number, thread in enumerate(profile["threads"]):
         used = sorted(set(thread["resourceTable"]["lib"]), reverse=number % 2 == 1)
-        # A debug id is what tells libraries of the same name apart.
+        # Libraries with the same name differ by their debug id.
         thread["libs"] = [{**libraries[one], "breakpadId": f"{one:032X}0"} for one in used]
         thread["resourceTable"]["lib"] = [used.index(one) for one in thread["resourceTable"]["lib"]]
         del thread["nativeSymbols"]["functionSize"]
     return profile
 
 
-FORMS = {"as we write it": lambda profile: profile, "without our members": without_ours, "of version 40": of_version_40}
+FORMS = {"as we write it": lambda profile: profile, "without our members": without_our_members, "of version 40": of_version_40}
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_newest_version_is_the_old_one(exported, tmp_path, form):
+def test_the_newest_version_imports_like_the_old_one(exported, tmp_path, form):
     old = FORMS[form](exported)
     newest = upgraded(tmp_path / "old.json", old)
     first, second = imported(tmp_path / "old.json"), imported(tmp_path / "new.json", newest)
     assert first == second
     data, events = first
-    # It had something to compare: stacks, files, lines, modules and frames that are inlined.
+    # The profile has enough to compare: stacks, files, lines, modules and inlined frames.
     frames = [frame for event in events for frame in event["functions"]]
     assert max(len(thread["stackTable"]["prefix"]) for thread in data["threads"]) > 100
     assert len({frame.get("module") for frame in frames}) >= 4 and any(frame["kind"] == "inlined" for frame in frames)
@@ -102,7 +102,7 @@ COLUMNS = {
 
 
 def jslb(profile):
-    """The container with binary columns that samply saves, written from its description (mstange/json-slabs, FORMAT.md)."""
+    """The container with binary columns in which samply saves profiles, written from its description (mstange/json-slabs, FORMAT.md)."""
     slabs = []
 
     def add(type, data):
@@ -125,9 +125,9 @@ def jslb(profile):
 
 
 def test_a_jslb_file_is_its_json(exported, tmp_path):
-    newest = upgraded(tmp_path / "old.json", without_ours(exported))
+    newest = upgraded(tmp_path / "old.json", without_our_members(exported))
     path = tmp_path / "profile.jslb"
     path.write_bytes(jslb(newest))
-    # The Firefox Profiler reads what was written here as the same profile.
+    # The Firefox Profiler reads the file written here as the same profile.
     assert loaded(path) == newest
     assert imported(path) == imported(tmp_path / "new.json", newest)

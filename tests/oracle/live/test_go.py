@@ -1,6 +1,6 @@
-"""Stacks of Go programs: every one of the function that takes the time is known from the source, whole stacks end in what the runtime says
-nobody called, and callers are those that `perf` finds by frame pointers, which Go keeps. Who called whom does not change with what the
-machine does beside it, so no recording is taken again."""
+"""Stacks of Go programs. All callers of the hot function are known from the source, whole stacks start at the runtime's root functions, and callers
+equal those that `perf` finds with frame pointers, which Go maintains. Load on the machine does not change call relationships, so no
+recording is repeated."""
 import collections
 import errno
 import os
@@ -16,7 +16,7 @@ import pytest
 from flamewire import wait_until
 
 WHOLE = bounds.Check("whole stacks of a Go program", times=7)
-PEER = bounds.Check("samples with callers that perf has, too", times=1)
+PEER = bounds.Check("samples with callers that perf also has", times=1)
 BACK = bounds.Check("samples of C, and of Go called from C, with the Go code that called C", times=3)
 FREQUENCY = 3999
 ENOUGH = 3000
@@ -25,14 +25,14 @@ ROOTS = {"runtime.goexit", "runtime.mstart", "runtime.rt0_go"}
 
 
 def build(folder, workload, *options):
-    """The program of one folder of tests/workloads."""
+    """Builds the program of one folder of tests/workloads."""
     source = flamewire.ROOT / "tests" / "workloads" / workload
     subprocess.run(["go", "build", *options, "-o", folder / workload, "."], cwd=source, env=go_programs.environment(folder), check=True)
     return folder / workload
 
 
 def stacks_of(server, begin_ms=0):
-    """Frames of the program from the outermost on, without the process, and how many samples have them."""
+    """Frames of the program, outermost first and without the process, and the number of their samples."""
     for line in server.get(f"/api/export/session/{server.only_session()['id']}", format="collapsed", start=begin_ms).decode().splitlines():
         frames, _, count = line.rpartition(" ")
         process, *frames = frames.split(";")
@@ -41,7 +41,7 @@ def stacks_of(server, begin_ms=0):
 
 
 def opened(fifo, reader):
-    """A descriptor to write to, once the reader has opened the pipe."""
+    """Returns a descriptor for writing once the reader has opened the pipe, or None."""
     assert reader.process.poll() is None, reader.err
     try:
         return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
@@ -56,13 +56,13 @@ def samples_of(server, pid):
 
 
 def record(start, program, beside=None, whole_system=False, arguments=(), enough=ENOUGH, after=()):
-    """The stacks of a program that runs until enough samples are taken, by the default settings; `beside` is where perf leaves its own. If given,
-    some stacks must contain the functions `after` before the samples count."""
+    """The stacks of a program that runs until it has enough samples, with the default settings. If `beside` is given, perf records into that folder.
+    If `after` is given, some stacks must contain these functions before the samples count."""
     process = start.process("go", [program, "600", *arguments])
     time.sleep(0.3)
     server = start.server("--no-inline")
     if beside:
-        # perf records until the pipe that its command reads is closed. The command runs once the events are open.
+        # perf records until the pipe that its command reads is closed. The command starts once the events are open.
         os.mkfifo(beside / "enough")
         perf = start.process("perf", ["perf", "record", "-q", "-F", FREQUENCY, "-g", "-e", "cpu-clock:u", "-p", process.pid, "-o", beside / "perf.data", "--", "cat", beside / "enough"])
         writer = wait_until(lambda: opened(beside / "enough", perf), 60, "perf")
@@ -107,7 +107,7 @@ def test_callers_to_the_root(start, tmp_path, kind):
 
 
 def test_started_by_a_shell(start, tmp_path):
-    """The shell keeps no frame pointers, and what it starts inherits its mode: copies of the stack, which lack a goroutine's callers."""
+    """The shell has no frame pointers, and its child inherits its mode: copies of the stack, which lack a goroutine's callers."""
     script = tmp_path / "script"
     script.write_text(f"#!/bin/sh\necho $$\nexec {build(tmp_path, 'go')} 600\n")
     script.chmod(0o700)
@@ -121,12 +121,12 @@ def test_started_by_a_shell(start, tmp_path):
 
 
 def test_whole_system(start, tmp_path):
-    """The copied stack lacks a goroutine's callers; the kernel's call chain has them."""
+    """The copied stack lacks a goroutine's callers, but the kernel's call chain has them."""
     check_whole(record(start, build(tmp_path, "go"), whole_system=True))
 
 
 def test_callers_are_those_of_perf(start, tmp_path):
-    """perf skips the callers of functions without a frame, most of which are innermost. So pairs of functions further out are compared."""
+    """perf skips the callers of functions without a frame, most of which are innermost. Therefore pairs of functions further out are compared."""
     stacks = record(start, build(tmp_path, "go"), tmp_path)
     check_whole(stacks)
     script = subprocess.run(["perf", "script", "--no-inline", "-i", tmp_path / "perf.data", "-F", "ip,sym"], check=True, capture_output=True, text=True).stdout
@@ -145,8 +145,8 @@ def test_callers_are_those_of_perf(start, tmp_path):
     PEER.at_least(seen - missing, seen, 0.98, detail=examples.most_common(8))
 
 
-# The runtime hides what switches to another stack to make room on this one, and what the compiler made: a function that a `go` statement
-# starts, and a pointer's method that calls the value's.
+# The runtime hides functions that switch to a larger stack, and functions that the compiler generated: one that a `go` statement starts, and a
+# pointer's method that calls the value's.
 HIDDEN = re.compile(r"runtime\.(morestack|gcenable\.func\d)")
 
 
@@ -155,7 +155,7 @@ def method(name):
 
 
 def callers_in(stacks):
-    """Of (frames, count): how often a function has a caller, for each pair of frames that both have a name."""
+    """For (frames, count): the number of samples for each pair of a function and its caller, if both have names."""
     pairs = collections.Counter()
     for frames, count in stacks:
         for pair in set(zip(frames, frames[1:])):
@@ -165,30 +165,30 @@ def callers_in(stacks):
 
 
 def test_callers_are_those_of_the_runtimes_own_profile(start, tmp_path):
-    """Go's runtime walks its stacks by tables of its own. Its profile lacks the roots, and the handler of the signal that takes it; it takes
-    no samples where signals are off, so only what we find is looked for in it."""
+    """Go's runtime unwinds its stacks with its own tables. Its profile lacks the roots and the handler of its own profiling signal, and has no samples
+    while signals are blocked. Therefore only our pairs are searched in it."""
     program, profile = build(tmp_path, "go"), tmp_path / "own.pprof"
     stacks = record(start, program, arguments=[profile], enough=6 * ENOUGH)
     ours = [([method(name) for name in frames[1:] if not HIDDEN.fullmatch(name)], count)
             for frames, count in stacks if not any(name.startswith("runtime.sig") for name in frames)]
-    said = subprocess.run(["go", "tool", "pprof", "-noinlines", "-traces", program, profile], check=True, capture_output=True, text=True,
+    printed = subprocess.run(["go", "tool", "pprof", "-noinlines", "-traces", program, profile], check=True, capture_output=True, text=True,
                           env=go_programs.environment(tmp_path)).stdout
     theirs = []
-    for block in re.split(r"^-+\+-+\n", said, flags=re.MULTILINE)[1:]:
-        # The first line has a time before its name: 2ms for each sample.
+    for block in re.split(r"^-+\+-+\n", printed, flags=re.MULTILINE)[1:]:
+        # The first line has a time before its name: 2ms per sample.
         if match := re.match(r" *([\d.]+)(m?s) +(.*)", block, re.DOTALL):
             names = [method(name.strip()) for name in match[3].splitlines()]
             theirs.append((names[::-1], round(float(match[1]) * (1 if match[2] == "ms" else 1000) / 2)))
     known, share = callers_in(theirs), sum(count for _, count in theirs) / sum(count for _, count in ours)
-    # A pair that the runtime has 15 times on average is missing in its profile once in 3 million.
+    # A pair that the runtime should have 15 times on average is missing from its profile once in 3 million runs.
     expected = {pair: count * share for pair, count in callers_in(ours).items() if count * share > 15}
     assert ("main.middle", "main.hot") in expected and len(expected) > 8, expected
     assert not [pair for pair in expected if pair not in known], (expected, known)
 
 
 def test_c_and_back(start, tmp_path):
-    """C called from Go, and Go called from there: the frame pointer leads back to the goroutine, also if C uses it for
-    something else. The agent must have read the goroutine's stack during such a call."""
+    """C called from Go, and Go called from there: the frame pointer leads back to the goroutine, even if C uses it for another purpose.
+    The agent must have read the goroutine's stack during such a call."""
     stacks = record(start, build(tmp_path, "go_c"), after={"main.callsLargeC", "needs_every_register"})
     check_whole(stacks)
     callers = collections.Counter()

@@ -1,4 +1,4 @@
-"""Code made at run time: named by what the program itself said and when it said it, and as `perf` names the same process."""
+"""JIT code has the names that the program itself published, from the time when it did so, and the same names as in `perf`."""
 import os
 import pathlib
 import shutil
@@ -12,20 +12,20 @@ from jit import JIT, is_of, of_function, samples_of, self_shares, unknown_jit_sh
 from other_root import copy_with_libraries, loaded_child
 from test_shares import ENOUGH, FREQUENCY, PERF, perf_profile
 
-UNNAMED = bounds.Check("samples of code made at run time that have no name", times=8)
+UNNAMED = bounds.Check("samples of JIT code without a name", times=8)
 OWN = bounds.Check("samples in the function that takes the time", times=8)
 PEER = bounds.Check("shares of compiled functions as perf sees them", times=3)
 TOTAL = bounds.Check("samples, ours and perf's", times=1)
 
 # Each function has its own code.
 NO_INLINING = "--no-turbo-inlining"
-# Rounds of many lengths: of equal ones a sampler at a steady rate sees the same part again and again for a while.
+# Rounds of various lengths: with equal ones, a sampler with a steady rate would hit the same part repeatedly for a while.
 HOT = """
 function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i) ^ i; return s; }
 function warm(n) { let s = 0; for (let i = 0; i < n; i++) s += (i * 7) % 3; return s; }
 function round() { const n = 100000 + 200000 * Math.random() | 0; return hot(2 * n) + warm(n); }
 let x = 0;
-// By its CPU time: beside other programs, too, starting is a small part of it.
+// Measured in CPU time, so that starting is a small part of it even with other load.
 const begin = process.cpuUsage();
 while (process.cpuUsage(begin).user < 1e6 * process.argv[2]) x += round();
 if (x === 1) console.log(x);
@@ -33,14 +33,14 @@ if (x === 1) console.log(x);
 
 
 @pytest.fixture(autouse=True)
-def no_maps_left():
-    """Nobody removes perf maps; those of programs that a test started go with it."""
+def remove_new_perf_maps():
+    """Perf maps are not removed automatically. This removes the maps of programs that a test started."""
     maps = pathlib.Path("/tmp")
     before = set(maps.glob("perf-*.map"))
     yield
     for left in set(maps.glob("perf-*.map")) - before:
         command = pathlib.Path("/proc", left.stem.removeprefix("perf-"), "cmdline")
-        # A process that nobody has reaped has an empty command line.
+        # A process that was not reaped has an empty command line.
         if not command.exists() or not command.read_bytes():
             left.unlink(missing_ok=True)
 
@@ -64,7 +64,7 @@ def node(tmp_path, source):
 @pytest.mark.recording
 @pytest.mark.parametrize("options", [["--perf-basic-prof"], ["--perf-prof"], ["--perf-prof", "--perf-prof-unwinding-info"]], ids=" ".join)
 def test_node_from_its_start(start, tmp_path, options):
-    """A launched Node program: its hot function on top by name, less than 1 % of unknown JIT code, and no stack that ends in it."""
+    """A launched Node program: its hot function is at the top by name, less than 1 % is unknown JIT code, and no stack ends in it."""
     program, script = node(tmp_path, HOT)
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 999, "--", program, *options, NO_INLINING, script, 3, cwd=tmp_path)
@@ -81,14 +81,14 @@ def test_node_from_its_start(start, tmp_path, options):
     module = next(module for module in session["modules"] if module["kind"] == "jit")
     assert module["state"] == "recorded" and module["name"] == "[jit]"
     stacks = server.get(f"/api/export/session/{session['id']}", format="collapsed").decode().splitlines()
-    # The outermost frames may be deeper than the copy; what is in the copy is walked.
+    # The outermost frames may be deeper than the copy. Everything in the copy is unwound.
     ending = [stack for stack in stacks if (frames := stack.rpartition(" ")[0].split(";"))[1] == "[incomplete]" and any(is_of(frame, "hot") for frame in frames)]
     assert not ending, ending
 
 
 @pytest.mark.recording
 def test_node_like_perf(start, tmp_path):
-    """The same running process at the same time: what it compiled long before, as `perf record` sees it."""
+    """The same running process at the same time: its functions, compiled long before, as `perf record` names them."""
     program, script = node(tmp_path, HOT)
     target = start.process("node", [program, "--perf-basic-prof", NO_INLINING, script, 600], cwd=tmp_path)
     wait_until(lambda: cpu_seconds(target.pid) > 1.5, 60, "code that is compiled")
@@ -112,7 +112,7 @@ def test_node_like_perf(start, tmp_path):
     samples, _, first, last, theirs = perf_profile(data, short_name)
     answer = server.get("/api/flamegraph", min_share=0, start=(first - start_s) * 1000, end=(last - start_s) * 1000)
     tree = Tree(answer)
-    # Cut at buckets of 10 ms, at both ends, on each of two CPUs at most.
+    # The range is cut at buckets of 10 ms, at both ends, on each of at most two CPUs.
     TOTAL.same_total(answer["total"]["samples"], samples, edges=4 * FREQUENCY * 0.01)
     check_named(tree)
     tree.names = [short_name(name) for name in tree.names]
@@ -133,7 +133,7 @@ round();
 
 
 def renderer_of(page, browser):
-    """The process that runs the page, once it wrote a map of what it compiled."""
+    """The process that runs the page, after it has written a map of its compiled functions."""
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             arguments = (folder / "cmdline").read_bytes()
@@ -147,7 +147,7 @@ def renderer_of(page, browser):
 
 @pytest.mark.recording
 def test_chromium(start, tmp_path):
-    """With the option of the table of runtimes, the functions of a page have names, whatever state of optimization V8 has them in."""
+    """With the option in the table of runtimes, the functions of a page have names in every optimization state of V8."""
     page = tmp_path / "page.html"
     page.write_text(PAGE)
     browser = start.process("chromium", ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
@@ -167,7 +167,7 @@ def test_chromium(start, tmp_path):
 
 
 def test_names_come_while_the_target_sleeps(start, tmp_path):
-    """It ran for less than a round of the agent: no later sample is needed for names."""
+    """The program ran for less than one round of the agent. Names must not need a later sample."""
     program, script = node(tmp_path, HOT.replace("process.argv[2]", "0.1") + "setTimeout(() => {}, 60000);")
     server = start.server()
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--frequency", 4999, "--", program, "--perf-basic-prof", NO_INLINING, script, cwd=tmp_path)
@@ -183,12 +183,12 @@ def test_names_come_while_the_target_sleeps(start, tmp_path):
 
 @pytest.mark.recording
 def test_a_map_that_comes_late(start, tmp_path):
-    """Nothing says what the code is: one sentence does, with a remedy, where modules are listed. Once a map is there, all that ran has names."""
+    """Without names, one message with a remedy is in the list of modules. Once a map exists, all earlier samples have names."""
     server = start.server()
     program, script = node(tmp_path, HOT)
     target = start.process("node", [program, script, 600], cwd=tmp_path)
     map_file = pathlib.Path(f"/tmp/perf-{target.pid}.map")
-    # Starting node is not code that it compiled.
+    # The start of node itself is not JIT code.
     wait_until(lambda: cpu_seconds(target.pid) > 1, 60, "code that is compiled")
     try:
         agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", target.pid, "--frequency", 999)
@@ -202,7 +202,7 @@ def test_a_map_that_comes_late(start, tmp_path):
         assert module["problem"] == f"node (process {target.pid}) runs code that it compiled itself, and there is no {map_file}: that code has no names"
         assert module["remedy"] == "start it with node --perf-basic-prof"
         assert next(notice for notice in server.only_session()["notices"] if notice["code"] == "jit-names-missing")["remedy"] == module["remedy"]
-        # The code is somewhere in memory that is executable and of no file.
+        # The code is in executable memory without a file.
         ranges = [line.split()[0].split("-") for line in pathlib.Path(f"/proc/{target.pid}/maps").read_text(encoding="ascii").splitlines() if "x" in line.split()[1] and len(line.split()) == 5]
         map_file.write_text("".join(f"{begin} {int(end, 16) - int(begin, 16):x} all_of_it\n" for begin, end in ranges), encoding="ascii")
         wait_until(lambda: server.only_session()["modules"] and next(m for m in server.only_session()["modules"] if m["kind"] == "jit")["state"] == "recorded", 30, "names")
@@ -229,8 +229,8 @@ public class Hot {
 
 
 @pytest.mark.recording
-def test_java_that_is_asked(start, tmp_path):
-    """A JVM that was started without any option that gives names: a notice has the remedy. It is asked for a map while it is recorded."""
+def test_java_with_a_requested_map(start, tmp_path):
+    """A JVM without any option for names: a notice has the remedy. The test requests a map during the recording."""
     assert shutil.which("javac") and shutil.which("jcmd"), "a JDK is needed: ./dev test installs it"
     (tmp_path / "Hot.java").write_text(JAVA)
     subprocess.run(["javac", "Hot.java"], cwd=tmp_path, check=True)
@@ -259,7 +259,7 @@ def test_java_that_is_asked(start, tmp_path):
 
 
 def python_with_perf():
-    """A Python that can name its code (3.12 and later)."""
+    """A Python that can publish the names of its code (3.12 and later), or None."""
     for minor in range(12, 16):
         program = shutil.which(f"python3.{minor}")
         if program and subprocess.run([program, "-X", "perf", "-c", "import sys; sys.exit(not sys.is_stack_trampoline_active())"], capture_output=True, check=False).returncode == 0:
@@ -268,7 +268,7 @@ def python_with_perf():
 
 
 @pytest.mark.recording
-@pytest.mark.skipif(python_with_perf() is None, reason="no Python of 3.12 or later with -X perf here: Python's map is not tested")
+@pytest.mark.skipif(python_with_perf() is None, reason="no Python 3.12 or later with -X perf: Python's map is not tested")
 def test_python(start, tmp_path):
     script = tmp_path / "program.py"
     script.write_text("import time\n\ndef hot(n):\n    s = 0\n    for i in range(n):\n        s += i * i\n    return s\n\nend = time.time() + 3\nwhile time.time() < end:\n    hot(20000)\n")
@@ -284,7 +284,7 @@ def test_python(start, tmp_path):
 @pytest.mark.recording
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces, chroot and files of others need root; CI runs as root")
 def test_another_root_and_namespace(start, tmp_path):
-    """A target that is process 1 of its own namespace with another root: its map is the one that it sees, not this machine's of that name."""
+    """A target that is process 1 of its own namespace with another root. Its map is the file in its own root, not this machine's file with that name."""
     root = tmp_path / "root"
     copy_with_libraries(TESTS_BIN / "jit-workload", root, "/inside")
     (root / "tmp").mkdir()

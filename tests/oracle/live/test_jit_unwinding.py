@@ -1,4 +1,4 @@
-"""Unwinding information in a jitdump: whole stacks through compiled code that uses the frame pointer for something else. GNU as and ld make the
+"""Unwind information in a jitdump: whole stacks through JIT code that uses the frame pointer for another purpose. GNU as and ld make the
 code and its .eh_frame."""
 import platform
 import subprocess
@@ -7,10 +7,10 @@ import bounds
 import pytest
 from flamewire import BIN, TESTS_BIN
 
-WHOLE = bounds.Check("samples below code with unwinding information that have all callers", times=1)
-BROKEN = bounds.Check("samples below such code without unwinding information that have all callers", times=1)
+WHOLE = bounds.Check("samples below code with unwind information that have all callers", times=1)
+BROKEN = bounds.Check("samples below such code without unwind information that have all callers", times=1)
 
-# Calls its first argument with its second one.
+# Calls its first argument and passes its second one.
 CODE = """
     .globl caller
 caller:
@@ -36,7 +36,7 @@ caller:
     ret
     .cfi_endproc
 """
-# The layout that the format has in mind: the .eh_frame behind the code, at a multiple of 8.
+# The layout that the format intends: the .eh_frame after the code, at a multiple of 8.
 LAYOUT = "SECTIONS { .text 0x10000 : { *(.text) } .eh_frame ALIGN(8) : { *(.eh_frame) } }"
 
 
@@ -57,7 +57,7 @@ def caller(tmp_path):
 
 
 def samples_below(start, tmp_path, *files):
-    """All samples, and those with all callers."""
+    """(number of all samples, number of samples with all callers)"""
     recording = tmp_path / f"{len(files)}.flw"
     agent = start.agent("--output", recording, "--frequency", 999, "--events", "cpu-clock", "--no-kernel", "--", TESTS_BIN / "jit-workload", "calls", 3000, *files,
                         cwd=tmp_path)
@@ -76,7 +76,7 @@ def samples_below(start, tmp_path, *files):
 def test_code_without_frame_pointers(start, tmp_path, caller):
     code, frames = caller
     samples, below = samples_below(start, tmp_path, code, frames)
-    # Rules are read after the first sample of the code, so the first rounds of the agent do without.
+    # The rules are read after the first sample of the code, so they are missing in the agent's first rounds.
     WHOLE.at_least(below, samples, 0.9)
     samples, below = samples_below(start, tmp_path, code)
     BROKEN.at_most(below, samples, 0.01)

@@ -1,4 +1,4 @@
-"""Hot lines: those marked HOT in tests/workloads/lines.cc, also in an inlined function and in templates."""
+"""Hot lines: the lines marked HOT in tests/workloads/lines.cc, also in an inlined function and in templates."""
 import bounds
 import flamewire
 import pytest
@@ -13,7 +13,7 @@ def test_hot_lines(start):
     text = SOURCE.read_text().splitlines()
     hot = {number for number, line in enumerate(text, 1) if "// HOT" in line}
     assert len(hot) == 3
-    loops = {number - 1 for number in hot}  # the `for` above a hot line: its increment and test belong to the loop too
+    loops = {number - 1 for number in hot}  # the `for` above a hot line, because its increment and test belong to the loop
 
     program = start.workload("lines", 600)
     server = start.server()
@@ -30,12 +30,12 @@ def test_hot_lines(start):
     assert [lines[number]["source"] for number in range(1, len(text) + 1)] == text
     by_self = sorted(lines.values(), key=lambda line: -line["weight"])
     assert {line["line"] for line in by_self[:3]} == hot, by_self[:5]
-    # Of the program's own time: what the kernel does for other programs while this one runs grows with their number.
+    # Relative to the program's own time: the kernel's share grows with the number of other programs.
     own, marked = sum(line["samples"] for line in lines.values()), sum(lines[number]["samples"] for number in hot | loops)
     assert own > 0.5 * source["total"]["samples"], (own, source["total"])
     HOT.at_least(marked, own, 0.97, detail=by_self[:8])
     assert source["hottest"] in hot
-    # The call line of the inlined function carries its weight in total, not in self.
+    # The call line of the inlined function has the weight in total, but not in self.
     call = next(number for number, line in enumerate(text, 1) if "x = inlined_function(x)" in line)
     inlined = next(number for number, line in enumerate(text, 1) if "// HOT inlined" in line)
     assert lines[call]["total"] >= 0.95 * lines[inlined]["weight"] > 0

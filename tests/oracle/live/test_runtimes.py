@@ -1,5 +1,5 @@
-"""What a profile of a runtime shows, without and with the option that gives names: the rows of the table in docs/processes/runtimes.md. test_jit.py and test_go.py
-have those of Node, Java, Python 3.12 and Go."""
+"""The content of profiles of runtimes, without and with the option that provides names: the rows of the table in docs/processes/runtimes.md. test_jit.py
+and test_go.py cover Node, Java, Python 3.12 and Go."""
 import shutil
 
 import bounds
@@ -8,7 +8,7 @@ from flamewire import Tree
 from jit import samples_of, unknown_jit_share
 
 ROOTED = bounds.Check("samples below the interpreter's main loop", times=3)
-NAMES = bounds.Check("samples of code that a runtime compiled, by whether it has names", times=3)
+NAMES = bounds.Check("samples of JIT code with or without names", times=3)
 
 PYTHON = """
 import sys, time
@@ -28,12 +28,12 @@ PHP = """<?php
 function hot($n) { $s = 0; for ($i = 0; $i < $n; $i++) $s = ($s * 31 + $i) % 1000003; return $s; }
 while (getrusage()['ru_utime.tv_sec'] < (int) $argv[1]) hot(20000);
 """
-# So little code that samples are at a few addresses.
+# So little code that all samples have a few addresses.
 LUA = """
 local function hot(n) local a = 1; for i = 1, n do a = (a * 31 + i) % 1000003 end; return a end
 while os.clock() < tonumber(arg[1]) do hot(20000) end
 """
-# A file that was just written would not be compiled.
+# PHP would not compile a file that was just written.
 PHP_JIT = ["-d", "opcache.enable_cli=1", "-d", "opcache.file_update_protection=0", "-d", "opcache.jit_buffer_size=64M", "-d", "opcache.jit=tracing"]
 
 
@@ -63,7 +63,7 @@ def unnamed_code(session):
 def test_interpreters_show_their_own_functions(start, tmp_path, program, source, loop):
     session, tree = record(start, tmp_path, program, source)
     shares = tree.shares()
-    # Starting and ending takes a part, too.
+    # Startup and exit take part of the time.
     ROOTED.at_least(samples_of(tree) * shares.get(loop, 0), samples_of(tree), 0.8, detail=loop)
     assert shares.get("[incomplete]", 0) < 0.05, shares
     assert not unnamed_code(session)
@@ -81,7 +81,7 @@ def test_compiled_code_without_names_has_the_remedy_of_its_runtime(start, tmp_pa
 
 
 @pytest.mark.recording
-def test_php_names_what_it_compiled(start, tmp_path):
+def test_php_publishes_names(start, tmp_path):
     session, tree = record(start, tmp_path, "php", PHP, *PHP_JIT, "-d", "opcache.jit_debug=16")
     NAMES.at_least(samples_of(tree) * sum(share for name, share in tree.self_shares().items() if "$hot$" in name), samples_of(tree), 0.8, detail=tree.self_shares())
     assert not unnamed_code(session)

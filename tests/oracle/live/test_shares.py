@@ -1,4 +1,4 @@
-"""Shares and totals: known by construction, and as `perf record` sees the same process at the same time."""
+"""Shares and totals: known by construction, and compared with `perf record` of the same process at the same time."""
 import collections
 import os
 import pathlib
@@ -18,19 +18,19 @@ CALLED = bounds.Check("samples below the function that does everything", times=1
 THREADS = bounds.Check("samples of each thread by its CPU time", times=2)
 TOTALS = bounds.Check("samples by CPU time, ours and perf's", times=2)
 PEER = bounds.Check("shares of the hottest functions as perf sees them", times=40)
-BIRTHS = bounds.Check("samples of threads that are born all the time", times=1)
+BIRTHS = bounds.Check("samples of threads that start continuously", times=1)
 FREQUENCY = 3999
-# Samples that show a share that is off by three points, whatever the share; by five, where each takes perf a copy of the stack.
+# Enough samples to detect a share that is off by three points, for every share; by five if perf copies the stack for each sample.
 ENOUGH = bounds.samples_needed(0.5, 0.03)
 ENOUGH_COPIES = bounds.samples_needed(0.5, 0.05)
-# The outermost functions of a program and of its threads, as plain() writes them.
+# The outermost functions of a program and of its threads, as formatted by plain().
 ROOTS = ("start", "clone3")
-# The times of buckets are cut at 10 ms, at both ends of a range.
+# Buckets are cut at 10 ms, at both ends of a range.
 BUCKETS_S = 0.02
 
 
 def used_by_threads(pid):
-    """tid -> ns on CPUs so far. The kernel adds up a running thread's time at each tick."""
+    """tid -> ns on CPUs so far. The kernel updates a running thread's time at each tick."""
     return {int(task.name): int((task / "schedstat").read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()}
 
 
@@ -67,8 +67,8 @@ def test_known_shares(start):
 
 
 def perf_profile(path, short_name):
-    """Samples, how many of them have a stack that perf broke off, the times of the first and the last, and short_name(function) -> samples
-    whose stack holds it, from `perf script` without inlining."""
+    """From `perf script` without inlining: the number of samples, the number of stacks that perf did not complete, the times of the first and the last
+    sample, and short_name(function) -> samples with the function in their stack."""
     text = subprocess.run([PERF, "script", "--no-inline", "-i", path, "-F", "tid,time,ip,sym"], check=True, capture_output=True, text=True).stdout
     samples, broken, functions = 0, 0, collections.Counter()
     first = last = None
@@ -86,8 +86,8 @@ def perf_profile(path, short_name):
 
 
 def plain(name):
-    """A function's name as both tools can agree on: without arguments, templates kept, without clones' suffixes and without the
-    underscores in which the aliases of one address differ (clock_gettime, __clock_gettime, __vdso_clock_gettime; clone3, __GI___clone3)."""
+    """A function's name in a form that both tools share: without arguments and clone suffixes, with templates, and without the
+    underscores of aliases (clock_gettime, __clock_gettime, __vdso_clock_gettime; clone3, __GI___clone3)."""
     name = re.sub(r"\s*\[clone [^\]]*\]", "", name)
     name = re.sub(r"\(anonymous namespace\)", "{anonymous}", name)
     depth = 0
@@ -104,11 +104,11 @@ def plain(name):
 
 
 @pytest.mark.recording
-# Copies of stacks at the higher rate are more than perf keeps up with.
+# perf cannot keep up with copies of stacks at the higher rate.
 @pytest.mark.parametrize("unwind, call_graph, frequency, enough_samples", [("fp", "fp", FREQUENCY, ENOUGH), ("auto", "dwarf,16384", 999, ENOUGH_COPIES)])
 def test_like_perf(start, tmp_path, unwind, call_graph, frequency, enough_samples):
-    """The same process at the same time: totals, and the 20 hottest functions. The frame-pointer chain breaks in libm, which has none,
-    for both alike; what is found by default is perf's by tables."""
+    """The same process at the same time: totals, and the 20 hottest functions. The frame-pointer chain breaks in libm for both tools, because libm has no
+    frame pointers. The default mode is compared with perf's use of tables."""
     program = start.workload("demo", 600)
     time.sleep(0.5)
     server = start.server("--no-inline")
@@ -116,7 +116,7 @@ def test_like_perf(start, tmp_path, unwind, call_graph, frequency, enough_sample
     os.mkfifo(enough)
     agent = start.agent("--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", frequency, "--events", "cpu-clock", "--unwind", unwind)
     wait_until(lambda: server.sessions(), 20, "a session")
-    # From its usual buffers of 512 KiB, perf lost 319 of these samples when it was stopped for 0.7 s, and none from 32 MiB.
+    # With its default buffers of 512 KiB, perf lost 319 of these samples when it was stopped for 0.7 s, and none with 32 MiB.
     perf = start.process("perf", [PERF, "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", frequency, "--call-graph", call_graph, "-m", "32M", "-p", program.pid, "-o", data, "--", "cat", enough])
     before = cpu_seconds(program.pid)
     wait_until(lambda: cpu_seconds(program.pid) > before + enough_samples / frequency, 200, "enough CPU time")
@@ -124,7 +124,7 @@ def test_like_perf(start, tmp_path, unwind, call_graph, frequency, enough_sample
     assert perf.wait(60) == 0, perf.err
     statistics = subprocess.run([PERF, "report", "--stats", "-i", data], check=True, capture_output=True, text=True).stdout
     assert "LOST" not in statistics, statistics
-    # All that was sampled until then is there when the agent has ended.
+    # When the agent has exited, all earlier samples are stored.
     assert agent.stop() == 0
     session = server.wait_ended()
     program.stop()
@@ -133,16 +133,16 @@ def test_like_perf(start, tmp_path, unwind, call_graph, frequency, enough_sample
     window = {"start": (first - start_s) * 1000, "end": (last - start_s) * 1000}
     answer = server.get("/api/flamegraph", min_share=0, **window)
     total = answer["total"]["samples"]
-    # The window is cut at 10 ms buckets, perf's at its samples: at both ends a bucket of each of two busy threads.
+    # The window is cut at 10 ms buckets, perf's at its samples: at both ends, up to a bucket of each of two busy threads differs.
     TOTALS.same_total(total, samples, edges=4 * frequency * 0.01)
 
-    # A sample in two functions with one plain name, clock_gettime and the vDSO's, is one sample of that name.
+    # If two functions in a stack have one plain name (clock_gettime and the vDSO's), the sample counts once.
     tree = Tree(answer)
     tree.names = [plain(name) for name in tree.names]
     ours = tree.shares()
-    # A chain of frame pointers breaks for both alike. By its tables perf breaks off 0.2 to 0.4 % of the stacks, in any function.
+    # A chain of frame pointers breaks for both tools. With tables, perf does not complete 0.2 to 0.4 % of the stacks, in any function.
     missed = 0 if unwind == "fp" else broken
-    assert missed <= 0.01 * samples, f"{broken} of {samples} stacks are broken off by perf"
+    assert missed <= 0.01 * samples, f"{broken} of {samples} stacks are not completed by perf"
     hottest = [name for name, _ in theirs.most_common(60) if name != "[unknown]"][:20]
     assert len(hottest) == 20
     for name in hottest:
@@ -151,8 +151,8 @@ def test_like_perf(start, tmp_path, unwind, call_graph, frequency, enough_sample
 
 
 @pytest.mark.recording
-def test_no_sample_twice_while_threads_are_born(start):
-    """A target that creates threads in a loop during attach: as many samples as its CPU time allows, not more, not fewer."""
+def test_no_sample_twice_while_threads_start(start):
+    """A target creates threads in a loop during attach: the number of samples matches its CPU time."""
     server = start.server()
     program = start.workload("threads", "loop", 5)
     time.sleep(0.3)
@@ -165,7 +165,7 @@ def test_no_sample_twice_while_threads_are_born(start):
     server.wait_ended()
     session = server.only_session()
     answer = server.get("/api/flamegraph", start=(before_time - session["start_ns"]) / 1e6, end=(after_time - session["start_ns"]) / 1e6)
-    # Each thread may end just before its next sample: up to one sample a thread is not taken. Twice is never right.
+    # Each thread may exit just before its next sample, so up to one sample per thread is missing. Duplicates are never right.
     threads = (after_cpu - before_cpu) / 0.020
     BIRTHS.total(answer["total"]["samples"], after_cpu - before_cpu, FREQUENCY, edges=threads, clock_s=BUCKETS_S + 2 / os.sysconf("SC_CLK_TCK"))
     assert session["lost"] == 0

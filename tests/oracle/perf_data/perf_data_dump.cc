@@ -1,9 +1,9 @@
-// Prints the samples of a perf.data file as the importer reads them, before names and address spaces come into it.
+// Prints the samples of a perf.data file as the importer reads them, before symbolization and address spaces.
 // Usage: perf_data_dump FILE
 //
-// A line a sample, tab-separated: event, pid, tid, time in ns, cpu, period, ip, call chain without its markers
-// (comma-separated, innermost first), branches (from>to, comma-separated). What is wrong with the file comes last, after
-// "damage: "; a file that cannot be read at all is one sentence on stderr.
+// One line per sample, tab-separated: event, pid, tid, time in ns, cpu, period, ip, call chain without its markers
+// (comma-separated, innermost first), branches (from>to, comma-separated). Damage of the file is printed last, after
+// "damage: ". A file that cannot be read at all causes one sentence on stderr.
 #include <fmt/format.h>
 
 #include <string>

@@ -1,5 +1,5 @@
-"""Samples of other people's perf.data files as our importer reads them, against what perf 6.1 and quipper print of the same files: every
-sample with its event, time, thread, address, period and call chain. What those tools refuse, ours must open or refuse with one sentence."""
+"""Samples of other projects' perf.data files as our importer reads them, against the output of perf 6.1 and quipper for the same files: every
+sample with its event, time, thread, address, period and call chain. Files that those tools refuse must open here or be refused with one sentence."""
 
 import collections
 import gzip
@@ -25,7 +25,7 @@ def corpus():
 
 
 def ours(path):
-    """Samples, and sentences about damage."""
+    """Samples, and messages about damage."""
     done = subprocess.run([DUMP, path], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     samples, damage = [], []
@@ -40,7 +40,7 @@ def ours(path):
 
 
 def perf_data_of(name):
-    """The file that an oracle's name stands for; its folders are joined by two underscores."""
+    """The file to which an oracle's name refers. Its folders are joined by two underscores."""
     name = name.removesuffix(".script.gz")
     if "perfdata__vector_static" in name:
         return CORPUS / "plain" / "kdab" / name.split("perfdata__")[1].removesuffix(".zlib")
@@ -56,7 +56,7 @@ FRAME = re.compile(r"^\s+(?P<address>[0-9a-f]+) \((?P<dso>.*)\)$")
 
 
 def perf_script(path):
-    """(pid, tid, time in us, period, event, [(address, file)]). The address of a user frame of a chain is its place in the file."""
+    """(pid, tid, time in us, period, event, [(address, file)]). The address of a user frame in a chain is its offset in the file."""
     samples = []
     for line in gzip.open(path, "rt", errors="replace").read().splitlines():
         if head := HEAD.match(line):
@@ -74,12 +74,12 @@ def perf_script(path):
 
 
 def plain(event):
-    """Without modifiers."""
+    """The name of an event without modifiers."""
     name = event.split("/")[1] if event.startswith("cpu") and event.count("/") == 2 else event
     return re.sub(r":[ukhGHpPSDIeW]+$", "", name)
 
 
-# The spellings of perf for the same event.
+# Other names of perf for the same event.
 ALIASES = {"branch-instructions": "branches", "cpu-cycles": "cycles", "page-faults": "faults"}
 
 
@@ -88,10 +88,10 @@ def event_name(event):
 
 
 def same_frames(theirs, sample, by_branches):
-    """Kernel frames are the same; of user frames, the place in the page: perf shows where in the file they are."""
+    """Kernel frames must be the same. For user frames, perf prints the offset in the file, so only the offset in the page must be the same."""
     mine = sample.chain or [sample.ip]
     if by_branches:
-        # The user's part is made of branch records: test_kdab.py and the unit tests look at that.
+        # The user part comes from branch records, which test_kdab.py and the unit tests check.
         mine = [address for address in mine if address >= KERNEL]
         theirs = theirs[: len(mine)]
     for (address, file), own in zip(theirs, mine):
@@ -100,7 +100,7 @@ def same_frames(theirs, sample, by_branches):
         return False
     if len(theirs) == len(mine):
         return True
-    # perf unwound the user's part from a copied stack, or says nothing of it; or shows no frame for a chain that is empty.
+    # perf unwound the user part from a copied stack, or does not print it, or prints no frame for an empty chain.
     rest = theirs[len(mine):]
     return all(address < KERNEL for address, _ in rest) or (not sample.chain and not theirs)
 
@@ -119,7 +119,7 @@ def test_samples_are_those_of_perf_script(script, tmp_path):
     assert not damage
     assert len(theirs) == len(mine)
     by_branches = any(one.branches and one.chain for one in mine)
-    # Equal times may come in either order.
+    # Samples with equal times may be in either order.
     theirs.sort(key=lambda one: (one[2], one[1], event_name(one[4]), one[3]))
     mine.sort(key=lambda one: (one.time // 1000, one.tid, event_name(one.event), one.period))
     for expected, sample in zip(theirs, mine):
@@ -151,7 +151,7 @@ def test_samples_are_those_of_quipper(events):
     for expected, sample in zip(theirs, got):
         if expected[5] is None:
             sample = (*sample[:5], None, *sample[6:])
-        # One list has the highest bit of user addresses set, which the file has not; perf script's chains are compared whole.
+        # One list has the highest bit of user addresses set, unlike the file. perf script's chains are compared completely.
         assert [one | KERNEL for one in expected[6]] == [one | KERNEL for one in sample[6]]
         assert expected[:6] + expected[7:] == sample[:6] + sample[7:]
 
@@ -162,7 +162,7 @@ def all_files():
             yield path
 
 
-# It was recorded with perf's words where its data went.
+# In this recording, perf's messages are mixed with its data.
 DAMAGED = {"sleep.compressed2.pipe.data": "there is no valid record at byte 31808"}
 
 
@@ -175,7 +175,7 @@ def test_every_file_is_read_to_its_end(path):
 
 @pytest.mark.parametrize("kind", ["compressed", "compressed2"])
 def test_compressed_records_are_there(kind):
-    """Recordings of `sleep 1`, which perf 6.1 cannot read: one process of one event, in order."""
+    """Recordings of `sleep 1` that perf 6.1 cannot read: one process, one event, in order."""
     folder = CORPUS / "mstange+linux-perf-data" / "tests" / "fixtures"
     for name in (f"sleep.{kind}.data", f"sleep.{kind}.pipe.data"):
         mine, _ = ours(folder / name)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Frames of the corpus's ELF files: against the expected outputs that come with them, and against llvm-symbolizer at every byte of .text.
+"""Frames of the corpus's ELF files, compared with the expected outputs that come with them, and with llvm-symbolizer at every byte of .text.
 
-The corpus is beside the project (../shared/corpus) or where FLAMEWIRE_CORPUS says. Without it nothing is tested: that is said, and the exit status is
-77, which CTest shows as skipped.
+The corpus is beside the project (../shared/corpus) or in FLAMEWIRE_CORPUS. Without it, nothing is tested: this is printed, and the exit
+status is 77, which CTest shows as skipped.
 """
 import argparse
 import bz2
@@ -19,7 +19,7 @@ PROJECT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def expected_of_addr2line(path):
-    """{address: [(function, "file:line")…]} of `addr2line -a -i -f` output."""
+    """{address: [(function, "file:line")…]} from the output of `addr2line -a -i -f`."""
     expected, frames, function = {}, [], None
     for line in path.read_text().splitlines():
         if line.startswith("0x"):
@@ -40,10 +40,10 @@ def check_expected(dump, elf, expected):
     addresses = sorted(expected)
     wrong = 0
     for address, frames in zip(addresses, ours(dump, elf, addresses)):
-        said = as_addr2line(frames)
-        if said != expected[address]:
+        printed = as_addr2line(frames)
+        if printed != expected[address]:
             wrong += 1
-            print(f"  {address:#x}: ours {said}, expected {expected[address]}")
+            print(f"  {address:#x}: ours {printed}, expected {expected[address]}")
     print(f"{elf}: {len(addresses) - wrong} of {len(addresses)} addresses as expected")
     return wrong
 
@@ -78,7 +78,7 @@ def main():
         wrong += check_expected(options.dump, str(dwarf / expected.name), expected_of_addr2line(expected))
         files += 1
     for elf in sorted(dwarf.iterdir()):
-        if "split" in elf.name:  # split DWARF is not read
+        if "split" in elf.name:  # split DWARF is not supported
             continue
         wrong += check_against_llvm(options.dump, options.llvm, str(elf))
         files += 1

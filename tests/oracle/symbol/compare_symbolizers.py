@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Compares our symbolizer with llvm-symbolizer on addresses spread over the code of one ELF file.
 
-Function, file and line of every inline frame must agree. The differences are counted by kind; docs/contributing/symbolizer.md explains each.
+Function, file and line of every inline frame must agree. Differences are counted by kind; docs/contributing/symbolizer.md explains each kind.
 """
 import argparse
 import collections
@@ -60,9 +60,9 @@ def kind_of_difference(mine, other):
     if mine == other:
         return None
     if not mine:
-        return "we know nothing"
+        return "we have no frames"
     if not other:
-        return "only we know something"
+        return "only we have frames"
     if len(mine) != len(other):
         return "we show more frames" if len(mine) > len(other) else "we show fewer frames"
     for i, (a, b) in enumerate(zip(mine, other)):
@@ -84,7 +84,7 @@ def main():
     parser.add_argument("--llvm", default="llvm-symbolizer-16")
     parser.add_argument("--addresses", type=int, default=20000)
     parser.add_argument("--bar", type=float, default=99.5, help="percent of addresses that must agree")
-    parser.add_argument("--min-frames", type=float, default=0.0, help="fail when the mean depth is less: nothing would be tested")
+    parser.add_argument("--min-frames", type=float, default=0.0, help="fail if the mean depth is less, because nothing would be tested")
     parser.add_argument("--show", type=int, default=2, help="examples of each kind of difference")
     options = parser.parse_args()
 
@@ -115,7 +115,7 @@ def main():
     if percent < options.bar:
         sys.exit(f"only {percent:.3f} % agree, {options.bar} % must")
     if frames < options.min_frames:
-        sys.exit(f"{frames:.2f} frames an address: too few to test inlining")
+        sys.exit(f"{frames:.2f} frames per address: too few to test inlining")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-// Prints the instructions of functions of an ELF file, for comparison with objdump: `address size text` a line, tabs
-// between, `-` before the size of what is not a known instruction. Usage: disassemble_dump ELF < hexadecimal `start size`
-// lines, one a function.
+// Prints the instructions of functions of an ELF file, for comparison with objdump: `address size text` per line, separated
+// by tabs, with `-` before the size of an unknown instruction. Usage: disassemble_dump ELF < hexadecimal `start size`
+// lines, one per function.
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
-// Prints what src/symbol knows of addresses, for comparison with other symbolizers: one JSON array of frames a line,
-// [[function, file, line]…], innermost first. Names are those of the linker, as demanglers differ in spelling. Usage:
-// symbolize_dump ELF [--demangle] [--no-inlines] [--return-addresses] [--binary FILE]... < hexadecimal addresses, one a line
+// Prints the results of src/symbol for addresses, for comparison with other symbolizers: one JSON array of frames per line,
+// [[function, file, line]…], innermost first. Names are linker names, because demanglers differ in spelling. Usage:
+// symbolize_dump ELF [--demangle] [--no-inlines] [--return-addresses] [--binary FILE]... < hexadecimal addresses, one per line
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -1,8 +1,8 @@
 """Our disassembly of whole functions against GNU objdump's, for x86-64, AArch64, ARM and Thumb.
 
-Where instructions begin must be equal everywhere. Their text must be equal once the spelling is made one (spell()): numbers by
-value, targets without their symbols, and of 32-bit Arm the words that Capstone and binutils choose differently. What is still
-different is what Capstone 4 knows not (shown as bytes) or names otherwise: a bar for each machine says how much of that there is.
+Instruction boundaries must be equal everywhere. The text must be equal after spell() unifies the spelling: numbers by value, targets
+without their symbols, and for 32-bit Arm the mnemonics that Capstone and binutils choose differently. The remaining differences are
+instructions that Capstone 4 does not support (shown as bytes) or names differently. A limit per machine bounds their share.
 """
 import os
 import re
@@ -13,7 +13,7 @@ import pytest
 
 DUMP = os.path.join(os.environ["FLAMEWIRE_BIN"], "disassemble_dump")
 
-# Loops, floating point, strings, sorting, a switch, 64-bit and atomic arithmetic; and all of the C library that printf needs.
+# Loops, floating point, strings, sorting, a switch, 64-bit and atomic arithmetic, and all functions of the C library that printf needs.
 SOURCE = r"""
 #include <math.h>
 #include <stdio.h>
@@ -45,8 +45,8 @@ int main(int count, char** arguments) {
 }
 """
 
-# name, compiler, options, objdump, share of instructions whose text is equal. Measured: 99.4, 99.6, 99.4, 99.4 %; docs/symbols/frames.md says
-# what the others are.
+# Name, compiler, options, objdump, share of instructions with equal text. Measured: 99.4, 99.6, 99.4, 99.4 %; docs/symbols/frames.md describes
+# the others.
 MACHINES = [
     ("x86-64", "g++", ["-x", "c++"], "objdump", 0.99),
     ("aarch64", "aarch64-linux-gnu-gcc", [], "aarch64-linux-gnu-objdump", 0.99),
@@ -87,7 +87,7 @@ def ours(program, functions):
 
 
 def number(text):
-    """An immediate by its value: binutils writes some in decimal, some in hexadecimal, some signed."""
+    """An immediate by its value: binutils writes some of them in decimal, some in hexadecimal, some signed."""
     sign = -1 if text.startswith("-") else 1
     text = text.lstrip("-")
     value = sign * (int(text, 16) if text.startswith("0x") else int(text))
@@ -107,7 +107,7 @@ def spell(text, machine):
         mnemonic = re.sub(r"\.[nw]$", "", mnemonic)
         mnemonic = re.sub(r"hs(?=$|\.)", "cs", re.sub(r"lo(?=$|\.)", "cc", mnemonic))
         operands = re.sub(r"\bsb\b", "r9", re.sub(r"\bhs\b", "cs", re.sub(r"\blo\b", "cc", operands)))
-        # Pushing, popping and moving many registers have two names each.
+        # Pushing, popping and moving several registers have two names each.
         if operands.startswith("sp!,"):
             mnemonic = re.sub(r"^(stmdb|stmfd)", "push", re.sub(r"^(ldmia|ldmfd|ldm)(?!db)", "pop", mnemonic))
             if mnemonic.startswith(("push", "pop")):
@@ -138,7 +138,7 @@ def test_functions_are_those_of_objdump(machine, compiler, options, objdump, bar
     mine, other = ours(program, functions), theirs(objdump, program)
     assert len(mine) > 50_000
 
-    # Each instruction of ours is one of theirs, of the same size; and none of theirs is left out.
+    # Each of our instructions is one of objdump's, with the same size, and none of objdump's is missing.
     wrong = {hex(address): (entry, other.get(address)) for address, entry in mine.items()
              if address not in other or other[address][0] != entry[0]}
     assert not wrong, f"{len(wrong)} instructions begin or end elsewhere: {dict(list(wrong.items())[:5])}"

@@ -1,4 +1,4 @@
-"""Names from maps that Debian's ld writes, of x86-64 and of Arm, against `nm` of the same file before it was stripped."""
+"""Names from maps that Debian's ld writes, for x86-64 and Arm, against `nm` of the same file before stripping."""
 import json
 import re
 import subprocess
@@ -26,7 +26,7 @@ def run(*command, **options):
 
 
 def link(folder, triplet, *options):
-    """A program of two objects, one in an archive, with its map; returns (map, [(address, size, kind, name)] by nm)."""
+    """A program of two objects, one of them in an archive, with its map. Returns (map, [(address, size, kind, name)] from nm)."""
     (folder / "first.cc").write_text(FIRST)
     (folder / "second.c").write_text(SECOND)
     run(f"{triplet}-g++", "-O2", *options, "-c", "first.cc", cwd=folder)
@@ -44,23 +44,23 @@ def names(folder, addresses, *options):
 
 
 @pytest.mark.parametrize("triplet, flags", [("x86_64-linux-gnu", []), ("arm-linux-gnueabihf", ["-mthumb"]), ("arm-linux-gnueabihf", ["-marm"]), ("aarch64-linux-gnu", [])])
-def test_functions_with_sections_of_their_own_have_the_names_that_nm_knew(tmp_path, triplet, flags):
+def test_functions_in_separate_sections_have_the_names_from_nm(tmp_path, triplet, flags):
     functions = link(tmp_path, triplet, "-ffunction-sections", *flags)
     ours = {name for _, _, _, name in functions if re.search(r"main|Road|hidden|rarely|twice|from_archive|buried", name)}
     assert {"city::Road::length(int) const", "from_archive", "main"} <= ours and len(ours) == 8, ours
     addresses = [address + offset for address, size, _, _ in functions for offset in (0, size // 2, size - 1)]
     expected = [name for _, _, _, name in functions for _ in range(3)]
-    found, said = names(tmp_path, addresses)
-    assert "names come from the linker map" in said
+    found, printed = names(tmp_path, addresses)
+    assert "names come from the linker map" in printed
     for address, name, want in zip(addresses, found, expected):
         if want in ours:
             assert name == want, (hex(address), name, want)
-        else:  # of the C runtime's objects: a global's name, or the object that a local one is in
+        else:  # objects of the C runtime: a global's name, or the object that contains a local
             assert name in (want, None) or re.fullmatch(r"\[(crt\w+|Scrt1|\w+)\.(o|a\(.+\))\]", name), (hex(address), name, want)
 
 
 @pytest.mark.parametrize("triplet", ["x86_64-linux-gnu", "arm-linux-gnueabihf"])
-def test_without_sections_of_their_own_globals_are_named_and_locals_never_after_another_object(tmp_path, triplet):
+def test_without_separate_sections_globals_have_names_and_locals_never_those_of_another_object(tmp_path, triplet):
     functions = link(tmp_path, triplet)
     objects = {"first": {"main", "city::Road::length(int) const", "hidden(int)", "rarely(int)", "int twice<int>(int)", "double twice<double>(double)"}, "second": {"from_archive", "buried"}}
     for address, size, kind, want in functions:

@@ -1,4 +1,4 @@
-"""Our frames of a perf.data file against `perf script`'s: offsets in the mapped files, sample by sample. As a program: prints the
+"""Our frames of a perf.data file against `perf script`'s, sample by sample, as offsets in the mapped files. As a program, it prints the
 differences. Usage: compare.py REPLAY PERF_DATA [all] [--as-perf-reads]"""
 
 import collections
@@ -13,7 +13,7 @@ Ours = collections.namedtuple("Ours", "stop frames")
 
 
 def of_perf(data):
-    """(tid, time in ns) -> [frame], as the replay program writes frames; innermost first."""
+    """(tid, time in ns) -> [frame], in the format of the replay program, innermost first."""
     command = ["perf", "script", "--ns", "--no-inline", "--max-stack", "4096", "-F", "comm,pid,tid,time,ip,dso", "-i", data]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     samples = {}
@@ -36,8 +36,8 @@ def of_replay(program, data, *arguments):
     return samples
 
 
-# Where the copied bytes end, perf 6.1 reads a zero (its reader answers "not there" with a number that libunwind takes for success) and shows
-# the frame of the call at that return address: -1.
+# At the end of the copied bytes, perf 6.1 reads a zero (its reader reports "not available" with a number that libunwind takes for success) and prints
+# the frame of the call before that return address: -1.
 NOWHERE = "ffffffffffffffff:kernel"
 
 
@@ -60,7 +60,7 @@ class Comparison:
         return 1 - len(self.different) / self.total
 
     def kind(self, key):
-        """What is different, and where: the frame to which both agree."""
+        """The difference and its place: the last frame on which both agree."""
         theirs, ours = self.perf[key], self.ours[key]
         common = 0
         while common < min(len(theirs), len(ours.frames)) and theirs[common] == ours.frames[common]:
@@ -77,7 +77,7 @@ class Comparison:
     def report(self, count=20):
         kinds = collections.Counter(self.kind(key) for key in self.different)
         lines = [f"{self.total - len(self.different)} of {self.total} samples equal ({100 * self.equal_share:.2f} %), {self.frames / self.total:.1f} frames each",
-                 f"{self.nowhere} had a last frame of perf's that is nowhere",
+                 f"{self.nowhere} had a last frame of perf at no address",
                  "our stop reasons: " + ", ".join(f"{stop} {number}" for stop, number in collections.Counter(sample.stop for sample in self.ours.values()).most_common())]
         lines += [f"{number:6} {kind}" for kind, number in kinds.most_common(count)]
         return "\n".join(lines)

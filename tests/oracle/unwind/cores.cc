@@ -1,9 +1,9 @@
-// Writes samples of a perf.data file as core files, so that a debugger can say what their frames are.
+// Writes samples of a perf.data file as core files, so that a debugger can unwind them.
 // Usage: cores FILE DIRECTORY < KEYS
 //
-// A line of KEYS is a tid and a time in ns. For each such sample DIRECTORY/TID-TIME.core has its registers, the copied bytes of its stack
-// with some room below, and the code around its frames. A line is printed, tab-separated: the key, the runtime addresses of our frames, then
-// `files` and for each file that they lie in BIAS=PATH. x86-64 only: the layout of the kernel's struct elf_prstatus is that machine's.
+// A line of KEYS is a tid and a time in ns. For each such sample, DIRECTORY/TID-TIME.core has its registers, the copied bytes of its stack
+// with some room below, and the code around its frames. One line is printed, tab-separated: the key, the runtime addresses of our frames,
+// `files`, and BIAS=PATH of each file that contains them. x86-64 only, because of the kernel's layout of struct elf_prstatus.
 #include <elf.h>
 #include <fmt/format.h>
 
@@ -25,16 +25,16 @@ namespace {
 
 using namespace flamewire;
 
-// struct elf_prstatus: pr_pid at byte 32, pr_reg at 112; pr_reg is struct user_regs_struct, whose order this is, by DWARF number.
+// struct elf_prstatus: pr_pid at byte 32, pr_reg at 112. pr_reg is struct user_regs_struct; this is its order by DWARF number.
 constexpr std::size_t prstatus_size = 336, pid_at = 32, registers_at = 112, not_in_dwarf = 99;
 constexpr std::size_t user_regs_order[] = {
     15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, not_in_dwarf, 16, not_in_dwarf, not_in_dwarf, 7};
 
-// What lies below the stack pointer is not copied. In an epilogue the tables describe registers as saved there that have been taken back
-// already; `judge.py` puts their values into this room. Until then each word of it is its own address, so that a read of one shows where.
+// Memory below the stack pointer is not copied. In an epilogue, tables can describe registers as saved there that were already restored;
+// `judge.py` writes their values into this room. Before that, each word of it is its own address, so a read value shows its place.
 constexpr std::size_t room_below = 512;
 
-// Where no table covers an address, gdb reads the code from the start of the function on.
+// If no table covers an address, gdb reads the code from the start of the function.
 constexpr std::uint64_t page_size = 4096, code_before = 8192;
 
 using Pages = std::map<std::uint64_t, std::string>;  // by address

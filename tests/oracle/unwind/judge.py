@@ -1,5 +1,5 @@
-"""gdb as the judge of samples in which our frames and perf's differ: each becomes a core file of its registers and its copied stack bytes,
-gdb says what its frames are. As a program: the verdicts over a recording. Usage: judge.py REPLAY CORES PERF_DATA"""
+"""gdb decides about samples in which our frames and perf's differ: each becomes a core file with its registers and copied stack bytes, and gdb
+unwinds it. As a program, it prints the results for a recording. Usage: judge.py REPLAY CORES PERF_DATA"""
 
 import collections
 import pathlib
@@ -14,9 +14,9 @@ GDB_SCRIPT = """
 import gdb, struct
 
 def restore(core):
-    '''In an epilogue a register may be described as saved below the stack pointer, where no copy reaches: it was taken back from there by the
-    instruction before, so what it holds is what is there. The room below has words that are their own addresses: the caller's register that
-    has such a value is saved at that place. True when something was filled in.'''
+    '''In an epilogue, tables may describe a register as saved below the stack pointer, which no copy contains. The previous instruction
+    restored the register from there, so its value is the saved one. The room below has words that are their own addresses: if the caller's
+    register has such a value, it is saved at that place. Returns True if a value was filled in.'''
     frame = gdb.newest_frame()
     caller = frame.older()
     with open(core, "r+b") as file:
@@ -26,7 +26,7 @@ def restore(core):
         for name in ("rbx", "rbp", "r12", "r13", "r14", "r15"):
             at = int(caller.read_register(name)) & (1 << 64) - 1
             own = int(frame.read_register(name)) & (1 << 64) - 1
-            # A register that was not saved may point there, too; it is the same in both frames.
+            # A register that was not saved may also point there. It is the same in both frames.
             if own != at and at % 8 == 0 and address <= at < int(frame.read_register("rsp")):
                 file.seek(offset + at - address)
                 file.write(struct.pack("<Q", own))
@@ -41,7 +41,7 @@ for line in open({keys!r}):
         if restore(core):
             gdb.execute("core-file " + core, to_string=True)
     except (gdb.error, AttributeError):
-        pass  # no caller, or its registers lie above what was copied
+        pass  # no caller, or its registers are above the copied bytes
     try:
         frame = gdb.newest_frame()
         while frame is not None and len(frames) < 5000:
@@ -59,12 +59,12 @@ Case = collections.namedtuple("Case", "ours gdb perf files")
 
 
 def frames_of_gdb(directory, keys, files):
-    """key -> runtime pcs, innermost first. `files`: (bias, path) of the process."""
+    """key -> runtime pcs, innermost first. `files`: (bias, path) of the process's files."""
     listed = directory / "keys"
     listed.write_text("".join(f"{tid}-{time} {directory / f'{tid}-{time}.core'}\n" for tid, time in keys))
     script = directory / "judge_gdb.py"
     script.write_text(GDB_SCRIPT.format(keys=str(listed)))
-    # Of a program that lies where it was linked gdb may read the code, too.
+    # If a program is at its link address, gdb may also read its code.
     load = [f"file {path}" if int(bias, 16) == 0 else f"add-symbol-file {path} -o {bias}" for bias, path in files]
     commands = [*SETTINGS, *load, f"source {script}"]
     arguments = [part for command in commands for part in ("-ex", command)]
@@ -79,7 +79,7 @@ def frames_of_gdb(directory, keys, files):
 
 
 def judge(cores, comparison, data):
-    """key -> Case, for all samples that are different."""
+    """key -> Case, for all samples that differ."""
     with tempfile.TemporaryDirectory() as directory:
         directory = pathlib.Path(directory)
         text = subprocess.run([cores, data, directory], check=True, capture_output=True, text=True, input="".join(f"{tid} {time}\n" for tid, time in comparison.different)).stdout
@@ -90,7 +90,7 @@ def judge(cores, comparison, data):
             key = int(tid), int(time)
             ours[key] = [int(address, 16) for address in rest[:middle]]
             by_files[tuple(tuple(file.split("=", 1)) for file in rest[middle + 1:])].append(key)
-        # One gdb for all that lie in files that one of them has: a process's files do not move.
+        # One gdb for all samples in files with the same addresses: a process's files do not move.
         everything = sorted({file for files in by_files for file in files})
         paths = [path for _, path in everything]
         groups = {tuple(everything): list(ours)} if len(set(paths)) == len(paths) else by_files
@@ -102,7 +102,7 @@ def judge(cores, comparison, data):
 
 
 def in_start_files(frame):
-    """Whether a frame as perf shows it ("c5016:/usr/lib/libcrypto.so.3") is in .init or .fini: assembly of the C library without a table."""
+    """Whether a frame in perf's format ("c5016:/usr/lib/libcrypto.so.3") is in .init or .fini: assembly of the C library without a table."""
     offset, _, path = frame.partition(":")
     if not pathlib.Path(path).exists():
         return False
@@ -114,7 +114,7 @@ def in_start_files(frame):
 
 
 def has_table(frame):
-    """Whether .eh_frame or .debug_frame has an entry for a frame as perf shows it."""
+    """Whether .eh_frame or .debug_frame has an entry for a frame in perf's format."""
     offset, _, path = frame.partition(":")
     if not pathlib.Path(path).exists():
         return True
@@ -128,7 +128,7 @@ def disassembly(path, start, size):
 
 
 def calls(caller, callee):
-    """Whether the instruction before the caller's address is a direct call of the callee's function, maybe through the PLT."""
+    """Whether the instruction before the caller's address is a direct call of the callee's function, possibly through the PLT."""
     address, _, path = caller.partition(":")
     inside, _, other = callee.partition(":")
     if not (pathlib.Path(path).exists() and pathlib.Path(other).exists()):
@@ -140,7 +140,7 @@ def calls(caller, callee):
 
 
 def verdict(case):
-    """Kernel frames are the same in both, and no business of gdb's."""
+    """Kernel frames are the same in both and not part of gdb's stacks."""
     perf = sum(1 for frame in case.perf if not frame.endswith(":kernel"))
     common = 0
     while common < min(len(case.ours), len(case.gdb)) and case.ours[common] == case.gdb[common]:
@@ -148,7 +148,7 @@ def verdict(case):
     # Where perf stops, gdb guesses that nothing was pushed. Only the dynamic linker calls that code.
     if 0 < common == perf < min(len(case.ours), len(case.gdb)) and in_start_files(case.perf[-1]):
         return "called by the dynamic linker; perf stops early" if "/ld-" in case.files[len(case.perf)] else "not called by the dynamic linker"
-    # In assembly without a table gdb guesses, too. The call instruction says who called it.
+    # In assembly without a table, gdb guesses too. The call instruction identifies the caller.
     if 0 < common < len(case.ours):
         callee, caller = case.files[len(case.files) - len(case.ours) + common - 1:][:2]
         if not has_table(callee) and calls(caller, callee):
@@ -157,7 +157,7 @@ def verdict(case):
         return "gdb has other frames" if common < len(case.gdb) else "gdb stops before us"
     if perf < len(case.ours):
         return "as gdb; perf stops early"
-    return "as gdb; perf has other frames" if len(case.gdb) == len(case.ours) else "gdb goes on"
+    return "as gdb; perf has other frames" if len(case.gdb) == len(case.ours) else "gdb continues"
 
 
 def main():

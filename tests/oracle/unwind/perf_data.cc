@@ -112,9 +112,9 @@ Result<Recording> Reader::read() {
     if (!header.ok()) return fail(ErrorCode::invalid, "no perf.data file: too short");
     if (magic == 0x50455246494c4532) return fail(ErrorCode::unsupported, "a perf.data file of the other byte order");
     if (magic != 0x32454c4946524550)
-        return fail(ErrorCode::invalid, "no perf.data file: it does not begin with PERFILE2");
+        return fail(ErrorCode::invalid, "not a perf.data file: it does not begin with PERFILE2");
     const auto size = header.u64();
-    if (size == 16) return fail(ErrorCode::unsupported, "a perf.data stream as it goes through a pipe");
+    if (size == 16) return fail(ErrorCode::unsupported, "a perf.data stream for a pipe");
     const auto attribute_size = header.u64();
     const FileSection attributes = read_section(header);
     FileSection data = read_section(header);
@@ -124,7 +124,7 @@ Result<Recording> Reader::read() {
 
     const Bytes attribute_bytes = TRY(bytes_of(file_, attributes, "attributes"));
     TRY(read_attributes(attribute_bytes, attribute_size));
-    // perf writes the size when it ends: 0 after a crash, and then there are no features either.
+    // perf writes the size when it exits. After a crash it is 0, and then there are no features either.
     if (data.size == 0 && data.offset < file_.size())
         data.size = file_.size() - data.offset;
     else
@@ -144,7 +144,7 @@ Result<bool> Reader::read_attributes(Bytes bytes, std::uint64_t entry_size) {
     if (entry_size < 64 + ids_size || bytes.size() % entry_size != 0)
         return fail(ErrorCode::invalid, "attributes of an impossible size");
     for (; !bytes.empty(); bytes = bytes.subspan(entry_size)) {
-        // What an older perf left out is zero.
+        // Fields that an older perf did not write are zero.
         ByteReader fixed(bytes.first(entry_size - ids_size));
         Attribute attribute;
         fixed.skip(24);  // type, size, config, period
@@ -210,11 +210,11 @@ Result<bool> Reader::read_records(Bytes data, bool nested) {
     return true;
 }
 
-// The payloads of all compressed records are one zstd stream; a record may begin in one and end in the next.
+// The payloads of all compressed records are one zstd stream. A record may begin in one and end in the next.
 Result<bool> Reader::read_compressed(Bytes packed) {
     constexpr std::size_t limit = std::size_t{1} << 30;
     if (!stream_) stream_.reset(ZSTD_createDStream());
-    if (!stream_) return fail(ErrorCode::too_large, "no memory to decompress with");
+    if (!stream_) return fail(ErrorCode::too_large, "no memory for decompression");
     std::string text = std::exchange(left_over_, {});
     ZSTD_inBuffer in{packed.data(), packed.size(), 0};
     while (true) {
@@ -258,7 +258,7 @@ bool Reader::read_record(const RecordHeader& header, Bytes body) {
     return true;
 }
 
-// The event of a sample. With more than one event, perf puts the id first; or all have the same layout.
+// The event of a sample. With more than one event, perf puts the id first, or all have the same layout.
 std::optional<std::size_t> Reader::attribute_of_sample(Bytes body) const {
     const std::vector<Attribute>& attributes = recording_.attributes;
     if (attributes.size() == 1) return 0;
@@ -311,7 +311,7 @@ std::vector<Branch> read_branches(ByteReader& reader, bool hw_index) {
     return branches;
 }
 
-// In the order of the kernel's perf_output_sample; what follows the stack is of no interest.
+// In the order of the kernel's perf_output_sample. Everything after the stack is unused.
 std::optional<Record> Reader::sample(const RecordHeader& header, Bytes body) const {
     const std::optional<std::size_t> index = attribute_of_sample(body);
     if (!index) return std::nullopt;
@@ -346,7 +346,7 @@ std::optional<Record> Reader::sample(const RecordHeader& header, Bytes body) con
     if (has(sample_stack_user)) {
         const auto size = reader.u64();
         const Bytes stack = reader.bytes(size > reader.remaining() ? reader.remaining() + 1 : size);
-        // What lies behind dyn_size is of an earlier record.
+        // Bytes after dyn_size belong to an earlier record.
         const std::uint64_t copied = size == 0 ? 0 : reader.u64();
         sample.stack = stack.first(std::min<std::uint64_t>(copied, stack.size()));
     }
@@ -354,7 +354,7 @@ std::optional<Record> Reader::sample(const RecordHeader& header, Bytes body) con
     return sample;
 }
 
-// With sample_id_all, other records end in tid, time, id, stream, cpu, identifier: those of them that samples have.
+// With sample_id_all, other records end with tid, time, id, stream, cpu and identifier, if samples have them.
 std::uint64_t Reader::trailing_time(Bytes body) const {
     const Attribute& attribute = recording_.attributes.front();
     if (!attribute.sample_id_all || (attribute.sample_type & sample_time) == 0) return 0;

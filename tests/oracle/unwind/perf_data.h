@@ -1,6 +1,6 @@
-// A perf.data file as records in time order. Pure: bytes in, records out; views point into the bytes (or into what was
-// unpacked from them). Source: linux/perf_event.h (records) and the kernel's perf.data-file-format.txt (the file around
-// them). Files as `perf record -o` writes them, of this machine's byte order; not what goes through a pipe.
+// A perf.data file as records in time order. Pure: bytes in, records out. Views point into the bytes (or into the
+// unpacked bytes). Source: linux/perf_event.h (records) and the kernel's perf.data-file-format.txt (the file around
+// them). Reads files as `perf record -o` writes them, in this machine's byte order, but not pipe streams.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace flamewire::perf_data {
 
-// What one event was opened with, as far as it says how to read its records.
+// The attributes of one event that determine how to read its records.
 struct Attribute {
     std::uint64_t sample_type = 0;  // PERF_SAMPLE_*
     std::uint64_t read_format = 0;
@@ -40,9 +40,9 @@ struct Sample {
     bool user_mode = false;                // where the CPU was interrupted
     std::vector<std::uint64_t> callchain;  // with PERF_CONTEXT_* markers, innermost first
     std::vector<Branch> branches;          // newest first
-    std::uint64_t registers_abi = 0;       // enum perf_sample_regs_abi; 0: none were there
+    std::uint64_t registers_abi = 0;       // enum perf_sample_regs_abi; 0: none
     std::vector<std::uint64_t> registers;  // those of sample_regs_user, lowest bit first
-    Bytes stack;                           // only the bytes that were really copied
+    Bytes stack;                           // only the bytes that were actually copied
 };
 
 struct Mapping {
@@ -74,12 +74,12 @@ using Record = std::variant<Sample, Mapping, Comm, Task>;
 struct Recording {
     std::string machine;  // as uname -m; empty: unknown
     std::vector<Attribute> attributes;
-    std::vector<Record> records;       // by time; of equal times, as they stand in the file
-    std::uint64_t skipped = 0;         // records of types that are none of the above
-    std::deque<std::string> unpacked;  // what compressed records held
+    std::vector<Record> records;       // by time; for equal times, in the order of the file
+    std::uint64_t skipped = 0;         // records of other types
+    std::deque<std::string> unpacked;  // the content of compressed records
 };
 
-// invalid: no perf.data file, or damaged. unsupported: pipe mode or another byte order. `file` outlives the answer.
+// invalid: not a perf.data file, or damaged. unsupported: pipe mode or another byte order. `file` must outlive the result.
 Result<Recording> read_recording(Bytes file);
 
 }  // namespace flamewire::perf_data

@@ -17,11 +17,11 @@ namespace {
 
 constexpr std::uint64_t page_size = 4096;
 
-// This process's vDSO. It is mapped whole: up to the end of its section headers, which stand last.
+// This process's vDSO. It is mapped completely: up to the end of its section headers, which are last.
 Result<elf::ByteSource> own_vdso() {
     const unsigned long address = ::getauxval(AT_SYSINFO_EHDR);
     if (address == 0) return fail(ErrorCode::not_found, "this process has no vDSO");
-    const auto* image = reinterpret_cast<const std::byte*>(address);  // NOLINT: the kernel says where
+    const auto* image = reinterpret_cast<const std::byte*>(address);  // NOLINT: the kernel's address
     const elf::Header header = TRY(elf::read_header(elf::source_of_bytes(Bytes(image, page_size))));
     return elf::source_of_bytes(
         Bytes(image, header.section_offset + std::size_t{header.section_count} * header.section_entry_size));
@@ -29,19 +29,19 @@ Result<elf::ByteSource> own_vdso() {
 
 Result<elf::ByteSource> open_file(const std::string& path) {
     if (path == "[vdso]") return own_vdso();
-    if (!path.starts_with('/') || path.starts_with("//")) return fail(ErrorCode::not_found, path + " is no file");
+    if (!path.starts_with('/') || path.starts_with("//")) return fail(ErrorCode::not_found, path + " is not a file");
     auto file = std::make_shared<UniqueFd>(TRY(open_read(path)));
     return [file, source = elf::source_of_fd(file->get())](std::uint64_t offset, std::size_t size) {
         return source(offset, size);
     };
 }
 
-// Segments of the file, when it is the one that was mapped.
+// The segments of the file, if it is the one that was mapped.
 Result<std::vector<elf::Segment>> segments_of(const std::string& path, std::string_view build_id) {
     const elf::ByteSource source = TRY(open_file(path));
     const elf::Header header = TRY(elf::read_header(source));
     if (!build_id.empty() && TRY(elf::read_build_id(source, header)) != build_id)
-        return fail(ErrorCode::not_found, path + " is another file than the recorded one");
+        return fail(ErrorCode::not_found, path + " is not the recorded file");
     return header.segments;
 }
 
@@ -75,7 +75,7 @@ void Processes::apply(const Comm& comm) {
 }
 
 void Processes::apply(const Task& task) {
-    if (task.exit) return;  // its last samples may come later
+    if (task.exit) return;  // its last samples may arrive later
     const auto comm = comms_.find(task.parent_tid);
     if (comm != comms_.end()) comms_[task.tid] = std::string(comm->second);
     if (task.pid == task.parent_pid) return;
@@ -104,7 +104,7 @@ Result<elf::ByteSource> Processes::open(ModuleId module) {
     return open_file(modules_[module - 1].path);
 }
 
-// 0 for memory without a file. One id for each file, whichever process maps it.
+// 0 for memory without a file. Each file has one id for all processes.
 ModuleId Processes::module_of(const Mapping& mapping) {
     std::string path(mapping.path);
     if (path != "[vdso]" && (!path.starts_with('/') || path.starts_with("//") || path.starts_with("/memfd:"))) return 0;
@@ -113,7 +113,7 @@ ModuleId Processes::module_of(const Mapping& mapping) {
     const std::string build_id(as_text(mapping.build_id));
     ModuleId& id = ids_[path + '\0' + build_id];
     if (id == 0) {
-        // Without segments it has no tables: a file that is gone, or another by now.
+        // A module without segments has no tables: the file is deleted or was replaced.
         Result<std::vector<elf::Segment>> segments = segments_of(path, build_id);
         modules_.push_back({path, build_id, segments ? *std::move(segments) : std::vector<elf::Segment>()});
         id = static_cast<ModuleId>(modules_.size());

@@ -1,5 +1,5 @@
-// The processes of a recording: which file lies where in each address space, by the recording's map, fork and exec
-// records; files are opened by path, the vDSO is this process's own.
+// The processes of a recording: the files in each address space, from the recording's map, fork and exec records. Files
+// are opened by path, and the vDSO is this process's own.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace flamewire::perf_data {
 
 class Processes final : public unwind::ModuleFiles {
 public:
-    // `elsewhere`: file name -> where it is, for files that are not where the recording says.
+    // `elsewhere`: file name -> its path, for files that are not at the recorded path.
     explicit Processes(std::map<std::string, std::string, std::less<>> elsewhere = {});
 
     void apply(const Mapping& mapping);
@@ -23,11 +23,11 @@ public:
     void apply(const Task& task);
     void apply(const Sample&) {}
 
-    // The address space of a process; empty for one that is not known.
+    // The address space of a process, which is empty for an unknown one.
     unwind::CodeMap& space_of(std::uint32_t pid);
     [[nodiscard]] const std::string& comm_of(std::uint32_t tid) const;
 
-    // Where an address lies, by the name and the file offset that the recording gives.
+    // The place of an address, as the recorded name and file offset.
     struct Place {
         std::string_view path;
         std::uint64_t file_offset = 0;
@@ -46,7 +46,7 @@ private:
     public:
         std::optional<unwind::CodePiece> find(std::uint64_t address) override;
         [[nodiscard]] const Piece* piece_at(std::uint64_t address) const;
-        // As mmap does: what lies there goes.
+        // Like mmap: replaces existing mappings.
         void insert(const Piece& piece);
         void erase(std::uint64_t start, std::uint64_t end);
 

@@ -1,4 +1,4 @@
-"""Third-party programs from Debian at work, recorded by perf with copies of their stacks. Each makes a directory ready and gives the
+"""Debian programs of other projects under load, recorded by perf with copies of their stacks. Each function prepares a directory and returns the
 command line to record."""
 
 import contextlib
@@ -22,9 +22,9 @@ FREQUENCY = 997
 STACK = 16384
 
 
-# One process each, and nothing else: perf 6.1 keeps the mappings that a process had before exec, and then takes the wrong load address.
+# Each command is a single process: perf 6.1 keeps the mappings from before an exec and then uses the wrong load address.
 
-# Without <random>: its constants are computed by GMP, whose assembly has no unwind tables, so nobody can say who called it.
+# Without <random>: GMP computes its constants, and GMP's assembly has no unwind tables, so its callers are unknown.
 SOURCE = """
 #include <algorithm>
 #include <deque>
@@ -59,12 +59,12 @@ def compiler(directory):
     cc1plus = subprocess.run(["g++", "-print-prog-name=cc1plus"], check=True, capture_output=True, text=True).stdout.strip()
     preprocessed = directory / "unit.ii"
     subprocess.run(["g++", "-std=c++17", "-E", _source(directory), "-o", preprocessed], check=True)
-    # Not to be preprocessed again: that has the limits of all floating-point types computed, by assembly as above.
+    # Already preprocessed: the preprocessor computes the limits of all floating-point types in assembly, as above.
     return [cc1plus, "-quiet", "-fpreprocessed", "-O2", "-std=c++17", preprocessed, "-o", "/dev/null"]
 
 
 def second_compiler(directory):
-    """clang: nearly all of it in one library of 100 MB."""
+    """clang: nearly all of its code is in one library of 100 MB."""
     return ["/usr/bin/clang++-19", "-w", "-O2", "-std=c++17", "-c", _source(directory), "-o", "/dev/null"]
 
 
@@ -138,14 +138,14 @@ ns IN A 192.0.2.1
 
 
 def server(directory):
-    """PowerDNS, a name server in C++, asked over loopback."""
+    """PowerDNS, a name server in C++, queried over loopback."""
     zone = directory / "zone"
     zone.write_text(ZONE + "".join(f"host{i} IN A 192.0.2.{i % 250}\nhost{i} IN TXT \"number {i}\"\n" for i in range(3000)))
     named = directory / "named.conf"
     named.write_text(NAMED_CONF % zone)
-    port = flamewire.free_port()  # it listens there for datagrams and for connections, or ends in silence
+    port = flamewire.free_port()  # pdns_server listens there for datagrams and connections, or exits silently
     server.port = port
-    # Nothing leaves this machine, nothing is remembered: each question is work.
+    # No network access and no caches, so each query causes work.
     return ["/usr/sbin/pdns_server", "--config-dir=/nonexistent", "--no-config", "--daemon=no", "--guardian=no", "--launch=bind", f"--bind-config={named}",
             "--local-address=127.0.0.1", f"--local-port={port}", f"--socket-dir={directory}", "--security-poll-suffix=", "--cache-ttl=0", "--query-cache-ttl=0",
             "--negquery-cache-ttl=0", "--receiver-threads=2", "--disable-syslog=yes", "--loglevel=0", "--write-pid=no"]
@@ -167,7 +167,7 @@ PROGRAMS = {"compiler": compiler, "second_compiler": second_compiler, "interpret
 
 
 def record(name, directory, seconds=SECONDS, enough_samples=ENOUGH_SAMPLES):
-    """The perf.data file of one program."""
+    """Returns the perf.data file of one program."""
     directory = pathlib.Path(directory)
     command = PROGRAMS[name](directory)
     data = directory / f"{name}.data"
@@ -178,7 +178,7 @@ def record(name, directory, seconds=SECONDS, enough_samples=ENOUGH_SAMPLES):
         process = subprocess.Popen([str(part) for part in perf], stdout=subprocess.DEVNULL, stderr=log)
         for client in clients:
             client.start()
-        # On a machine that has other things to do, as long as the samples take.
+        # On a busy machine, record until there are enough samples.
         began, elapsed = time.monotonic(), 0
         while process.poll() is None and (elapsed := time.monotonic() - began) < LONGEST_SECONDS:
             if elapsed > seconds and data.exists() and data.stat().st_size > enough_samples * STACK:

@@ -1,12 +1,12 @@
-// Walks every sample of a perf.data file and prints its frames in a form that compares with `perf script`.
+// Unwinds every sample of a perf.data file and prints its frames in a format that is comparable with `perf script`.
 // Usage: replay FILE [--map NAME=PATH]... [--max-depth N] [--runtime] [--as-perf-reads] [--lbr] [--by-libunwind] [--no-libunwind] [--counts]
 //
-// A line a sample, tab-separated: tid, time in ns, stop reason, frames. A frame is what `perf script -F ip,dso` shows: the
-// address in the kernel, the offset in the mapped file elsewhere; of a caller that of its call, one byte below the return
-// address; then a colon and the file. Kernel frames come first. --runtime prints addresses as the process had them,
-// --counts totals alone. --as-perf-reads leaves the last byte of each copy out: perf 6.1 never reads the last word.
-// --lbr takes the last branch records for the stack. --by-libunwind makes every step by libunwind, as our walk would where
-// it needs it.
+// One line per sample, tab-separated: tid, time in ns, stop reason, frames. A frame has the format of `perf script -F ip,dso`: the
+// address in the kernel, otherwise the offset in the mapped file; for a caller that of its call, one byte below the return
+// address; then a colon and the file. Kernel frames come first. --runtime prints runtime addresses,
+// --counts only totals. --as-perf-reads omits the last byte of each copy, because perf 6.1 never reads the last word.
+// --lbr uses the last branch records as the stack. --by-libunwind makes every step with libunwind, as our walk does when
+// it needs libunwind.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -82,7 +82,7 @@ void print_counts(const unwind::Unwinder& unwinder) {
 
 struct Walked {
     std::string_view stop = "no_stack";
-    std::vector<std::uint64_t> addresses;  // as perf shows them
+    std::vector<std::uint64_t> addresses;  // as perf prints them
 };
 
 Walked walk(const Options& options, const perf_data::Recording& recording, const perf_data::Sample& sample,
@@ -101,7 +101,7 @@ Walked from_branches(const perf_data::Sample& sample) {
     Walked walked;
     const std::vector<std::uint64_t> chain = perf_data::user_chain(sample);
     if (chain.empty()) return walked;
-    // With precise events the instruction that counts is not where the chain was taken.
+    // With precise events, the sampled instruction differs from the place where the chain was taken.
     const std::uint64_t pc = sample.user_mode ? sample.ip : chain.front();
     std::vector<unwind::Branch> branches;
     for (const perf_data::Branch& branch : sample.branches) branches.push_back({branch.from, branch.to});
@@ -112,7 +112,7 @@ Walked from_branches(const perf_data::Sample& sample) {
     return walked;
 }
 
-// Whole walks of LibunwindStep, which our walk asks for single steps.
+// Complete walks with LibunwindStep, which our walk uses for single steps.
 class ByLibunwind {
 public:
     explicit ByLibunwind(perf_data::Processes& processes) : processes_(processes) {}

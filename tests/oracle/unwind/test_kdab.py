@@ -1,5 +1,5 @@
 """Recordings that another tool unwound: a static program's DWARF stacks, plain and in compressed records, and its last branch records.
-Their frames are compared by address and by function; which functions were inlined is the symbolizer's business, not the walk's."""
+Their frames are compared by address and by function. Inlined functions are not compared, because the symbolizer adds them, not the walk."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ SAMPLE = re.compile(r"^\S.*\t\d+\t(?P<tid>\d+)\t(?P<seconds>\d+)\.(?P<fraction>\
 
 
 def expected(name):
-    """(tid, time in ns) -> [(address, function)]. Lines come in pairs, place and function; a frame's inlined functions come first."""
+    """(tid, time in ns) -> [(address, function)]. Lines come in pairs, place and function. A frame's inlined functions come first."""
     samples, lines = {}, []
     for line in (CORPUS / f"{name}.expected.txt").read_text().splitlines():
         if sample := SAMPLE.match(line):
@@ -41,7 +41,7 @@ def frames_of(lines):
 
 
 def functions():
-    """Sorted (start, end, name) of the program's functions, as nm and c++filt have them."""
+    """Sorted (start, end, name) of the program's functions, from nm and c++filt."""
     table = subprocess.run(["nm", "-C", "--defined-only", "-S", PROGRAM], check=True, capture_output=True, text=True).stdout
     rows = (line.split(" ", 3) for line in table.splitlines())
     return sorted((int(row[0], 16), int(row[0], 16) + int(row[1], 16), row[3]) for row in rows if len(row) == 4 and row[2] in "TtWwi")
@@ -63,7 +63,7 @@ def corpus():
 
 
 def bare(function):
-    """Without parameters, template arguments and return type."""
+    """The name without parameters, template arguments and return type."""
     return re.sub(r"<[^<>]*>|\(.*", "", re.sub(r"<[^<>]*>", "", re.sub(r"<[^<>]*>", "", function))).split(" ")[-1]
 
 
@@ -80,14 +80,14 @@ def test_dwarf_stacks(name):
         stop, addresses = walked[key]
         assert [hex(address) for address in addresses] == [hex(address) for address, _ in frames], (key, stop)
         in_program += any(function == "main" for _, function in frames)
-        # A walk that comes to _start is at the root, and reports it.
+        # A walk that reaches _start is at the root and must report it.
         assert (stop == "root") == any(function == "_start" for _, function in frames), (key, stop)
     assert in_program > 20
 
 
 def test_branch_records():
-    """The other tool shows where the newest recorded call went as a frame: the first instruction of the function that ran, or of one
-    that jumped there. Nobody called from it, so it is none of ours. From inside the kernel it shows it in place of the user's pc."""
+    """The other tool shows the target of the newest branch record as a frame: the first instruction of the current function, or of one that jumped
+    to it. It is not a caller, so we do not have that frame. For samples in the kernel, it shows this frame instead of the user's pc."""
     name = "vector_static_gcc__perf.lbr.data"
     theirs, walked = expected(name), ours(name, "--lbr")
     assert theirs.keys() == walked.keys()
@@ -105,7 +105,7 @@ def test_branch_records():
 
 
 def test_functions_are_the_expected_ones():
-    """The same by name, so that an address that is off by one function would show."""
+    """The same comparison by name, which detects an address that is off by one function."""
     table = functions()
     checked = 0
     for name in ("vector_static_gcc__perf.data", "vector_static_gcc__perf.data.zstd"):
@@ -115,7 +115,7 @@ def test_functions_are_the_expected_ones():
                 names = [row[2] for row in table if row[0] <= address < row[1]]
                 if not function or not names:
                     continue
-                # The same function in another spelling: aliases, and what demanglers differ in.
+                # The same function with another spelling, because of aliases and differences between demanglers.
                 assert function.replace("@@", "@") in names or bare(function) in map(bare, names), (key, hex(address), function, names)
                 checked += 1
     assert checked > 100

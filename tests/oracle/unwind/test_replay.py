@@ -1,5 +1,5 @@
-"""Recordings of third-party programs, made here and now, walked by us and by `perf script`: the frames are the same. Where they differ,
-gdb says who is right: what it says of us counts, and nothing else does. docs/unwinding/accuracy.md has the table; judge.py makes it."""
+"""Recordings of other projects' programs, made by this test and unwound by our code and by `perf script`: the frames are the same. If they differ,
+gdb's result decides. docs/unwinding/accuracy.md has the table, which judge.py makes."""
 
 import collections
 import os
@@ -36,7 +36,7 @@ other:
 """
 
 
-def test_in_assembly_without_a_table_the_call_instruction_says_who_called(tmp_path):
+def test_in_assembly_without_a_table_the_call_instruction_identifies_the_caller(tmp_path):
     (tmp_path / "bare.s").write_text(ASSEMBLY)
     (tmp_path / "main.c").write_text("void bare(void), other(void);\nint main(void) {\n    bare();\n    other();\n    return 0;\n}\n")
     program = tmp_path / "program"
@@ -59,24 +59,24 @@ def test_in_assembly_without_a_table_the_call_instruction_says_who_called(tmp_pa
 @pytest.mark.parametrize("program", programs.PROGRAMS)
 def test_frames_are_those_of_perf_script(program, tmp_path):
     data = programs.record(program, tmp_path)
-    # With the bytes that perf reads; with all of them we find a frame more in some cut stacks.
+    # With the bytes that perf reads. With all bytes, we find one more frame in some truncated stacks.
     comparison = compare.Comparison(REPLAY, data, "--as-perf-reads")
     whole = compare.Comparison(REPLAY, data)
     by_libunwind = compare.of_replay(REPLAY, data, "--by-libunwind")
     verdict_of = {key: judge.verdict(case) for key, case in judge.judge(CORES, whole, data).items()}
     verdicts = collections.Counter(verdict_of.values())
     data.unlink()
-    report = f"{comparison.report()}\nwith the last word of each copy: {whole.report()}\ngdb says: {dict(verdicts)}"
+    report = f"{comparison.report()}\nwith the last word of each copy: {whole.report()}\nresults of gdb: {dict(verdicts)}"
     print(report)
     assert comparison.total > 1000, report
     assert len(verdict_of) == len(whole.different), report
     right = {key for key, what in verdict_of.items() if what.startswith(("as gdb", "called by the dynamic linker", "called by our caller"))}
-    # A short recording on a busy machine is mostly of the program's start, where perf stops early more often.
+    # A short recording on a busy machine consists mostly of the program's start, where perf stops early more often.
     assert len(set(comparison.different) - right) <= 0.005 * comparison.total, report
     assert len(set(whole.different) - right) <= 0.001 * whole.total and not {"gdb has other frames", "not called by the dynamic linker"} & set(verdicts), report
     for key in whole.different:
         theirs, ours = whole.perf[key], whole.ours[key].frames
         assert key in comparison.different or (ours[: len(theirs)] == theirs and len(ours) == len(theirs) + 1), (key, whole.kind(key))
-    # The step that stands behind our rules, asked for every frame.
+    # Libunwind's step, on which our rules are based, used for every frame.
     same = sum(sample.frames == by_libunwind[key].frames for key, sample in whole.ours.items())
     assert same >= 0.995 * whole.total, f"{same} of {whole.total}"

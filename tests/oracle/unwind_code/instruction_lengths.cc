@@ -1,5 +1,5 @@
-// Reads code in hexadecimal, one instruction a line, and prints the length of each: what x86_64_effect() says of these
-// bytes and no others behind them; 0 when it knows no such instruction.
+// Reads code in hexadecimal, one instruction per line, and prints the length of each according to x86_64_effect(), which
+// gets only these bytes. Prints 0 for an unknown instruction.
 #include <cstddef>
 #include <iostream>
 #include <string>

@@ -1,4 +1,4 @@
-"""x86-64 instructions of whole libraries are as long as objdump says."""
+"""The lengths of x86-64 instructions in whole libraries are those of objdump."""
 import os
 import pathlib
 import re
@@ -9,9 +9,9 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 LENGTHS = pathlib.Path(os.environ.get("FLAMEWIRE_BIN", HERE.parents[2] / "build" / "bin")) / "instruction_lengths"
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
-# Compilers' code, and assembly with SSE to AVX-512, XOP, FMA4, BMI and x87: C library, big numbers, C++, video, pictures.
+# Compiler output, and assembly with SSE to AVX-512, XOP, FMA4, BMI and x87: C library, big numbers, C++, video, pictures.
 FILES = [LIBRARIES / name for name in ("libc.so.6", "libm.so.6", "libgmp.so.10", "libstdc++.so.6", "libx264.so.164", "libdav1d.so.6", "libjpeg.so.62")]
-# Data between functions, of which the disassembler takes a byte for a prefix that stands alone. It joins fwait (9b) to the next instruction.
+# Data between functions, where the disassembler takes a byte for a lone prefix. It also joins fwait (9b) with the next instruction.
 NO_INSTRUCTION = re.compile(r"\(bad\)|\.byte|^((rex(\.[WRXB]+)?|lock|rep|repz|repnz|data16|addr32|[cdefgs]s|bnd|notrack) ?)+$")
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Every entry of the exception index of real armhf libraries: our rows against the instructions that readelf decodes.
+"""Every entry of the exception index of real armhf libraries: our rows compared with the instructions that readelf decodes.
 
-The libraries are those that come with the cross compiler, and libstdc++ once more, linked from its archive in such a way that readelf
-can name the personality routine: only then it decodes what is behind one. readelf prints what each instruction does ("vsp = vsp + 8",
-"pop {r4, r14}"); here that is carried out on a stack pointer, and must give the registers and the CFA of our row.
+The libraries are those of the cross compiler, and libstdc++ again, linked from its archive so that readelf can name the personality
+routine: readelf decodes the data after a personality routine only then. readelf prints the effect of each instruction
+("vsp = vsp + 8", "pop {r4, r14}"). This script applies it to a stack pointer, which must give the registers and the CFA of our row.
 """
 import argparse
 import collections
@@ -34,7 +34,7 @@ def entries_of_readelf(readelf, path):
 
 
 def row_of(operations):
-    """What the instructions do, as our dump prints it."""
+    """The effect of the instructions, in the format of our dump."""
     base, vsp, places = 13, 0, {}
     for code, text in operations:
         if text == "finish":
@@ -51,10 +51,10 @@ def row_of(operations):
                 vsp += 4
         elif match := re.fullmatch(r"pop \{(D.*)\}", text):
             vsp += 8 * len(match[1].split(", "))
-            if code[0] == 0xB3 or 0xB8 <= code[0] <= 0xBF:  # FSTMFDX has a word of its own
+            if code[0] == 0xB3 or 0xB8 <= code[0] <= 0xBF:  # FSTMFDX stores an extra word
                 vsp += 4
         else:
-            raise SystemExit(f"readelf says {text!r}, which this test does not know")
+            raise SystemExit(f"readelf prints {text!r}, which this test does not support")
     saved = "".join(f" r{number}={place - vsp:+d}" for number, place in sorted(places.items()))
     signal = " signal" if {13, 15} <= places.keys() else ""
     return f"r{base}{vsp:+d}{saved} ret={15 if 15 in places else 14}{signal}"

@@ -1,5 +1,5 @@
-// Prints the row of every entry of an ELF file's .ARM.exidx, inside the function and at its first instruction:
-//   START none|CFA rN=OFFSET... ret=N    where CFA is rN+OFFSET, and OFFSET is from the CFA
+// Prints the row of every entry in an ELF file's .ARM.exidx, inside the function and at its first instruction:
+//   START none|CFA rN=OFFSET... ret=N    where the CFA is rN+OFFSET, and OFFSET is relative to the CFA
 #include <elf.h>
 
 #include <algorithm>

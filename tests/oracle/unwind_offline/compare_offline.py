@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Walks every recorded case of libunwindstack's offline tests in the corpus; our frames must be its output.txt's, one by one.
+"""Unwinds every recorded case of libunwindstack's offline tests in the corpus. Our frames must equal those of its output.txt.
 
-The corpus is beside the project (../shared/corpus) or where FLAMEWIRE_CORPUS says. Every folder there that has a maps.txt, a regs.txt or a
-links.txt beside it is taken for a case; one whose files are not all there is named as not comparable. Without any case nothing is tested:
-that is said, and the exit status is 77, which CTest shows as skipped.
+The corpus is beside the project (../shared/corpus) or in FLAMEWIRE_CORPUS. Every folder there with a maps.txt, regs.txt or links.txt counts
+as a case. A case with missing files is listed as not comparable. Without any case, nothing is tested: this is printed, and the exit status
+is 77, which CTest shows as skipped.
 """
 import argparse
 import os
@@ -27,7 +27,7 @@ def lines(frames, width):
 
 
 def check(case, walker, verbose):
-    """True when the frames are the expected ones."""
+    """Returns whether the frames are the expected ones."""
     case.describe(walker)
     frames, stop = walker.walk()
     mine = case.printed(frames)
@@ -52,7 +52,7 @@ def main():
     options = parser.parse_args()
     cases = find_cases(pathlib.Path(options.corpus))
     if not cases:
-        print(f"Not tested: no recorded stacks in {options.corpus} (FLAMEWIRE_CORPUS says where the corpus is)")
+        print(f"Not tested: no recorded stacks in {options.corpus} (set FLAMEWIRE_CORPUS)")
         return 77
     compared = wrong = 0
     unusable = []

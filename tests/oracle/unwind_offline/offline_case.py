@@ -1,9 +1,9 @@
-"""A recorded case of libunwindstack's offline tests: a folder with maps.txt, regs.txt, stack*.data, ELF files (gzipped or not, here or by
-links.txt elsewhere) and output.txt, the frames that its unwinder finds.
+"""A recorded case of libunwindstack's offline tests: a folder with maps.txt, regs.txt, stack*.data, ELF files (gzipped or not, here or at
+the places in links.txt) and output.txt, the frames that its unwinder finds.
 
-    output.txt   "  #01 pc 0000000000000dd9  unwind_test64 (calling2+633)": the pc is relative to the ELF file, as that tool prints it: of a
+    output.txt   "  #01 pc 0000000000000dd9  unwind_test64 (calling2+633)": the pc is relative to the ELF file, as that tool prints it: for a
                  caller, an address inside the call instruction.
-    maps.txt     as /proc/PID/maps; older ones have inclusive ends
+    maps.txt     format of /proc/PID/maps; older ones have inclusive ends
     stack*.data  the start address, 8 bytes, then the bytes
 """
 import gzip
@@ -15,7 +15,7 @@ from walk_frames import REGISTERS
 
 
 class Unusable(Exception):
-    """A case that cannot be compared: its files are not all there."""
+    """A case that cannot be compared because files are missing."""
 
 
 class Map(NamedTuple):
@@ -82,7 +82,7 @@ def read_output(path):
 
 
 class Elf:
-    """Enough of an ELF image to look at its code."""
+    """The parts of an ELF image that are needed to read its code."""
 
     def __init__(self, data):
         self.data = data
@@ -133,7 +133,7 @@ class Case:
         self.images = {}  # (name, ELF offset) -> (number, path, Elf)
 
     def file_of(self, name):
-        """Bytes of a mapping's file, or None."""
+        """The bytes of a mapping's file, or None."""
         base = name.rpartition("/")[2]
         if not base:
             return None
@@ -145,11 +145,11 @@ class Case:
         return None
 
     def image_of(self, mapping):
-        """(number of the module, offset of the mapping within its ELF image) or (0, …) without a file."""
+        """(number of the module, offset of the mapping within its ELF image), or (0, …) without a file."""
         data = self.file_of(mapping.name)
         if data is None:
             return 0, mapping.offset
-        # An ELF file inside another file starts at a page, at or before the mapping's.
+        # An ELF file inside another file starts at a page boundary, at or before the start of the mapping.
         elf_offset = 0
         if data[:4] != b"\x7fELF":
             elf_offset = next((offset for offset in range(mapping.offset - mapping.offset % PAGE, -1, -PAGE)
@@ -163,8 +163,8 @@ class Case:
         return self.images[key][0], mapping.offset - elf_offset
 
     def describe(self, walker):
-        """Tells the walker everything about the case."""
-        # Where the user's part of the address space is small, pointer authentication codes begin lower.
+        """Sends everything about the case to the walker."""
+        # In a small user address space, pointer authentication codes begin at a lower bit.
         highest = max([mapping.end for mapping in self.maps] + [self.registers.get("sp", 0)])
         walker.start(self.arch, 39 if highest <= 1 << 39 else 48)
         pieces = [(mapping, *self.image_of(mapping)) for mapping in self.maps if mapping.executable]
@@ -181,7 +181,7 @@ class Case:
         return next((elf for found, _, elf in self.images.values() if found == number), None)
 
     def printed_pc(self, frame, thumb):
-        """The pc of a caller's frame as that tool prints it: an address inside the call, odd in Thumb code. Our frames have no Thumb bit."""
+        """The pc of a caller's frame in that tool's format: an address inside the call, odd in Thumb code. Our frames have no Thumb bit."""
         address = frame.address
         if self.arch in ("x86", "x86_64"):
             return address - 1 if address else 0
@@ -199,7 +199,7 @@ class Case:
         """[Expected…] for a walk's frames."""
         result = []
         for index, frame in enumerate(frames):
-            # What leads to an interrupted frame is the return from a signal handler; nothing called it.
+            # An interrupted frame is reached by the return from a signal handler, not by a call.
             called = frame.is_return and (index + 1 == len(frames) or frames[index + 1].is_return)
             thumb = index < len(self.expected) and self.expected[index].pc % 2 == 1
             pc = self.printed_pc(frame, thumb) if called else frame.address

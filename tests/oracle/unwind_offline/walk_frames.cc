@@ -1,6 +1,6 @@
-// The unwinder behind a line protocol, for tests that bring registers and memory from elsewhere (recorded cases,
+// The unwinder behind a line protocol, for tests that get registers and memory from other sources (recorded cases,
 // debuggers). Numbers are hexadecimal. Requests:
-//   start ARCH ADDRESS_BITS           forget everything; x86_64, x86, aarch64 or arm
+//   start ARCH ADDRESS_BITS           resets all state; x86_64, x86, aarch64 or arm
 //   module ID ELF_OFFSET PATH         an ELF file, at ELF_OFFSET inside the file PATH
 //   piece START END ID OFFSET         executable memory; OFFSET is that of START within the ELF file
 //   memory ADDRESS SIZE FILE_OFFSET PATH, bytes ADDRESS HEX, no-memory
@@ -53,8 +53,8 @@ public:
     }
 };
 
-// Runtime address - ELF virtual address: by the executable segment that holds the offset, else by any segment, else as
-// if addresses were offsets.
+// Runtime address minus ELF virtual address: from the executable segment that contains the offset, else from any such
+// segment, else as if addresses were offsets.
 std::uint64_t bias_of(const Module& module, std::uint64_t start, std::uint64_t offset) {
     constexpr std::uint64_t page = 4096;
     const elf::Segment* best = nullptr;
@@ -64,14 +64,14 @@ std::uint64_t bias_of(const Module& module, std::uint64_t start, std::uint64_t o
         if (offset < first || offset >= segment.offset + segment.file_size) continue;
         if (best == nullptr || (segment.flags & elf::segment_executable) != 0) best = &segment;
     }
-    // A mapping may start before the only executable segment, when the segments share it.
+    // A mapping may start before the only executable segment if they share a page.
     if (best == nullptr || (best->flags & elf::segment_executable) == 0)
         for (const elf::Segment& segment : module.segments)
             if (segment.type == elf::segment_load && (segment.flags & elf::segment_executable) != 0) best = &segment;
     return start - offset - (best == nullptr ? 0 : best->vaddr - best->offset);
 }
 
-// All memory as one copy: what lies between ranges (two stacks) reads as zeros and takes no memory.
+// All memory as one copy: gaps between ranges (two stacks) read as zeros and use no memory.
 class Memory {
 public:
     Memory() = default;

@@ -1,8 +1,8 @@
-"""Our unwinder as a child process (walk_frames.cc): registers and memory in, frames out."""
+"""Our unwinder as a child process (walk_frames.cc): it reads registers and memory, and returns frames."""
 import subprocess
 from typing import NamedTuple
 
-# DWARF numbers of registers by the names that tools print.
+# DWARF numbers of registers, by the names that tools print.
 REGISTERS = {
     "x86_64": {name: number for number, name in enumerate(
         "rax rdx rcx rbx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip".split())},
@@ -50,13 +50,13 @@ class Walker:
         self.say(f"memory {address:x} {size:x} {offset:x} {path}")
 
     def memory(self, ranges):
-        """[(address, bytes)…] instead of what was there."""
+        """Replaces the memory with [(address, bytes)…]."""
         self.say("no-memory")
         for address, data in ranges:
             self.say(f"bytes {address:x} {data.hex()}")
 
     def registers(self, values):
-        """{name: value}, names as in REGISTERS; others are ignored."""
+        """{name: value}, with names as in REGISTERS. Others are ignored."""
         self.say("no-registers")
         numbers = REGISTERS[self.arch]
         for name, value in values.items():
@@ -64,7 +64,7 @@ class Walker:
                 self.say(f"register {numbers[name]:x} {value:x}")
 
     def walk(self, max_depth=512):
-        """([Frame…], reason to stop)"""
+        """Returns ([Frame…], stop reason)."""
         self.say(f"walk {max_depth:x}")
         self.process.stdin.flush()
         frames = []
@@ -73,4 +73,4 @@ class Walker:
             if words[0] == "stop":
                 return frames, words[1]
             frames.append(Frame(int(words[1], 16), int(words[2], 16), words[3] == "1", words[4], int(words[5], 16), int(words[6], 16)))
-        raise RuntimeError("the walker died")
+        raise RuntimeError("the walker exited")

@@ -1,4 +1,4 @@
-/* Calls GMP's low-level functions, which Debian builds from assembly. The library is there without its header. */
+/* Calls GMP's low-level functions, which Debian builds from assembly. The library is installed without its header. */
 typedef unsigned long limb;
 extern void __gmpn_mul_n(limb*, const limb*, const limb*, long);
 extern void __gmpn_sqr(limb*, const limb*, long);

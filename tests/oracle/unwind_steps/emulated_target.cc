@@ -31,7 +31,7 @@ int hex_digit(char digit) {
     return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-// One connection; requests and answers in turn.
+// One connection. Requests and answers alternate.
 class Stub {
 public:
     explicit Stub(const std::string& path) {
@@ -52,7 +52,7 @@ public:
     Stub(const Stub&) = delete;
     Stub& operator=(const Stub&) = delete;
 
-    // Empty when the connection is gone.
+    // Empty if the connection is closed.
     std::string ask(const std::string& request) {
         unsigned sum = 0;
         for (const char character : request) sum += static_cast<unsigned char>(character);
@@ -140,7 +140,7 @@ public:
             char request[48];
             std::snprintf(request, sizeof request, "m%llx,%zx", static_cast<unsigned long long>(address + done), size);
             const std::string hex = stub_.ask(request);
-            if (hex.empty() || hex[0] == 'E') {  // not all of it can be read
+            if (hex.empty() || hex[0] == 'E') {  // part of it is not readable
                 most = size / 2;
                 continue;
             }
@@ -150,7 +150,7 @@ public:
         return done;
     }
 
-    // A static program is where its file says.
+    // A static program is loaded at the addresses in its file.
     std::vector<Mapping> mappings() override {
         constexpr std::uint64_t page = 4096;
         std::vector<Mapping> mappings;
@@ -171,7 +171,7 @@ public:
     }
 
 private:
-    // An exclusive load and its store run as one: between single steps the store never succeeds.
+    // Runs an exclusive load and its store as one step: between single steps the store never succeeds.
     void pass_exclusive_pair() {
         const std::uint64_t pc = registers().pc();
         const auto code_at = [&](std::uint64_t address) { return read_value<std::uint32_t>(address).value_or(0); };
@@ -199,7 +199,7 @@ private:
         (void)stub_.ask(request);
     }
 
-    // The stub's order of registers is gdb's; only x86-64's differs from DWARF's.
+    // The stub's order of registers is gdb's. Only that of x86-64 differs from DWARF's.
     [[nodiscard]] std::size_t number_of(std::size_t position) const {
         constexpr std::uint8_t x86_64[] = {0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
         return arch_ == Arch::x86_64 ? x86_64[position] : position;
@@ -217,7 +217,7 @@ private:
         if (child != 0) return child;
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(126);
-        // libc looks at each environment variable, slowly.
+        // libc reads each environment variable, which is slow here.
         const char* const argv[] = {emulator.c_str(), "-g", socket_.c_str(), program.c_str(), nullptr};
         char* const environment[] = {nullptr};
         ::execvpe(emulator.c_str(), const_cast<char* const*>(argv), environment);

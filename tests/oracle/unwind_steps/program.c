@@ -1,4 +1,4 @@
-// A program of many kinds of frames, small enough to run one instruction at a time. PLAIN leaves out what the C library
+// A program with many kinds of frames, small enough to run one instruction at a time. PLAIN leaves out what the C library
 // would do (for emulated runs, which are slow).
 #define _GNU_SOURCE
 #include "program.h"
@@ -108,7 +108,7 @@ NOINLINE int calls_library(int value) {
 }
 #endif
 
-// A handler returns to libc's code or to the kernel's in the vDSO. An emulator has no vDSO, so on aarch64 we bring it.
+// A handler returns to code of libc, or of the kernel in the vDSO. An emulator has no vDSO, so on aarch64 this program provides it.
 static void handle_by(struct sigaction* action) {
 #ifdef __aarch64__
     extern void return_from_signal(void);
@@ -141,7 +141,7 @@ NOINLINE int in_handler_on_other_stack(void) {
     action.sa_handler = handle;
     handle_by(&action);
     int sum = interrupted(1);
-    // Far below this stack, but not so far that a copy of both would be too large.
+    // Far below this stack, but close enough for one copy of both.
     const size_t size = sink < 0 ? 0 : 65536;
     char* place = (char*)(((unsigned long)&action & ~65535ul) - (64ul << 20));
     void* memory = mmap(place, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -151,8 +151,8 @@ NOINLINE int in_handler_on_other_stack(void) {
     action.sa_flags = SA_ONSTACK;
     handle_by(&action);
     sum += interrupted(2);
-    // And above the interrupted frames: inside a frame of this stack.
-    char inside[size / 2];  // of a size that the compiler does not know: gcc's table for ARM is wrong in the epilogue of a large frame
+    // Also above the interrupted frames: inside a frame of this stack.
+    char inside[size / 2];  // of a size unknown to the compiler: gcc's table for ARM is wrong in the epilogue of a large frame
     other.ss_sp = inside;
     other.ss_size = sizeof inside;
     sigaltstack(&other, NULL);

@@ -1,4 +1,4 @@
-// What the parts of the program that is stepped through share.
+// Declarations that the parts of the stepped program share.
 #pragma once
 
 #ifdef __cplusplus

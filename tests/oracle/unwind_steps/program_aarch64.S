@@ -1,4 +1,4 @@
-// Hand-written functions with call frame information, and a return-from-signal trampoline without.
+// Hand-written functions with call frame information, and a return-from-signal trampoline without it.
         .text
         .globl  assembly_pushes
         .type   assembly_pushes, %function
@@ -23,7 +23,7 @@ assembly_pushes:
         .cfi_endproc
         .size   assembly_pushes, .-assembly_pushes
 
-// The return address moves to another register; the CFA, too.
+// The return address and the CFA move to other registers.
         .globl  assembly_moves_cfa
         .type   assembly_moves_cfa, %function
 assembly_moves_cfa:
@@ -76,7 +76,7 @@ assembly_calls:
 
         .globl  return_from_signal
         .type   return_from_signal, %function
-        nop                                     // of no function that has a table
+        nop                                     // not in a function with a table
 return_from_signal:
         mov     x8, #139
         svc     #0

@@ -34,7 +34,7 @@ assembly_pushes:
         .cfi_endproc
         .size   assembly_pushes, .-assembly_pushes
 
-# The CFA moves to a register that is neither sp nor fp, and the stack pointer somewhere else.
+# The CFA moves to a register that is neither sp nor fp, and the stack pointer is moved away.
         .globl  assembly_moves_cfa
         .type   assembly_moves_cfa, @function
 assembly_moves_cfa:
@@ -56,7 +56,7 @@ assembly_moves_cfa:
         .cfi_endproc
         .size   assembly_moves_cfa, .-assembly_moves_cfa
 
-# The CFA is an expression: the old stack pointer is kept in memory. DW_CFA_def_cfa_expression: breg7+16, deref, plus_uconst 8.
+# The CFA is an expression: the old stack pointer is stored in memory. DW_CFA_def_cfa_expression: breg7+16, deref, plus_uconst 8.
         .globl  assembly_calls
         .type   assembly_calls, @function
 assembly_calls:

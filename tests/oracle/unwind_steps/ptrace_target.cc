@@ -43,7 +43,7 @@ public:
     PtraceTarget& operator=(const PtraceTarget&) = delete;
 
     Event step() override {
-        // A signal arrives as a stop of its own; the step that delivers it runs nothing but the kernel's part of that.
+        // A signal arrives as a separate stop. The step that delivers it runs only the kernel's part of the delivery.
         const int signal = signal_;
         signal_ = 0;
         resume(PTRACE_SINGLESTEP, signal);

@@ -9,10 +9,10 @@ using unwind::Arch;
 using unwind::Registers;
 
 constexpr std::uint64_t beyond_start = 256;  // argc and argv are read as well
-// What of a signal frame is needed to leave it: the registers, in any architecture's.
+// The part of a signal frame that is needed to leave it: the registers, for every architecture.
 constexpr std::uint64_t signal_frame_size = 1024;
 
-// Where the return address of a call at `pc` would be by the link register, for ARM; 0: that is not a call.
+// The return address of a call at `pc` according to the link register, for ARM. 0: it is not a call.
 std::uint64_t arm_call_returns_to(Target& target, std::uint64_t pc, std::uint64_t lr) {
     const auto first = target.read_value<std::uint16_t>(pc), second = target.read_value<std::uint16_t>(pc + 2);
     if (!first || !second) return 0;
@@ -62,7 +62,7 @@ ShadowStack::Kind ShadowStack::kind_arm(Target& target, const Registers& registe
     const std::uint32_t code = target.read_value<std::uint32_t>(registers.pc()).value_or(0);
     const std::uint64_t number = registers.get(7);
     const bool is_svc = (code & 0xffff) == 0xdf00 || code >> 24 == 0xef;
-    return is_svc && (number == 119 || number == 173) ? Kind::sigreturn : Kind::call;  // a call by what lr says then
+    return is_svc && (number == 119 || number == 173) ? Kind::sigreturn : Kind::call;  // lr decides afterwards
 }
 
 void ShadowStack::before(Target& target, const Registers& registers) {
@@ -80,7 +80,7 @@ void ShadowStack::before(Target& target, const Registers& registers) {
     }
 }
 
-// The link register, or on x86-64 the word that the call pushed, says where the call will return to.
+// The return address of the call is in the link register, or on x86-64 in the word that the call pushed.
 bool ShadowStack::called(Target& target, const Registers& registers) {
     if (kind_ != Kind::call) return false;
     Call call{.return_to = 0, .caller_sp = sp_};
@@ -99,8 +99,8 @@ bool ShadowStack::called(Target& target, const Registers& registers) {
     return true;
 }
 
-// Where the kernel's frame is. The emulator stops behind the handler's first instruction, which may have moved the stack
-// pointer: the interrupted pc in the frame tells.
+// The address of the kernel's frame. The emulator stops after the handler's first instruction, which may have moved the stack
+// pointer, so search for the interrupted pc in the frame.
 std::uint64_t ShadowStack::signal_frame(Target& target, const Registers& registers) const {
     if (arch_ == Arch::x86_64) return registers.sp();
     const std::uint64_t saved_pc = arch_ == Arch::arm ? 32 + 15 * 4 : 128 + 176 + 8 + 32 * 8;
@@ -112,7 +112,7 @@ std::uint64_t ShadowStack::signal_frame(Target& target, const Registers& registe
     return registers.sp();
 }
 
-// The kernel calls the handler, which will return to the trampoline.
+// The kernel calls the handler, which returns to the trampoline.
 void ShadowStack::enter_handler(Target& target, const Registers& registers) {
     const std::uint64_t frame = signal_frame(target, registers);
     Level level{.calls = {}, .stack_end = frame + signal_frame_size, .interrupted_pc = pc_, .interrupted_sp = sp_};
@@ -122,14 +122,14 @@ void ShadowStack::enter_handler(Target& target, const Registers& registers) {
         call.caller_sp += 8;
     } else {
         call.return_to = registers.get(arch_ == Arch::arm ? 14 : 30);
-        // Without the Thumb bit; without a signature, if the handler's first instruction made one.
+        // Without the Thumb bit, and without a signature, which the handler's first instruction may have added.
         call.return_to &= arch_ == Arch::arm ? ~std::uint64_t{1} : (std::uint64_t{1} << 48) - 1;
     }
     level.calls.push_back(call);
     levels_.push_back(level);
 }
 
-// Drops the calls whose frames the stack pointer has left.
+// Drops the calls whose frames are below the stack pointer.
 void ShadowStack::leave(std::uint64_t sp, bool equal_too) {
     std::vector<Call>& calls = levels_.back().calls;
     while (!calls.empty() && (calls.back().caller_sp < sp || (equal_too && calls.back().caller_sp == sp))) {
@@ -139,7 +139,7 @@ void ShadowStack::leave(std::uint64_t sp, bool equal_too) {
 }
 
 void ShadowStack::after_x86(std::uint64_t sp) {
-    // The slot of a return address is just below the caller's stack pointer: once it is passed, the call is over.
+    // The slot of a return address is just below the caller's stack pointer. Beyond it, the call is over.
     leave(sp, true);
     if (kind_ == Kind::ret || kind_ == Kind::jump)
         unsettled_ = false;
@@ -157,7 +157,7 @@ void ShadowStack::after_risc(std::uint64_t pc, std::uint64_t sp) {
     leave(sp, false);
     unsettled_ |= left_;
     constexpr std::uint64_t longest_instruction = 4;
-    if (unsettled_ && pc - pc_ > longest_instruction) {  // landed: the functions that the landing one called are over
+    if (unsettled_ && pc - pc_ > longest_instruction) {  // landed: the callees of the landing function are over
         leave(sp, true);
         unsettled_ = false;
     }
@@ -166,7 +166,7 @@ void ShadowStack::after_risc(std::uint64_t pc, std::uint64_t sp) {
 void ShadowStack::after(Target& target, const Registers& registers, Event event) {
     left_ = false;
     if (event == Event::handler) return enter_handler(target, registers);
-    if (registers.pc() == pc_ && registers.sp() == sp_) return;  // a signal came before the instruction ran
+    if (registers.pc() == pc_ && registers.sp() == sp_) return;  // a signal arrived before the instruction ran
     if (kind_ == Kind::sigreturn && levels_.size() > 1) {
         levels_.pop_back();
         return;

@@ -1,5 +1,5 @@
-// What the stack really is, kept by watching every instruction: a call puts its return address on it, a return takes it
-// off. Knows nothing of unwind tables.
+// The true stack, tracked by observing every instruction: a call pushes its return address, a return pops it. Independent
+// of unwind tables.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,25 @@ struct TrueFrame {
     bool return_address = false;
 };
 
-// Part of a stack that frames are on.
+// A part of a stack that contains frames.
 struct StackRange {
     std::uint64_t start = 0, end = 0;
 };
 
 class ShadowStack {
 public:
-    // At a place where nothing has been called yet.
+    // At an address before any call.
     explicit ShadowStack(const unwind::Registers& registers);
 
-    // Before and after each step.
+    // Called before and after each step.
     void before(Target& target, const unwind::Registers& registers);
     void after(Target& target, const unwind::Registers& registers, Event event);
 
-    // Innermost first; the first is where the program is.
+    // Innermost first; the first one is the current frame.
     [[nodiscard]] std::vector<TrueFrame> frames(const unwind::Registers& registers) const;
     [[nodiscard]] std::vector<StackRange> stacks(const unwind::Registers& registers) const;
-    // The stack pointer has left functions that have not returned: an exception or longjmp is on its way to where it
-    // will land. What the callers are is not defined until it has.
+    // The stack pointer has left functions that have not returned: an exception or longjmp has not landed yet. The callers are
+    // undefined until then.
     [[nodiscard]] bool unsettled() const { return unsettled_; }
 
 private:
@@ -40,7 +40,7 @@ private:
         std::uint64_t return_to = 0;
         std::uint64_t caller_sp = 0;  // after the return
     };
-    // One for the program, one for each signal handler that runs.
+    // One level for the program, and one for each running signal handler.
     struct Level {
         std::vector<Call> calls;
         std::uint64_t stack_end = 0;

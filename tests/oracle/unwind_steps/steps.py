@@ -1,15 +1,15 @@
-"""The unwinder at every single instruction of a program, against what the stack really is at that moment.
+"""The unwinder at every single instruction of a program, compared with the true stack at that moment.
 
 walk_steps runs the program step by step (x86-64: ptrace; aarch64 and arm: the GDB stub of qemu's user emulation) and keeps a shadow stack: a
-call puts its return address on it, a return takes it off. That is the truth, and it knows no unwind tables. The program (program.c,
+call pushes its return address, a return pops it. This is the true stack, and it does not depend on unwind tables. The program (program.c,
 exceptions.cc, program_ARCH.S) has leaf functions, alloca and arrays of variable length, pushed arguments, tail calls, calls that never return
 as the last instruction, longjmp, exceptions, a signal handler on two alternate stacks, calls through the PLT with lazy binding, libc, the vDSO,
 and assembly with call frame information.
 
-Every frame's pc and stack pointer must be right at every instruction, but
-- where the code at hand has no table at all (a few instructions of the C start-up code), which is counted and bounded;
-- while the stack is changed by other means than calls and returns: from where libgcc begins to write the registers of the function in which an
-  exception lands over those that its own callers saved, until it has landed; the same for longjmp. This is counted and bounded as well.
+Every frame's pc and stack pointer must be right at every instruction, with two exceptions:
+- Code without any table (a few instructions of the C start-up code). These steps are counted and limited.
+- While the stack is changed by other means than calls and returns: from where libgcc begins to overwrite the registers that the callers of an
+exception's landing function saved, until it has landed; the same for longjmp. These steps are counted and limited too.
 """
 import os
 import pathlib
@@ -49,7 +49,7 @@ class Program:
         subprocess.run([link, *flags.split(), *objects, "-o", self.path], check=True)
         names = subprocess.run([prefix + "nm", *objects], check=True, capture_output=True, text=True).stdout
         own = {line.split()[-1] for line in names.splitlines() if re.search(r" [TtWV] ", line) and not line.split()[-1].startswith("$")}
-        # (start, end, name) of the functions that are ours
+        # (start, end, name) of the program's own functions
         self.functions = []
         for line in subprocess.run([prefix + "nm", "-S", self.path], check=True, capture_output=True, text=True).stdout.splitlines():
             words = line.split()
@@ -60,7 +60,7 @@ class Program:
             subprocess.run([prefix + "objcopy", *strip, self.path], check=True)
 
     def move_debug_frame(self):
-        """.debug_frame goes into the compressed small file of .gnu_debugdata, as on Android."""
+        """Moves .debug_frame into the compressed small file of .gnu_debugdata, as on Android."""
         small = self.path.with_suffix(".small")
         subprocess.run([self.tools + "objcopy", "--only-keep-debug", "-R", ".debug_info", "-R", ".debug_str", self.path, small], check=True)
         subprocess.run(["xz", "--force", small], check=True)
@@ -88,11 +88,11 @@ class Outcome:
     def check(self, steps, whole_stacks=True, no_table=0.005, unsettled=0.05):
         count = self.count
         assert count["wrong"] == 0, self.text
-        assert count["steps"] >= steps, "the program did not run through"
+        assert count["steps"] >= steps, "the program did not run to its end"
         assert count["right"] + count["no_table"] + count["unsettled"] == count["steps"]
         assert count["no_table"] <= count["steps"] * no_table, self.text
         assert count["unsettled"] <= count["steps"] * unsettled, self.text
         assert count["deepest"] >= 15
         assert count["in_handlers"] >= 30
         if whole_stacks:
-            assert count["not_root"] == 0, "walks to the outermost frame that do not say so"
+            assert count["not_root"] == 0, "walks to the outermost frame that do not report it"

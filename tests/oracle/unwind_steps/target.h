@@ -1,4 +1,4 @@
-// A program that is run one instruction at a time: by ptrace on this machine, or through the GDB stub of an emulator.
+// A program that runs one instruction at a time: with ptrace on this machine, or through the GDB stub of an emulator.
 #pragma once
 
 #include <cstddef>
@@ -19,21 +19,21 @@ struct Mapping {
     std::string path;  // empty: no file; "[vdso]"
 };
 
-// What the last step did.
+// The effect of the last step.
 enum class Event : std::uint8_t {
     stepped,
     handler,  // a signal's handler is about to run; nothing else happened
-    ended,    // the program is gone
+    ended,    // the program has exited
 };
 
 class Target {
 public:
     virtual ~Target() = default;
     virtual Event step() = 0;
-    // Runs on to `address`, which has not been executed yet; false: it never came there.
+    // Runs on to `address`, which was not executed before. Returns false if the program never reaches it.
     virtual bool run_to(std::uint64_t address) = 0;
     virtual unwind::Registers registers() = 0;
-    // As much as can be read, at most out.size() bytes.
+    // Reads as much as possible, at most out.size() bytes.
     virtual std::size_t read(std::uint64_t address, std::span<std::byte> out) = 0;
     virtual std::vector<Mapping> mappings() = 0;
 
@@ -45,7 +45,7 @@ public:
     }
 };
 
-// Starts `arguments` stopped at the first instruction (of the dynamic linker, if it has one), without address
+// Starts `arguments`, stopped at the first instruction (of the dynamic linker, if it has one), without address
 // randomization.
 std::unique_ptr<Target> ptrace_target(const std::vector<std::string>& arguments);
 

@@ -1,12 +1,12 @@
-"""At every instruction, under qemu's user emulation: see steps.py.
+"""At every instruction, under qemu's user emulation. See steps.py.
 
-32-bit ARM is judged in the program's own functions: Debian's libc for it has tables for a fifth of its code. With .debug_frame every instruction
-must be right. With .ARM.exidx alone that cannot be promised: the index has one description of a function, which holds between its prologue and
-its epilogue; where in these an instruction is, the unwinder finds out from the code, as far as it understands it. The share is measured (by the
-index's description alone it was 90 %).
+For 32-bit ARM, only the program's own functions are checked: Debian's libc has tables for a fifth of its code. With .debug_frame, every
+instruction must be right. With .ARM.exidx alone this is impossible: the index has one description per function, which is valid between its
+prologue and its epilogue. Inside these, the unwinder analyzes the code as far as it supports it. The share is measured (with the index's
+description alone it was 90 %).
 
-Without any table, as C code is compiled by default, all comes from the code: where it leads to a return. A frame that nobody called must not
-be drawn then; one that is not found ends the stack.
+Without any table, as C code is compiled by default, everything comes from the code, if it leads to a return. A frame that was not called
+must then not appear, and a frame that is not found ends the stack.
 """
 import pytest
 

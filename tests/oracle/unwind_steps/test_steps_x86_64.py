@@ -1,4 +1,4 @@
-"""At every instruction, on this machine by ptrace: see steps.py."""
+"""At every instruction, on this machine with ptrace. See steps.py."""
 import subprocess
 
 import pytest
@@ -12,7 +12,7 @@ from steps import HERE, WALK_STEPS, Outcome, Program, need
     ("gcc", "-Os -fno-plt -no-pie"),
     ("gcc", "-O3 -fcf-protection=full -mno-red-zone -Wl,-z,lazy"),
     ("gcc", "-O2 -fno-omit-frame-pointer -Wl,-z,now"),
-    ("gcc", "-O2 -fno-asynchronous-unwind-tables"),  # then -g brings .debug_frame, for the C part
+    ("gcc", "-O2 -fno-asynchronous-unwind-tables"),  # -g then adds .debug_frame for the C part
     ("clang-19", "-O2 -Wl,-z,lazy"),
     ("clang-19", "-Os -mno-omit-leaf-frame-pointer"),
 ])
@@ -39,15 +39,15 @@ def test_x86_64_mini_debug_info(tmp_path):
     ("clang-19", "-O0"),
 ])
 def test_x86_64_without_tables(tmp_path, compiler, flags):
-    """By the code alone, as far as it leads to a return: functions that never return end the stack. The linker's own table, of the entries that
-    bind functions at their first call, is gone with the others, so nothing is bound then."""
+    """With the code alone, as far as it leads to a return: functions that never return end the stack. The linker's own table, for the entries that
+    bind functions at their first call, is removed with the others, so nothing is bound lazily."""
     program = Program(tmp_path, "x86_64", compiler, flags + " -fno-asynchronous-unwind-tables -fno-unwind-tables -Wl,-z,now",
                       strip=["-R", ".debug_frame", "-R", ".eh_frame", "-R", ".eh_frame_hdr"])
     Outcome([WALK_STEPS, "ptrace", program.path]).check(steps=8000, whole_stacks=False, no_table=0.012)
 
 
 def test_assembly_without_tables(tmp_path):
-    """GMP's functions are written by hand, without tables: computed jumps, registers that are saved by moves, eight of them in use."""
+    """GMP's functions are hand-written assembly without tables: computed jumps, registers that are saved by moves, eight of them in use."""
     program = tmp_path / "big_numbers"
     subprocess.run(["gcc", "-O2", HERE / "big_numbers.c", "-o", program, "-l:libgmp.so.10"], check=True)
     outcome = Outcome([WALK_STEPS, "ptrace", program])
@@ -58,6 +58,6 @@ def test_assembly_without_tables(tmp_path):
 
 @pytest.mark.parametrize("flags", ["-O2 -static", "-Os -static-pie"])
 def test_x86_64_static(tmp_path, flags):
-    """Without .eh_frame_hdr (-static) and with it. Exceptions are left out: there, libgcc sorts all tables at the first one."""
+    """Without .eh_frame_hdr (-static) and with it. Exceptions are not used, because libgcc would sort all tables at the first one."""
     program = Program(tmp_path, "x86_64", "gcc", flags)
     Outcome([WALK_STEPS, "ptrace", program.path]).check(steps=20000)

@@ -1,10 +1,10 @@
-// Runs a program instruction by instruction and compares, at every one, the unwinder's frames with what the stack really
-// is (shadow_stack.h).
+// Runs a program instruction by instruction and compares the unwinder's frames with the true stack (shadow_stack.h) at
+// each instruction.
 //   walk_steps ptrace PROGRAM
 //   walk_steps emulator QEMU aarch64|arm PROGRAM [RANGES]
-// RANGES ("1000-1200,1800-1840", hexadecimal) are the code that is checked: of a stack, the innermost frames that are in
-// it, and the one that called them. Without RANGES all of it is.
-// Prints what differs, by place, and totals; the exit status is 1 when a frame is wrong.
+// RANGES ("1000-1200,1800-1840", hexadecimal) are the checked code: of a stack, the innermost frames in these ranges and
+// their caller. Without RANGES, all code is checked.
+// Prints the differences by place, and totals. The exit status is 1 if a frame is wrong.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ using namespace flamewire::unwind;
 
 namespace {
 
-// The files behind the target's mappings.
+// The files of the target's mappings.
 class Modules final : public ModuleFiles, public CodeMap {
 public:
     explicit Modules(Target& target) : target_(target) { refresh(); }
@@ -110,7 +110,7 @@ private:
     std::vector<CodePiece> pieces_;
 };
 
-// The stacks as one copy; nothing but zeros between them.
+// The stacks as one copy, with only zeros between them.
 class Copy {
 public:
     StackCopy of(Target& target, const std::vector<StackRange>& stacks) {
@@ -138,23 +138,23 @@ private:
 
 struct Totals {
     std::uint64_t steps = 0, right = 0, wrong = 0;
-    std::uint64_t not_root = 0;     // right, but the walk did not know that it was at the root
-    std::uint64_t no_table = 0;     // differs from a frame on whose code no table describes
+    std::uint64_t not_root = 0;     // right, but the walk did not report the root
+    std::uint64_t no_table = 0;     // differs from a frame in code without a table
     std::uint64_t unsettled = 0;    // the stack is being changed by other means than calls and returns
-    std::uint64_t in_handlers = 0;  // while a signal handler ran
+    std::uint64_t in_handlers = 0;  // while a signal handler was running
     std::size_t deepest = 0;
     std::map<std::string, std::uint64_t> wrong_places, no_table_places;
 };
 
 class Comparison {
 public:
-    Comparison(Target& target, Modules& modules, std::vector<StackRange> judged)
-        : target_(target), modules_(modules), unwinder_(modules, options()), judged_(std::move(judged)) {}
+    Comparison(Target& target, Modules& modules, std::vector<StackRange> checked)
+        : target_(target), modules_(modules), unwinder_(modules, options()), checked_(std::move(checked)) {}
 
     void compare(const ShadowStack& shadow, const Registers& registers) {
         const bool was_unsettled = std::exchange(was_unsettled_, shadow.unsettled());
         std::vector<TrueFrame> truth = shadow.frames(registers);
-        if (!judged_.empty() && !keep_judged(truth)) return;
+        if (!checked_.empty() && !keep_checked(truth)) return;
         ++totals_.steps;
         if (was_unsettled) landed();
         const std::vector<StackRange> stacks = shadow.stacks(registers);
@@ -166,7 +166,7 @@ public:
         totals_.deepest = std::max(totals_.deepest, truth.size());
         totals_.in_handlers += stacks.size() > 1;
         const StopReason stop = unwinder_.walk(registers, copy, modules_, highest_max_depth, frames_);
-        if (!judged_.empty() && frames_.size() > truth.size()) frames_.resize(truth.size());
+        if (!checked_.empty() && frames_.size() > truth.size()) frames_.resize(truth.size());
         const std::size_t first = first_difference(truth);
         if (first == truth.size() && first == frames_.size()) {
             ++totals_.right;
@@ -186,7 +186,7 @@ public:
         suspects_.push_back({.place = place, .text = text_of(place, truth, stop)});
     }
 
-    // What differs, after the last step.
+    // The differences, after the last step.
     void show() const {
         std::size_t shown = 0;
         for (const Suspect& suspect : suspects_)
@@ -208,19 +208,19 @@ private:
         return options;
     }
 
-    // False when the innermost frame is not in the checked code.
-    bool keep_judged(std::vector<TrueFrame>& truth) const {
+    // False if the innermost frame is not in the checked code.
+    bool keep_checked(std::vector<TrueFrame>& truth) const {
         const auto elsewhere = std::ranges::find_if(truth, [&](const TrueFrame& frame) {
             const std::uint64_t address = CodeAddress{frame.pc, frame.return_address}.lookup();
             return std::ranges::none_of(
-                judged_, [&](const StackRange& range) { return range.start <= address && address < range.end; });
+                checked_, [&](const StackRange& range) { return range.start <= address && address < range.end; });
         });
         if (elsewhere == truth.begin()) return false;
         if (elsewhere != truth.end()) truth.erase(elsewhere + 1, truth.end());
         return true;
     }
 
-    // libgcc puts the landing pad's address over its own return address, some instructions before it goes there.
+    // libgcc overwrites its own return address with the landing pad's address, some instructions before it jumps there.
     static bool is_rewritten(const std::vector<TrueFrame>& truth, const StackCopy& copy) {
         for (const TrueFrame& frame : truth) {
             std::uint64_t slot = 0;
@@ -230,9 +230,9 @@ private:
         return false;
     }
 
-    // On the way to where an exception or longjmp lands, the stack is changed piece by piece: libgcc stores the landing
-    // function's registers where its own callers keep theirs; longjmp's table says that its caller is where it will go.
-    // What differed without a right step in between was that.
+    // Before an exception or longjmp lands, the stack changes piece by piece: libgcc stores the landing function's registers
+    // where its own callers' are saved, and longjmp's table names the landing function as its caller. Differences since the
+    // last right step were caused by this.
     void landed() {
         for (; suspects_.size() > settled_suspects_; suspects_.pop_back()) {
             --totals_.wrong;
@@ -272,10 +272,10 @@ private:
     Modules& modules_;
     Unwinder unwinder_;
     Copy copy_;
-    std::vector<StackRange> judged_;
+    std::vector<StackRange> checked_;
     std::vector<Frame> frames_;
     std::vector<Suspect> suspects_;     // every wrong step
-    std::size_t settled_suspects_ = 0;  // of these, before the last right one
+    std::size_t settled_suspects_ = 0;  // of these, those before the last right one
     Totals totals_;
     bool was_unsettled_ = false;
 };
@@ -301,8 +301,8 @@ int report(const Comparison& comparison) {
     return totals.wrong != 0 ? 1 : 0;
 }
 
-int run(Target& target, Modules& modules, std::vector<StackRange> judged) {
-    Comparison comparison(target, modules, std::move(judged));
+int run(Target& target, Modules& modules, std::vector<StackRange> checked) {
+    Comparison comparison(target, modules, std::move(checked));
     Registers registers = target.registers();
     ShadowStack shadow(registers);
     comparison.compare(shadow, registers);
@@ -336,7 +336,7 @@ int main(int argc, char** argv) {
     if (arguments.size() >= 2 && arguments[0] == "ptrace") {
         const auto target = ptrace_target({arguments.begin() + 1, arguments.end()});
         Modules modules(*target);
-        // The dynamic linker's work before that is not the program's.
+        // Skip the dynamic linker's work before the program's entry.
         if (!target->run_to(modules.entry_of_program(arguments[1]))) return 2;
         return run(*target, modules, {});
     }

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""The rows of one source, compiled and linked in many ways, against llvm-dwarfdump's: architectures, byte orders, linkers, sections.
+"""The rows of one source, compiled and linked in many ways, compared with llvm-dwarfdump's: architectures, byte orders, linkers, sections.
 
 compare_compiled.py --dump dump_rows
-Exit code 1: rows differ. What cannot be compiled here, for want of a cross compiler, is said.
+Exit code 1: rows differ. Cases without an installed cross compiler are listed.
 """
 import argparse
 import pathlib
@@ -15,7 +15,7 @@ from compare_dwarfdump import compare
 
 HERE = pathlib.Path(__file__).parent
 LIBRARY = "-shared -nostdlib -fPIC"
-# Neither a C library nor an unwinder is needed to link, so that any target can be.
+# Linking needs neither a C library nor an unwinder, so that every target works.
 CROSS = LIBRARY + " -fno-exceptions -DNO_EXCEPTIONS -fasynchronous-unwind-tables"
 DEBUG = "-g -fno-exceptions -DNO_EXCEPTIONS -fno-asynchronous-unwind-tables"
 
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
 
 
 def vdso():
-    """This process's own, from memory."""
+    """This process's own vDSO, from memory."""
     for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
         if line.endswith("[vdso]"):
             start, end = (int(address, 16) for address in line.split()[0].split("-"))
@@ -93,7 +93,7 @@ def main():
             if "zstd" in name:
                 subprocess.run(["objcopy", "--compress-debug-sections=zstd", path], check=True)
             if "older files" in name:
-                # llvm-dwarfdump reads no .zdebug_frame.
+                # llvm-dwarfdump does not support .zdebug_frame.
                 subprocess.run(["objcopy", "--decompress-debug-sections", path, path + " plain"], check=True)
                 return compare(options.dump, options.dwarfdump, path, section, path + " plain")
             return compare(options.dump, options.dwarfdump, path, section)
@@ -115,7 +115,7 @@ def main():
             pathlib.Path(directory, "vdso").write_bytes(image)
             wrong += compare(options.dump, options.dwarfdump, str(pathlib.Path(directory, "vdso")))
         else:
-            print("this machine has no vDSO to look at")
+            print("this machine has no vDSO")
     for compiler in sorted(absent):
         print(f"not compared, because it is not installed: {compiler}")
     return 1 if wrong else 0

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Every row of every function in the unwind tables of real files: ours against llvm-dwarfdump's.
+"""Every row of every function in the unwind tables of real files: ours compared with llvm-dwarfdump's.
 
 compare_dwarfdump.py --dump dump_rows FILE...
 
-Rows are asked for at their first and at their last byte, and the bytes between two functions must have none. Then files are changed
-in ways in which the rows must stay the same: without section headers, and with a search table that is missing, empty, out of order or
-of a version that nobody knows.
+Rows are requested for their first and last byte, and bytes between functions must have none. Then the files are changed in ways that
+must not affect the rows: without section headers, and with a search table that is missing, empty, out of order or of an unknown
+version.
 """
 import argparse
 import pathlib
@@ -19,11 +19,11 @@ SHOWN = 10
 
 
 def compare(dump, tool, path, section=".eh_frame", original=None):
-    """The rows that dump_rows has for `path` against llvm-dwarfdump's for `original`. Returns the number of differences."""
+    """Compares dump_rows' rows for `path` with llvm-dwarfdump's for `original`. Returns the number of differences."""
     functions, names = rows.functions_of_dwarfdump(tool, original or path, section)
     expected, covered = {}, []
     for function in functions:
-        # What the linker discarded stays in .debug_frame.
+        # Functions that the linker discarded remain in .debug_frame.
         if function.start == 0 or function.start == function.end:
             continue
         covered.append((function.start, function.end))
@@ -31,7 +31,7 @@ def compare(dump, tool, path, section=".eh_frame", original=None):
             expected[row[0]] = expected[row[1] - 1] = row
     covered.sort()
     gaps = [before[1] for before, after in zip(covered, covered[1:]) if before[1] < after[0]]
-    # An overlap would make it a matter of taste which function is meant.
+    # With overlaps, the right function would be ambiguous.
     overlaps = sum(1 for before, after in zip(covered, covered[1:]) if before[1] > after[0])
     found = rows.our_rows(dump, path, list(expected) + gaps, names)
     wrong = [(address, row, found.get(address)) for address, row in expected.items() if found.get(address) != row]
@@ -55,7 +55,7 @@ def eh_frame_header(data):
 
 
 def changed(data, header):
-    """(what was done, the file's bytes)."""
+    """(name of the change, the file's bytes)"""
     count, = struct.unpack_from("<I", data, header + 8)
     table = header + 12
 
@@ -85,7 +85,7 @@ def main():
     wrong = 0
     for path in options.files:
         if not pathlib.Path(path).exists():
-            print(f"NOT compared, because it is not here: {path}")
+            print(f"NOT compared, because it does not exist: {path}")
             continue
         path = str(pathlib.Path(path).resolve())
         wrong += compare(options.dump, options.dwarfdump, path, options.section)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Rows that another project's compiler of call frame information wrote down (.golden in ../shared/corpus), against ours.
+"""Rows of call frame information that another project's compiler wrote (.golden in ../shared/corpus), compared with ours.
 
 Its rows have a CFA register class (1 stack pointer, 2 frame pointer) and offset, and where the frame pointer and the return address are
 stored: type 1 is an offset from the CFA, type 2 (frame pointer) the same value, type 0 (return address) nowhere.
@@ -29,7 +29,7 @@ def main():
     for name, (names, stack, frame, column, linked) in CASES.items():
         golden = json.loads((directory / f"{name}.golden").read_text())["entries"]
         path = directory / (name if linked else f"{name}.o")
-        # Functions of an object file are not yet where they will be, and overlap: only their starts are theirs.
+        # Functions of an object file have no final addresses and overlap, so only their starts are unambiguous.
         starts = [entry["PCStart"] for entry in golden]
         ends = [entry["PCStart"] + entry["PCEndDelta"] - 1 for entry in golden] if linked else starts
         found = rows.our_rows(options.dump, str(path), starts + ends, names)

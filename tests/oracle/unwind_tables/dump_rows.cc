@@ -1,7 +1,7 @@
-// dump_rows FILE: reads hexadecimal ELF virtual addresses, one a line, and prints the row that the file's tables have for
+// dump_rows FILE: reads hexadecimal ELF virtual addresses, one per line, and prints the row of the file's tables for
 // each: ADDRESS START END CFA [signal] [signed] rN=RULE…, or ADDRESS none. Rules: c-16 stored at CFA - 16, v+8 is CFA + 8,
-// u undefined, r7 in register 7, at:HEX stored where the expression says, is:HEX what the expression gives. Registers
-// without a rule are left out. Instead of addresses, `functions COUNT` prints what some_functions says.
+// u undefined, r7 in register 7, at:HEX stored at the expression's value, is:HEX the expression's value. Registers
+// without a rule are omitted. Instead of addresses, `functions COUNT` prints the result of some_functions.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-# Call frame information that assemblers write and compilers do not: every directive, and instructions by .cfi_escape.
+# Call frame information from assembly, which compilers do not generate: every directive, and instructions by .cfi_escape.
     .text
     .globl written
     .type written, @function

@@ -1,5 +1,5 @@
-// Functions whose frames differ: saved registers, a variable-length array, alignment of the stack, landing pads, cold
-// parts, a noreturn call at the end, many arguments. Compiled in many ways; never run.
+// Functions with different frames: saved registers, a variable-length array, alignment of the stack, landing pads, cold
+// parts, a noreturn call at the end, many arguments. Compiled in many ways, but never run.
 #ifndef NO_EXCEPTIONS
 struct Guard {
     ~Guard();

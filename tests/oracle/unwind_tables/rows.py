@@ -1,4 +1,4 @@
-"""Rows of unwind tables as llvm-dwarfdump and as our dump_rows print them, in one form: (start, end, cfa, flags, {register: rule}).
+"""Rows of unwind tables, from the output of llvm-dwarfdump and of our dump_rows, in one format: (start, end, cfa, flags, {register: rule}).
 
 cfa and rules are text: "r7+8", "c-16" (stored at CFA - 16), "v+8" (is CFA + 8), "u", "r3", "at:EXPRESSION", "is:EXPRESSION".
 """
@@ -12,7 +12,7 @@ AARCH64 = {f"W{number}": number for number in range(31)} | {"WSP": 31}
 ARM = {f"R{number}": number for number in range(13)} | {"SP": 13, "LR": 14, "PC": 15}
 NUMBERS = {"x86-64": X86_64, "i386": X86, "aarch64": AARCH64, "arm": ARM}
 TRACKED = 33  # registers with larger numbers have no rules in our rows
-SIGNED = 34   # aarch64's number of "the return address is signed"
+SIGNED = 34   # aarch64's pseudo register for "the return address is signed"
 
 
 def number_of(name, names):
@@ -42,7 +42,7 @@ def rule_of(text, names):
 
 
 def split_rules(text):
-    """'RBX=[CFA-8], R8=[DW_OP_a, DW_OP_b]' at the commas between rules."""
+    """Splits 'RBX=[CFA-8], R8=[DW_OP_a, DW_OP_b]' at the commas between rules."""
     return [part for part in re.split(r", (?=(?:\w+)=)", text) if part]
 
 
@@ -54,7 +54,7 @@ class Function:
         self.location, self.signed, self.remembered, self.signs = start, False, [], {}
 
     def instruction(self, text):
-        """Follows where return addresses are signed: llvm-dwarfdump 16 never takes the sign back."""
+        """Tracks where return addresses are signed: llvm-dwarfdump 16 never resets the sign."""
         if match := re.match(r"DW_CFA_advance_loc\d?: (\d+)", text):
             self.signs[self.location] = self.signed
             self.location += int(match[1])
@@ -67,19 +67,19 @@ class Function:
         self.signs[self.location] = self.signed
 
     def finished(self):
-        """Rows with their ends; of several for one address the last."""
+        """Rows with their ends. If several have one address, the last one counts."""
         rows = [row for row, following in zip(self.rows, self.rows[1:] + [None])
                 if following is None or following[0] != row[0]]
         ends = [row[0] for row in rows[1:]] + [self.end]
         for (start, cfa, rules), end in zip(rows, ends):
             if start == self.end:
-                continue  # an instruction behind the last byte gives a row of no bytes
+                continue  # an instruction after the last byte creates an empty row
             flags = (("signal",) if self.signal else ()) + (("signed",) if self.signs.get(start) else ())
             yield start, end, cfa, flags, rules
 
 
 def functions_of_dwarfdump(tool, path, section):
-    """Functions of '.eh_frame' or '.debug_frame' that have rows, in the section's order."""
+    """The functions of '.eh_frame' or '.debug_frame' with rows, in the section's order."""
     option = {".eh_frame": "--eh-frame", ".debug_frame": "--debug-frame"}[section]
     text = subprocess.run([tool, option, path], capture_output=True, text=True, check=True).stdout
     names = NUMBERS[re.search(r"file format elf\d\d-(?:little)?(?:big)?([\w-]+)", text)[1].replace("aarch64_be", "aarch64")]
@@ -127,7 +127,7 @@ def leb(data, at, signed):
 
 
 def expression_text(hexadecimal, names):
-    """The bytes of an expression in llvm-dwarfdump's words, for the operations that compilers use."""
+    """The bytes of an expression in llvm-dwarfdump's format, for the operations that compilers use."""
     data, at, words, name_of = bytes.fromhex(hexadecimal), 0, [], {number: name for name, number in names.items()}
     while at < len(data):
         code, at = data[at], at + 1
@@ -152,7 +152,7 @@ def in_words(rule, names):
 
 
 def our_rows(dump, path, addresses, names):
-    """{address: row or None} of dump_rows."""
+    """{address: row or None} from dump_rows."""
     text = subprocess.run([dump, path], input="".join(f"{address:x}\n" for address in addresses), capture_output=True, text=True,
                           check=True).stdout
     rows = {}

@@ -1,5 +1,5 @@
-// Writes to stdout, for each of some made-up batches: one line of JSON with the values that went in, and the encoded
-// bytes in hex. The values are written before encode() sees them. check.py compares them with what protoc reads.
+// Writes to stdout, for each of some generated batches: one line of JSON with the input values, and the encoded
+// bytes in hex. The values are written before encode() gets them. check.py compares them with protoc's output.
 #include <cinttypes>
 #include <cstdio>
 #include <random>
@@ -135,7 +135,7 @@ Batch make(std::mt19937_64& random, std::uint64_t seq) {
         module.kind = static_cast<ModuleKind>(below(4));
         module.path = id(9);
         const std::uint64_t id_size =
-            below(21);  // each draw in a statement of its own: the batches are the same everywhere
+            below(21);  // each draw is a separate statement, so that the batches are the same everywhere
         module.build_id = std::string(id_size, static_cast<char>(random()));
         module.inode = random();
         module.mtime_ns = -static_cast<std::int64_t>(random() >> 1);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares batches as protoc reads them with the values that went into the encoder. check.py MAKER wire.proto PROTOC
+"""Compares batches as protoc decodes them with the input values of the encoder. check.py MAKER wire.proto PROTOC
 
-Nothing here comes from the C++ decoder: deltas, groups and keys are undone from the words of docs/wire.proto.
+This script does not use the C++ decoder: it undoes deltas, groups and keys according to docs/wire.proto.
 """
 import json
 import os
@@ -19,7 +19,7 @@ UNWIND_NUMBERS = ("process", "mode", "samples", "whole", "joined", "truncated", 
 
 
 def unquote(text):
-    """protoc's C escapes -> bytes."""
+    """Decodes protoc's C escapes to bytes."""
     out, body = bytearray(), text[1:-1]
     simple = {"n": 10, "r": 13, "t": 9, '"': 34, "'": 39, "\\": 92}
     at = 0
@@ -37,7 +37,7 @@ def unquote(text):
 
 
 def parse(text):
-    """Text format -> {name: [values]}, messages as nested dictionaries."""
+    """Parses the text format -> {name: [values]}, with messages as nested dictionaries."""
     stack, name = [{}], None
     for match in TOKEN.finditer(text):
         key, mark, end, quoted, bare = match.groups()
@@ -157,7 +157,7 @@ def main():
     for described, encoded in zip(lines[::2], lines[1::2]):
         decoded = subprocess.run([protoc, "--decode=flamewire.v1.Batch", "-I", os.path.dirname(proto), proto], input=bytes.fromhex(encoded),
                                  check=True, capture_output=True).stdout.decode("latin-1")
-        assert not re.search(r"^\s*\d+[:\s]", decoded, re.M), "a field that the schema does not know:\n" + decoded[:500]
+        assert not re.search(r"^\s*\d+[:\s]", decoded, re.M), "a field that is not in the schema:\n" + decoded[:500]
         total += check(json.loads(described), parse(decoded))
     print(f"{len(lines) // 2} batches, {total} rows agree with protoc")
 
