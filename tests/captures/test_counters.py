@@ -9,7 +9,7 @@ def test_counters_of_a_window(replayed, served):
     (group,) = server.get("/api/counters", start=1000, end=6000)["groups"]
     counters = {counter["name"]: counter for counter in group["counters"]}
     clock = counters["task-clock"]
-    # Ten readings: the number of intervals may differ by one from the seconds of the window.
+    # The window of 5 s has ten readings, with at most one more or less.
     elapsed = group["elapsed_ms"] / 1000
     assert 4.4 <= elapsed <= 5.6
     # CPU time of the same interval, from /proc.

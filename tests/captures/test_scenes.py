@@ -14,7 +14,7 @@ def test_the_output_of_the_replay_is_unchanged(replayed, name):
     replay = replayed(name)
     kept = (HERE / name / "summary.txt").read_text(encoding="utf-8").splitlines()
     gone, new = sorted(set(kept) - set(replay.lines)), sorted(set(replay.lines) - set(kept))
-    assert replay.lines == kept, f"{len(gone)} lines are gone and {len(new)} are new: {gone[:3]} {new[:3]}. Is this intended? Then run `python3 tests/captures/make.py --summaries {name}`."
+    assert replay.lines == kept, f"{len(gone)} lines are missing and {len(new)} are new: {gone[:3]} {new[:3]}. Is this intended? Then run `python3 tests/captures/make.py --summaries {name}`."
 
 
 @pytest.mark.parametrize("name", [name for name in SCENES if name != "losses"])

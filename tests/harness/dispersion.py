@@ -2,7 +2,7 @@
 
     python3 tests/harness/dispersion.py [SECONDS] [WORKLOAD ARGUMENT...]
 
-It records a workload of known shares, cuts the recording into blocks of several lengths, and divides the variance of each function's
+It records a workload of known shares and cuts the recording into blocks of several lengths. It divides the variance of each function's
 share between the blocks by that of independent samples."""
 import pathlib
 import statistics

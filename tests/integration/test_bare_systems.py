@@ -1,4 +1,4 @@
-"""The static agent in a root directory with only the agent and a program. Each test takes one more thing away. A server on this machine
+"""The static agent in a root directory with only the agent and a program. Each test removes one thing. A server on this machine
 shows the program's functions, and the agent reports what it lacks in one sentence."""
 import contextlib
 import os
@@ -150,7 +150,7 @@ def test_started_by_busybox(bare):
 
 def test_without_dns(bare):
     agent = bare.start.process("agent", bare.command("/agent", "--server", "name.invalid", "--", "/program", 1))
-    output = wait_until(lambda: re.search(r"^.*name\.invalid.*cannot be resolved.*$", agent.err, re.M), 60, "a sentence about the name")[0]
+    output = wait_until(lambda: re.search(r"^.*name\.invalid.*cannot be resolved.*$", agent.err, re.M), 60, "a message about the name")[0]
     assert output.endswith("; trying again until there is one") and "give its address where there is no DNS" in output, output
     agent.stop()
     bare.profile()  # by its address

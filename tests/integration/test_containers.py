@@ -37,7 +37,7 @@ def group():
             folder.mkdir(parents=True)
             break
     else:
-        pytest.skip("NOT tested: no hierarchy of cgroups can be written here")
+        pytest.skip("NOT tested: no cgroup hierarchy is writable")
     yield folder
     for one in [folder, *folder.parents][:GROUP.count("/") + 1]:
         wait_until(lambda: not (one / "cgroup.procs").read_text().split(), 20, f"the end of {one}")
@@ -178,7 +178,7 @@ def test_a_container_whose_image_is_deleted(group, start):
 def test_a_user_namespace(start):
     """A rootless container: the target is root in its own namespace and an ordinary user outside."""
     if subprocess.run(["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount", "true"], check=False).returncode != 0:
-        pytest.skip("NOT tested: user namespaces are off here")
+        pytest.skip("NOT tested: user namespaces are disabled")
     launcher = start.process("rootless", ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount", "--kill-child", PROGRAM, 60])
     target = loaded_child(launcher, PROGRAM.name, PROGRAM)
     server = start.server("--binary", PROGRAM)

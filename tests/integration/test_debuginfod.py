@@ -123,7 +123,7 @@ def test_names_and_lines_arrive_in_the_running_session_without_delays(start, tmp
     try:
         server = start.server("--fetch-modules", "off", "--debuginfod", front.url)
         agent = record(start, server, target)
-        wait_until(lambda: (module_of(server) or {}).get("state") == "fetching", 30, "the fetch to be seen")
+        wait_until(lambda: (module_of(server) or {}).get("state") == "fetching", 30, "the fetch")
         assert build_id in wait_until(lambda: build_id in front.asked and front.asked, 10, "the request")
         # The debuginfod server does not answer. Samples still arrive, and every view answers.
         before = server.only_session()["samples"]
@@ -214,7 +214,7 @@ def test_a_source_comes_from_the_server_of_the_debug_info(start, tmp_path):
     again = start.server(*options, name="again", data_dir=server.data_dir)
     wait_until(lambda: again.request("GET", "/api/source", session=session, file=file)[0] == 200, 20, "the source that came before")
     shutil.rmtree(server.data_dir / "debuginfod")
-    reason = wait_until(lambda: (place := again.request("GET", "/api/source", session=session, file=file)[2].get("error", {}).get("tried", [""])[-1]).startswith("debuginfod:") and "requested" not in place.split(":")[1] and place, 30, "why it is not here")
+    reason = wait_until(lambda: (place := again.request("GET", "/api/source", session=session, file=file)[2].get("error", {}).get("tried", [""])[-1]).startswith("debuginfod:") and "requested" not in place.split(":")[1] and place, 30, "the reason")
     assert "does not answer" in reason, reason
 
 

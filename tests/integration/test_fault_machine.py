@@ -18,7 +18,7 @@ from test_accounting import check_books
 DAY = 86_400
 
 
-@plain_build_only("libfaketime does not work together with them")
+@plain_build_only("libfaketime does not work with sanitizers")
 def test_a_server_whose_clock_is_set(start):
     """The server's clock moves ten days ahead, then twenty back, while an agent records and a page is open. Times within the session come from the
     kernel, nothing is lost, and no client is disconnected."""
@@ -116,7 +116,7 @@ def test_perf_events_that_are_forbidden_while_recording(start):
                 assert agent.stop() == 0
 
 
-@plain_build_only("they need more memory than its control group has")
+@plain_build_only("sanitizers need more memory than the control group has")
 def test_a_server_that_the_kernel_kills_for_its_memory(start):
     """An agent sends an endless stream of names to a server in a control group of 128 MiB, and the kernel kills the server. The next server has all of
     both sessions, and with a limit that fits it is not killed."""

@@ -265,7 +265,7 @@ def test_csv(recorded):
     assert {row["unit"] for row in rows} == {"ns"}
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is missing")
 def test_pprof_files_of_others(start, tmp_path):
     server = start.server()
     for name in ("jlfwong+speedscope/sample/profiles/pprof/simple.prof", "google+pprof/internal/report/testdata/sample.cpu"):
@@ -299,7 +299,7 @@ def as_stackcollapse(frame, java):
     return frame[1:] if java and "/" in frame and frame[0] == "L" else frame
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is missing")
 def test_perf_script_of_others(start):
     server = start.server()
     folder = CORPUS / "brendangregg+FlameGraph" / "test"
@@ -326,7 +326,7 @@ def test_perf_script_of_others(start):
             assert not path.read_bytes().endswith(b"\n\n"), (path.name, last)
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is missing")
 def test_chunks_of_perflens(start):
     server = start.server()
     folder = CORPUS / "harshithsunku+perflens" / "tests" / "fixtures" / "session-x86-baseline"
@@ -344,7 +344,7 @@ def test_chunks_of_perflens(start):
     assert set(metadata["event_types"]) <= set(counters), sorted(counters)
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is missing")
 def test_speedscope_files_of_others(start):
     server = start.server()
     folder = CORPUS / "jlfwong+speedscope" / "sample" / "profiles" / "speedscope"
@@ -361,7 +361,7 @@ def test_speedscope_files_of_others(start):
     assert done["state"] == "failed" and "not the innermost" in done["problem"], done
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is missing")
 def test_traces_of_others(start):
     server = start.server()
     folder = CORPUS / "jlfwong+speedscope" / "sample" / "profiles" / "trace-event"

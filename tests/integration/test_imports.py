@@ -169,7 +169,7 @@ def test_files_that_cannot_be_imported_are_reported(start, tmp_path):
 def test_a_server_that_cannot_import_does_not_start_or_says_why(start, tmp_path):
     (tmp_path / "noise").write_bytes(os.urandom(5000))
     server = start.server("--import", tmp_path / "noise")
-    wait_until(lambda: "noise was not imported: noise is not in a format" in server.err, 20, "the sentence")
+    wait_until(lambda: "noise was not imported: noise is not in a format" in server.err, 20, "the message")
     assert server.sessions() == []
 
 

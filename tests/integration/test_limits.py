@@ -186,7 +186,7 @@ def test_recordings_without_end(start):
         for number in range(270):
             agent.send(5, Forged(f"hasty-{number}").batch(stacks=1, rows=1))
         wait_until(lambda: reached(server, "new_recordings") > 0, 20, "the bound")
-        problem = wait_until(lambda: next((one["problem"] for one in server.get("/api/agents")["agents"] if one["id"] == "hasty"), None), 10, "the sentence")
+        problem = wait_until(lambda: next((one["problem"] for one in server.get("/api/agents")["agents"] if one["id"] == "hasty"), None), 10, "the message")
         assert "256 recordings were begun from there within 60 s: wait a minute" in problem
         # The honest agent has the same pairing code, and its recording began earlier.
         assert server.get("/api/sessions", limit=1)["total"] == 256
@@ -278,7 +278,7 @@ def test_a_file_without_end(start):
         forged = Forged("big")
         for _ in range(20):
             agent.send(5, forged.batch(strings=[str(time.monotonic_ns()) * 2500], stacks=1, rows=1))
-        problem = wait_until(lambda: next((one["problem"] for one in server.get("/api/agents")["agents"] if one["id"] == "big"), None), 20, "the sentence")
+        problem = wait_until(lambda: next((one["problem"] for one in server.get("/api/agents")["agents"] if one["id"] == "big"), None), 20, "the message")
         assert "which is all that a session gets" in problem and "--session-size" in problem and problem.endswith("It waits with the agent.")
         session = session_of(server, "big")
         stream = server.data_dir / "sessions" / session["id"] / "stream.flw"

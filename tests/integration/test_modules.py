@@ -104,7 +104,7 @@ int main(void) { for (;;) { hidden(1000000); shown(1000000); } }
     wait_until(lambda: not {"hidden", "shown"} & names(server), 30, "no names")
     (tmp_path / "other.map").rename(tmp_path / "spin.map")  # next to the program, so the server finds it without an option
     give(map="")
-    wait_until(lambda: {"hidden", "shown", "main"} <= names(server), 30, "names of the map beside")
+    wait_until(lambda: {"hidden", "shown", "main"} <= names(server), 30, "names of the map next to the program")
 
 
 class Vanished:

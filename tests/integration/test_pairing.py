@@ -116,7 +116,7 @@ def test_without_a_code_nothing_is_sent(start, host):
     bold = start.agent("--server", host, "--port", open_server.port, "--insecure", name="bold-again")
     assert connected(open_server)["link"] == "insecure"
     assert "NOT ENCRYPTED" in open_server.err
-    wait_until(lambda: ", NOT ENCRYPTED" in bold.err, 10, "the agent's word")
+    wait_until(lambda: ", NOT ENCRYPTED" in bold.err, 10, "the agent's message")
     # An agent with a code is encrypted there too.
     start.agent("--server", host, "--port", open_server.port, name="paired")
     wait_until(lambda: sorted(one["link"] for one in agents(open_server)) == ["encrypted", "insecure"], 20, "both")

@@ -125,7 +125,7 @@ def test_jit_code_has_the_names_of_its_perf_map(start, tmp_path):
             for name in {bare(frame) for frame in frames}:
                 found[name] += samples
         assert {name: found[name] for name in ("jit::long_loop", "Jit.shortLoop", "before")} == {name: totals[name] for name in ("jit::long_loop", "Jit.shortLoop", "before")}
-        # A function without a line stays at its address.
+        # A function without a line in the map appears by its address.
         assert sum(samples for frames, samples in folded(server, session) if frames[-1].startswith("[jit+0x")) > number * 0.1
         notices = {one["code"]: one["text"] for one in server.session(session["id"])["notices"]}
         assert str(written) in notices["import-perf-maps"] and "import-no-perf-maps" not in notices

@@ -119,7 +119,7 @@ def test_every_combination_of_fields(data, tmp_path):
 
 
 @pytest.mark.parametrize("more", ["dso", "symoff", "symoff,dso", "dso,srcline", "srccode", "dso,srcline,srccode", "addr", "addr,comm,tid,time"])
-def test_what_stands_beside_and_below_frames(data, tmp_path, more):
+def test_fields_next_to_and_below_frames(data, tmp_path, more):
     name, folder = data
     samples, _ = perf_stacks(folder, name != "plain")
     names = {frame for stack in samples for frame in stack.split(";")} - {"[unknown]"}

@@ -183,7 +183,7 @@ def test_the_pairing_code(start):
     agent.close()
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is not here")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other tools' files is missing")
 def test_chunks_of_a_real_one(start):
     folder = CORPUS / "harshithsunku+perflens" / "tests" / "fixtures" / "session-x86-baseline"
     metadata = json.loads((folder / "metadata.json").read_text())

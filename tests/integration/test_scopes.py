@@ -44,7 +44,7 @@ def test_one_cpu(start, tmp_path):
     start.agent("--server", "127.0.0.1", "--port", server.port, "--cpus", cpus[-1], "--frequency", 999, "--events", "cpu-clock")
     wait_until(lambda: server.sessions() and server.only_session()["samples"] > 500, 30, "samples")
     # The family's processes have a low priority and may have to wait for others.
-    wait_until(lambda: all(processes(server)[pid][0] > 50 for pid in children(here.pid)), 60, "samples of who runs there")
+    wait_until(lambda: all(processes(server)[pid][0] > 50 for pid in children(here.pid)), 60, "samples of the processes on that CPU")
     detail = server.only_session()
     assert detail["target"] == f"system-wide on CPU {cpus[-1]}" and detail["pids"] == []
     assert not set(children(there.pid)) & set(processes(server))

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="NOT tested: events of
 
 # For two kinds of processes.
 AS_PERF = bounds.Check("this tool's part of the samples that it and perf took of the same processes", times=2)
-EACH = bounds.Check("samples of each process beside perf's", times=1)
+EACH = bounds.Check("samples of each process compared with perf's", times=1)
 WHOLE = bounds.Check("whole stacks of a program when the whole system is recorded", times=5)
 # Both programs read their clocks on their own, and the interval is cut at whole milliseconds.
 EDGES = 0.0075

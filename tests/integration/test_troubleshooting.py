@@ -77,7 +77,7 @@ class Place:
 
     def dial(self, host, port, *arguments, before=()):
         agent = self.start.process("dialling", [*before, self.agent, "--server", host, "--port", port, *arguments])
-        output = wait_until(lambda: re.search(r"^.*no server at.*$", agent.err, re.M), 30, "a sentence about the server")[0]
+        output = wait_until(lambda: re.search(r"^.*no server at.*$", agent.err, re.M), 30, "a message about the server")[0]
         agent.stop()
         return output
 
@@ -241,7 +241,7 @@ def withdrawn_code(place):
     agent = place.start.agent("--server", OWN, "--port", server.port, "--pair", code)
     wait_until(lambda: "connected to" in agent.err, 20, "the connection")
     assert server.request("DELETE", "/api/pairing", id=code[:16])[0] == 200
-    return wait_until(lambda: re.search(r"^.*was withdrawn.*$", agent.err, re.M), 40, "a sentence about the code")[0]
+    return wait_until(lambda: re.search(r"^.*was withdrawn.*$", agent.err, re.M), 40, "a message about the code")[0]
 
 
 def port_taken(place, program, *options):
@@ -465,7 +465,7 @@ PROVOCATIONS = {
 }
 
 
-@plain_build_only("the checks of objects' types need files of their own")
+@plain_build_only("the sanitizer's type checks need their own descriptors")
 @pytest.mark.parametrize("living", [False, True], ids=["launched", "living"])
 def test_too_many_files_at_every_step_have_their_remedy(living, start):
     """From only the standard streams up to all files that a recording needs."""

@@ -1,4 +1,4 @@
-"""Stacks of Go programs. All callers of the hot function are known from the source, whole stacks start at the runtime's root functions, and callers
+"""Stacks of Go programs. All callers of the hot function are known from the source. Whole stacks start at the runtime's root functions. Callers
 equal those that `perf` finds with frame pointers, which Go maintains. Load on the machine does not change call relationships, so no
 recording is repeated."""
 import collections

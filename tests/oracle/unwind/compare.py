@@ -36,8 +36,8 @@ def of_replay(program, data, *arguments):
     return samples
 
 
-# At the end of the copied bytes, perf 6.1 reads a zero (its reader reports "not available" with a number that libunwind takes for success) and prints
-# the frame of the call before that return address: -1.
+# At the end of the copied bytes, perf 6.1 reads a zero: its reader reports "not available" with a number that libunwind takes for success. perf then
+# prints the frame of the call before that return address: -1.
 NOWHERE = "ffffffffffffffff:kernel"
 
 

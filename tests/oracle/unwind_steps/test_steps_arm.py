@@ -29,7 +29,7 @@ def test_arm_exidx_alone(tmp_path, flags):
     outcome = Outcome([WALK_STEPS, "emulator", "qemu-arm-static", "arm", program.path, program.ranges()])
     count = outcome.count
     share = count["right"] / count["steps"]
-    print(f"{100 * share:.1f} % of {count['steps']} instructions right by .ARM.exidx alone")
+    print(f"{100 * share:.1f} % of {count['steps']} instructions right with .ARM.exidx only")
     assert count["steps"] >= 800
     assert share >= 0.99
 
@@ -42,6 +42,6 @@ def test_arm_without_tables(tmp_path, flags):
                       strip=["-R", ".debug_frame"])
     outcome = Outcome([WALK_STEPS, "emulator", "qemu-arm-static", "arm", program.path, program.ranges()])
     count = outcome.count
-    print(f"{100 * count['right'] / count['steps']:.2f} % of {count['steps']} instructions right by the code alone")
+    print(f"{100 * count['right'] / count['steps']:.2f} % of {count['steps']} instructions right with the code only")
     assert count["steps"] >= 800
     assert count["right"] >= 0.998 * count["steps"] and count["wrong"] <= 0.001 * count["steps"]
