@@ -56,7 +56,7 @@ std::vector<std::uint64_t> pcs(const std::vector<Frame>& frames) {
 }
 
 struct Sampler {
-    explicit Sampler(bool looks = false) {
+    explicit Sampler(bool reads = false) {
         if (!reads) stitcher.cannot_read();
     }
 
@@ -147,7 +147,7 @@ TEST_CASE("a thread that came down another path to the same frames gets its own 
 
 TEST_CASE("a thread that was caught leaping is not believed where it could leap again") {
     Machine machine;
-    const bool looks = GENERATE(false, true);
+    const bool reads = GENERATE(false, true);
     Sampler sampler(reads);
     std::uint64_t wrong = 0;
     const auto sampled = [&] {
