@@ -1,4 +1,4 @@
-// The page behind a token, below the path of a reverse proxy: a browser logs in, and everything in the page comes from there.
+// The page behind a token and below the path of a reverse proxy: a browser logs in, and all requests use that path.
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
@@ -21,7 +21,7 @@ let browser;
 let server;
 let proxy;
 
-// Takes its path away, and has another page at its root, as proxies do.
+// Removes its path prefix and has another page at its root, as proxies do.
 function startProxy(port) {
   const listening = createServer((incoming, outgoing) => {
     if (!incoming.url.startsWith(PREFIX))
@@ -81,7 +81,7 @@ test('a browser logs in with the token, once', async () => {
   await shows(page, '[role=status]', /not the token/);
   await page.getByLabel('Token').fill(TOKEN);
   await page.keyboard.press('Enter');
-  // Live, with everything from below the proxy's path: the worker, the stream, the answers.
+  // The page is live, and the worker, the stream and the answers all come from below the proxy's path.
   await page.locator('.flame-scroller').waitFor();
   await settled(page);
   await waitFor(
@@ -94,13 +94,13 @@ test('a browser logs in with the token, once', async () => {
   );
   assert.ok(
     page.workers().some((worker) => worker.url() === `${place}flame.js`),
-    'the worker is at work',
+    'no worker was loaded from below the prefix',
   );
   assert.equal(new URL(page.url()).pathname, PREFIX);
   assert.doesNotMatch(page.url(), /token/);
   const [cookie, ...others] = await context.cookies();
   assert.deepEqual([cookie.path, cookie.httpOnly, cookie.sameSite, others.length], [PREFIX, true, 'Strict', 0]);
-  // A download and a second tab know it, too.
+  // A download and a second tab use the same login.
   const wanted = page.waitForEvent('download');
   await page.getByRole('button', { name: /^Save or share/ }).click();
   await page.locator('.menu a[download]', { hasText: 'SVG' }).click();
@@ -136,7 +136,7 @@ test('the address that the server prints is enough', async () => {
   const { page, context, problems } = await openPage(browser, printed);
   await page.locator('.flame-scroller').waitFor();
   assert.doesNotMatch(page.url(), /token/);
-  // The token is exchanged: the page says so when its cookie is gone.
+  // The token was exchanged for a cookie. Without the cookie, the page asks for a login.
   await context.clearCookies();
   await page.locator('[role=tab]', { hasText: 'Functions' }).click();
   await page

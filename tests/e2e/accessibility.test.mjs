@@ -1,5 +1,5 @@
-// Every view and what opens on top of it, dark and light, as axe-core sees it: nothing serious. And the page by keyboard alone, and
-// without motion.
+// axe-core finds nothing serious in any view or dialog, dark and light. Also tests the page by keyboard alone and with
+// reduced motion.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { axeSource, launch, openPage, settled } from './browser.mjs';
@@ -17,7 +17,7 @@ after(async () => {
   await mock?.stop();
 });
 
-// Issues that keep people out; what is only a matter of taste is left out.
+// Only issues that exclude people: minor and moderate ones are left out.
 async function check(page, where) {
   const issues = await page.evaluate(async () => {
     const { violations } = await window.axe.run(document, { resultTypes: ['violations'] });
@@ -54,7 +54,7 @@ const views = [
   ['export', of('flame'), (page) => settled(page).then(() => page.click('#export-menu'))],
   ['functions', of('functions'), (page) => page.locator('.function-row:not(.row-head)').first().waitFor()],
   ['functions, grouped', of('functions', '&group=module'), (page) => page.locator('.group-row').first().waitFor()],
-  ['flame graph of two sides', of('flame', `&base=${SESSION}-1`), (page) => page.locator('#legend-changes').waitFor()],
+  ['flame graph, compared', of('flame', `&base=${SESSION}-1`), (page) => page.locator('#legend-changes').waitFor()],
   [
     'colours of changes',
     of('flame', `&base=${SESSION}-1&contrast=orange-purple`),
@@ -65,12 +65,12 @@ const views = [
         .then(() => page.click('#shape-menu')),
   ],
   [
-    'functions of two sides',
+    'functions, compared',
     of('functions', `&base=${SESSION}-1`),
     (page) => page.locator('.diff-row:not(.row-head)').first().waitFor(),
   ],
-  ['what to compare with', of('flame'), (page) => settled(page).then(() => page.click('#compare-menu'))],
-  ['callers, to be chosen', of('callers'), (page) => page.locator('.chooser button').first().waitFor()],
+  ['menu of baselines', of('flame'), (page) => settled(page).then(() => page.click('#compare-menu'))],
+  ['choice of callers', of('callers'), (page) => page.locator('.chooser button').first().waitFor()],
   [
     'callers',
     of('callers'),
@@ -90,14 +90,14 @@ const views = [
     },
   ],
   [
-    'code that is not here',
+    'code that is not available',
     of('source', '&file=/build/city/traffic.cc&code=irq_work'),
     (page) => page.getByText("give the target's own vmlinux").waitFor(),
   ],
   ['threads', of('threads'), (page) => page.locator('.thread-row:not(.row-head)').first().waitFor()],
   ['counters', of('counters'), (page) => page.locator('[data-counter]').first().waitFor()],
   ['modules', of('modules'), (page) => page.locator('.module-row').first().waitFor()],
-  ['modules, one in full', of('modules', '&about=libcity.so@5566'), (page) => page.locator('.module-detail').waitFor()],
+  ['modules, detailed', of('modules', '&about=libcity.so@5566'), (page) => page.locator('.module-detail').waitFor()],
   ['sessions', '#sessions', (page) => page.locator('.sessions tbody tr').first().waitFor()],
   [
     'help',
@@ -125,7 +125,7 @@ for (const theme of ['dark', 'light']) {
   });
 }
 
-// One walk, as its steps follow each other.
+// The steps of the guide, in order, and what to wait for in each.
 const guide = {
   connect: (page) => page.locator('.wizard .dial').waitFor(),
   process: (page) => page.locator('.process-row[data-pid]').first().click(),
@@ -157,7 +157,7 @@ for (const theme of ['dark', 'light']) {
   });
 }
 
-test('the Tab key reaches every view, and focus is seen', async () => {
+test('the Tab key reaches every view, and the focus is visible', async () => {
   const { page, context } = await openPage(browser, mock.url + of('flame'), {});
   await settled(page);
   const seen = new Set();
@@ -175,8 +175,8 @@ test('the Tab key reaches every view, and focus is seen', async () => {
       };
     });
     if (at.body) break;
-    assert.ok(at.name, `something without a name has the focus: #${at.id}`);
-    assert.ok(at.outline, `the focus is not seen on ${at.name}`);
+    assert.ok(at.name, `an element without a name has the focus: #${at.id}`);
+    assert.ok(at.outline, `the focus is not visible on ${at.name}`);
     seen.add(at.id || at.name);
   }
   for (const id of ['tab-flame', 'shape-menu', 'export-menu'])
@@ -193,7 +193,7 @@ test('the Tab key reaches every view, and focus is seen', async () => {
   await context.close();
 });
 
-test('without motion a zoom is there at once', async () => {
+test('with reduced motion a zoom takes effect immediately', async () => {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' });
   const { page } = await openPage(browser, mock.url + of('flame'), { context });
   await settled(page);

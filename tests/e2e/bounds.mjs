@@ -1,5 +1,5 @@
-// Bounds of counted shares by tests/harness/bounds.py (docs/contributing/testing-live.md). Declare a check once, with the number of comparisons
-// that it makes: test_bounds.py adds them up.
+// Bounds of counted shares, from tests/harness/bounds.py (docs/contributing/testing-live.md). Declare each check once,
+// with the number of its comparisons: test_bounds.py adds them up.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ export class Check {
     Object.assign(this, { what, times, done: 0 });
   }
 
-  // `rounding` is what a drawing of the share leaves out, such as a pixel.
+  // `rounding` is the precision lost when the share is drawn, for example one pixel.
   share(found, samples, expected, rounding, detail) {
     this.done += 1;
     assert.ok(this.done <= this.times, `${this.what}: more than the ${this.times} comparisons that it declares`);
@@ -22,7 +22,7 @@ export class Check {
     const [low, high] = words.map(Number);
     assert.ok(
       found >= low - rounding && found <= high + rounding,
-      `${this.what}: ${detail} is ${found} of ${samples} samples, not within ${low} and ${high}`,
+      `${this.what}: ${detail} is ${found} of ${samples} samples, not between ${low} and ${high}`,
     );
   }
 }

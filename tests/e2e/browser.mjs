@@ -1,4 +1,4 @@
-// Debian's Chromium through playwright-core, without anything that would talk to the outside.
+// Controls Debian's Chromium through playwright-core, with everything disabled that would access the network.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -7,10 +7,10 @@ const packages = process.env.FLAMEWIRE_E2E_PACKAGES;
 const require = createRequire(packages ? join(packages, 'package.json') : import.meta.url);
 const { chromium } = require('playwright-core');
 
-// The checker of accessibility, as text: it runs inside of the page.
+// The source of the accessibility checker, which runs inside the page.
 export const axeSource = () => readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
-// The folder of speedscope's page.
+// The folder that contains speedscope's page.
 export const speedscope = () => join(dirname(require.resolve('speedscope/package.json')), 'dist/release');
 
 export const CHROMIUM = process.env.FLAMEWIRE_CHROMIUM ?? '/usr/bin/chromium';
@@ -26,12 +26,12 @@ const options = {
     '--disable-background-networking',
     '--disable-component-update',
     '--disable-sync',
-    // A process that has drawn pages of one pixel a pixel goes on placing letters as it did there, or not.
+    // With subpixel positioning, the placement of letters can depend on pages with another pixel ratio drawn earlier.
     '--disable-font-subpixel-positioning',
   ],
 };
 
-// A Chromium for several processes, which know it by the environment; each has its own contexts in it.
+// A Chromium for several processes, which find it through FLAMEWIRE_BROWSER. Each creates its own contexts in it.
 export const launchServer = () => chromium.launchServer(options);
 
 export async function launch() {
@@ -39,7 +39,7 @@ export async function launch() {
   return shared ? chromium.connect(shared) : chromium.launch(options);
 }
 
-// A page that fails the test on any error of its own, on a violated content policy, and on a request to elsewhere.
+// Opens a page and collects its problems: errors, violations of the content policy, and requests to other origins.
 export async function openPage(
   browser,
   address,
@@ -47,12 +47,12 @@ export async function openPage(
 ) {
   const context =
     given ?? (await browser.newContext({ colorScheme: theme, viewport: { width, height }, deviceScaleFactor: ratio }));
-  // The guide opens by itself for those who have never seen it; only its own test has not.
+  // The guide opens on its own on the first visit. Only the tests of the guide want that.
   if (!firstRun)
     await context.addInitScript(
       () => localStorage.getItem('flamewire-guide') ?? localStorage.setItem('flamewire-guide', '{"seen":true}'),
     );
-  // Waits are for conditions; a busy machine may be four times slower.
+  // All waits are for conditions, so a long timeout costs nothing. A busy machine may be four times slower.
   context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   const problems = [];
@@ -73,8 +73,8 @@ export const frames = (page) => page.evaluate(() => window.__flamewire.frames())
 export const inspect = (page) => page.evaluate(() => window.__flamewire.state());
 export const settled = (page) => page.waitForFunction(() => window.__flamewire?.settled());
 
-// Waits until the text of the first element that `selector` finds is `wanted` (a string: whole; a RegExp: somewhere in it). What the
-// page shows follows from answers that come one by one, so a text that is looked at once may be of a moment before.
+// Waits until the text of the first element that `selector` finds equals `wanted`, or matches it if it is a RegExp.
+// A single check is not enough: the page changes with each answer that arrives.
 export async function shows(page, selector, wanted) {
   const pattern = wanted instanceof RegExp ? [wanted.source, wanted.flags] : null;
   try {
@@ -95,15 +95,15 @@ export async function shows(page, selector, wanted) {
   }
 }
 
-// What was saved. A shared browser keeps its files to itself.
+// The content of a saved file. The path of a download is not accessible in a shared browser.
 export async function contentOf(download) {
   const parts = [];
   for await (const part of await download.createReadStream()) parts.push(part);
   return Buffer.concat(parts);
 }
 
-// What is on the screen at a place of the page (CSS pixels, of a page of ratio 1), as [red, green, blue] by pixel, row by row. A
-// canvas that a worker draws on tells nobody what it has.
+// The pixels of a part of the screen (CSS pixels, for a page of ratio 1) as [red, green, blue], row by row.
+// The page cannot read the pixels of a canvas on which a worker draws.
 export async function pixels(page, clip) {
   const png = (await page.screenshot({ clip })).toString('base64');
   return page.evaluate(async (text) => {
@@ -117,7 +117,7 @@ export async function pixels(page, clip) {
   }, png);
 }
 
-// The share of pixels in which two screenshots of one size differ by more than letters do that were put down elsewhere.
+// The share of pixels in which two screenshots of one size differ by more than a shifted letter's edge does.
 export const unlike = (page, one, other) =>
   page.evaluate(
     async (texts) => {

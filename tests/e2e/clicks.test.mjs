@@ -1,4 +1,4 @@
-// Every click takes effect, and no news are lost, in whatever order the server's answers arrive.
+// Every click takes effect and no update is lost, whatever the order in which the server's answers arrive.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { launch, openPage, settled, shows } from './browser.mjs';
@@ -30,11 +30,11 @@ const next = (page) => page.locator('#wizard-next:not(:disabled)').click();
 const goTo = (page, title) => page.locator('.wizard-step', { hasText: title }).click();
 const openSettings = (page) => page.locator('.header').getByTitle('Symbols and sources').click();
 const sourceFolder = (page) => page.locator('.settings input[type=text]').last();
-// What has arrived is on the screen.
+// Waits until everything that has arrived is on the screen.
 const painted = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50))));
 const requests = (mock, wanted) => mock.state.requests.filter((request) => request === wanted).length;
 
-/** The guide, opened and walked to the step with symbols and sources. */
+/** Opens the guide and goes to the step with symbols and sources. */
 async function guideAtFiles(page) {
   await page.keyboard.press('g');
   await at(page, 'connect');
@@ -46,7 +46,7 @@ async function guideAtFiles(page) {
   await at(page, 'files');
 }
 
-test('Next goes on although the configuration has not arrived yet', () =>
+test('Next works before the configuration has arrived', () =>
   withPage({}, async ({ page, mock }) => {
     const release = mock.hold(CONFIG);
     await guideAtFiles(page);
@@ -71,7 +71,7 @@ test('a configuration that cannot be read is reported, read again on demand, and
     await sourceFolder(page).waitFor();
   }));
 
-test('an older answer does not replace what was edited since', () =>
+test('an older answer does not replace newer edits', () =>
   withPage({}, async ({ page, mock }) => {
     const release = mock.hold(CONFIG);
     await guideAtFiles(page);
@@ -88,7 +88,7 @@ test('an older answer does not replace what was edited since', () =>
     assert.equal(await sourceFolder(page).inputValue(), '/srv/edited');
   }));
 
-test('what was edited is applied, too, when a later step is chosen by its name', () =>
+test('edits are also applied when a later step is chosen by its name', () =>
   withPage({}, async ({ page, mock }) => {
     await guideAtFiles(page);
     await sourceFolder(page).fill('/srv/edited');
@@ -97,7 +97,7 @@ test('what was edited is applied, too, when a later step is chosen by its name',
     assert.equal(requests(mock, CHANGE), 1);
   }));
 
-test('Back during a change stays back; of two steps the one chosen last is shown', () =>
+test('Back during a change stays in effect, and the step chosen last is shown', () =>
   withPage({}, async ({ page, mock }) => {
     const change = async () => {
       const release = mock.hold(CHANGE);
@@ -125,7 +125,7 @@ test('Back during a change stays back; of two steps the one chosen last is shown
     await at(page, 'start');
   }));
 
-test('an answer that comes late closes no dialog that was opened since', () =>
+test('a late answer does not close a dialog that was opened since', () =>
   withPage({}, async ({ page, mock }) => {
     const settings = page.locator('.settings-dialog');
     await openSettings(page);
@@ -155,7 +155,7 @@ test('a drag out of a dialog does not close it; a click beside it does', () =>
     await page.locator('.settings-dialog').waitFor({ state: 'detached' });
   }));
 
-test('a process that is pressed is chosen, although the list is sorted anew before the release', () =>
+test('a pressed process is chosen even if the list is re-sorted before the release', () =>
   withPage({}, async ({ page, mock }) => {
     await page.keyboard.press('p');
     const rows = page.locator('.process-row[data-pid]');
@@ -164,7 +164,7 @@ test('a process that is pressed is chosen, although the list is sorted anew befo
     const box = await rows.nth(3).boundingBox();
     await page.mouse.move(box.x + 300, box.y + box.height / 2);
     await page.mouse.down();
-    mock.state.busiest = 40; // goes to the top, so the others move down
+    mock.state.busiest = 40; // moves to the top, so the others move down
     const sent = await page.waitForRequest((request) => request.postData()?.includes('list_processes'));
     await (await sent.response()).finished();
     await painted(page);
@@ -176,11 +176,11 @@ test('a process that is pressed is chosen, although the list is sorted anew befo
     );
   }));
 
-test('an agent that connects while an older list of agents is on its way stays in the list', () =>
+test('an agent that connects while an older list of agents is in transit stays in the list', () =>
   withPage({ agent: false }, async ({ page, mock }) => {
     const AGENTS = 'GET /api/agents';
     await shows(page, '#connection', 'No agent');
-    // A stream that opens again makes the page ask for the list.
+    // When the stream reopens, the page requests the list.
     await mock.disconnect();
     const release = mock.hold(AGENTS, 10);
     const earlier = requests(mock, AGENTS);

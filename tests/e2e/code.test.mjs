@@ -1,4 +1,4 @@
-// Source and assembly, on a made-up server: links both ways, inlined functions, jumps, copies, what is not here, a long file.
+// Source and assembly with a mock server: links both ways, inlined functions, jumps, copies, missing code, a long file.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,11 +34,11 @@ const hashHas = (page, text) => page.waitForFunction((part) => location.hash.inc
 const row = (page, address) => page.locator(`.assembly-row[data-address="${address}"]`);
 const line = (page, number) => page.locator(`.source-line[data-line="${number}"]`);
 
-test('lines and instructions lead to each other, and the address says which', () =>
+test('lines and instructions lead to each other, and the URL contains the selection', () =>
   withSource(`&file=${FILE}`, async ({ page }) => {
     await line(page, 9).waitFor();
     await row(page, '1020').waitFor();
-    // The hottest line's instructions are marked at once.
+    // The instructions of the hottest line are marked from the start.
     await page.waitForFunction(
       () =>
         [...document.querySelectorAll('.row-linked')].map((element) => element.dataset.address).join() ===
@@ -51,7 +51,7 @@ test('lines and instructions lead to each other, and the address says which', ()
     await hashHas(page, 'at=0x1020');
     await page.locator('.source-line.line-chosen[data-line="9"]').waitFor();
     assert.match(await row(page, '1020').getAttribute('class'), /row-selected/);
-    // The same after a reload.
+    // A reload keeps the selection.
     await page.reload();
     await page.locator('.assembly-row.row-selected[data-address="1020"]').waitFor();
     await page.locator('.source-line.line-chosen[data-line="9"]').waitFor();
@@ -82,7 +82,7 @@ test('keys walk through hot lines and instructions, and follow jumps', () =>
     await hashHas(page, 'at=0x1020');
   }));
 
-test('what was inlined at a line opens below it and leads to its source', () =>
+test('functions inlined at a line open below it and lead to their source', () =>
   withSource(
     `&file=${FILE}`,
     async ({ page }) => {
@@ -102,7 +102,7 @@ test('what was inlined at a line opens below it and leads to its source', () =>
     { theme: 'light' },
   ));
 
-test('a call leads to the code of what it calls, a choice to another copy', () =>
+test('a call leads to the code of its target, and the choice of copies to another copy', () =>
   withSource(`&file=${FILE}`, async ({ page }) => {
     await row(page, '101c').waitFor();
     await page.selectOption('.code-copy', '1');
@@ -116,17 +116,17 @@ test('a call leads to the code of what it calls, a choice to another copy', () =
     assert.equal(await page.locator('.assembly').count(), 0);
   }));
 
-test('code that is not here says so and what to configure', () =>
+test('for missing code the page says so and what to configure', () =>
   withSource(`&file=${FILE}&code=irq_work`, async ({ page }) => {
     await page.getByText("the kernel's code is not in a file here").waitFor();
     await page.getByText("give the target's own vmlinux with --binary FILE").waitFor();
   }));
 
-test('a file of 50,000 lines begins at its hottest', () =>
+test('a file of 50,000 lines opens at its hottest line', () =>
   withSource('&file=/build/city/many.cc', async ({ page }) => {
     await line(page, 40_000).waitFor();
     await shows(page, '.toolbar', /of 50,000/);
     assert.match(await line(page, 40_000).getAttribute('class'), /heat-5/);
     await page.locator('.cm-line .token-string').first().waitFor();
-    assert.ok((await page.locator('.cm-line').count()) < 300, 'only the lines in view are made');
+    assert.ok((await page.locator('.cm-line').count()) < 300, 'lines out of view are rendered');
   }));

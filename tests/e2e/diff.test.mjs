@@ -1,5 +1,5 @@
-// Comparing: a recording that runs, and the same one when it has ended, against an older one, against itself until now, and against
-// what cannot be compared. Nothing here depends on how many samples came in some time.
+// Compares a recording, while it runs and after it has ended, with an older one, with its own past, and with
+// sessions that do not exist. Nothing here depends on the number of samples in a given time.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -71,7 +71,7 @@ async function walkThrough(state) {
   const { page, context, problems } = await openPage(browser, `${server.url}#flame?session=${session}`);
   await drawn(page, (frames) => frames.some((frame) => frame.name.includes('stage_weather') && frame.step === null));
 
-  // Against the older session: what is new is red, by width of what is shown.
+  // Against the older session, with the widths of the shown session: new functions are red.
   await page.click('#compare-menu');
   await page.click(`[data-compare="${older}"]`);
   await drawn(page, (frames) => frames.some((frame) => frame.name.includes('stage_weather') && frame.step > 0));
@@ -88,14 +88,14 @@ async function walkThrough(state) {
   await shot(page, `diff-card-dark-${state}`);
   await page.mouse.move(2, 2);
 
-  // By width of the baseline: what is gone is blue.
+  // With the widths of the baseline: functions that are gone are blue.
   await page.getByRole('button', { name: 'Baseline', exact: true }).click();
   await drawn(
     page,
     (frames) => stepOf(frames, 'burn_40') < 0 && !frames.some((one) => one.name.includes('stage_weather')),
   );
   assert.match(page.url(), /width=baseline/);
-  // A zoom into what is gone asks for it, and shapes hold for both sides.
+  // The bottom-up order applies to both sides.
   await page.getByRole('button', { name: 'Bottom-up' }).click();
   await drawn(
     page,
@@ -112,13 +112,13 @@ async function walkThrough(state) {
   await page.click('#theme');
   await shot(page, `diff-baseline-light-${state}`);
 
-  // By time.
+  // Rates per second.
   await page.getByRole('button', { name: 'Per second', exact: true }).click();
   await shows(page, '#legend-changes', /\/s/);
   await page.getByRole('button', { name: 'Shares', exact: true }).click();
   await shows(page, '#legend-changes', / pp/);
 
-  // Functions: new ones and gone ones are listed, and saved.
+  // New functions and those that are gone are listed and saved.
   await page.click('#tab-functions');
   await page.locator('.diff-row:not(.row-head)').first().waitFor();
   await shot(page, `diff-functions-light-${state}`);
@@ -130,7 +130,7 @@ async function walkThrough(state) {
   );
   assert.match(await gone.textContent(), /−\d+\.\d pp/);
   await page.getByRole('button', { name: /^New \d/ }).click();
-  // Its own weight is nothing: it stands far down until it is looked for.
+  // It has no self weight, so it is far down in the list until it is searched for.
   await page.fill('.main [data-search]', 'stage_weather');
   await page.locator('.diff-row', { hasText: 'stage_weather(' }).first().waitFor();
   await page.waitForFunction(() =>
@@ -144,7 +144,7 @@ async function walkThrough(state) {
   await page.getByRole('button', { name: /^All \d/ }).click();
 
   if (state === 'replayed') {
-    // What the row says equals sums over both exports.
+    // The value of the row equals the sums over both exports.
     const own = async (id) => {
       const text = await (
         await fetch(new URL(`/api/export/session/${id}?value=weight&event=cpu-clock`, server.url))
@@ -163,12 +163,12 @@ async function walkThrough(state) {
     await page.fill('.main [data-search]', 'burn_40');
     const row = page.locator('.diff-row:not(.row-head)', { hasText: 'burn_40' }).first();
     await row.waitFor();
-    const said = Number((await row.locator('.change-text').nth(1).textContent()).replace('−', '-').replace(' pp', ''));
-    assert.ok(Math.abs(said - change * 100) <= 0.051, `${said} is ${change * 100}`);
+    const shown = Number((await row.locator('.change-text').nth(1).textContent()).replace('−', '-').replace(' pp', ''));
+    assert.ok(Math.abs(shown - change * 100) <= 0.051, `${shown} instead of ${change * 100}`);
     await page.fill('.main [data-search]', 'stage_weather');
   }
 
-  // Exchanged, what was new is gone.
+  // With the sides exchanged, new functions are gone ones.
   await page.click('#compare-menu');
   await page.click('[data-compare=exchange]');
   await page.waitForFunction(
@@ -179,12 +179,12 @@ async function walkThrough(state) {
   await page.goBack();
   await page.locator('.diff-row', { hasText: 'stage_weather(' }).first().locator('.presence-new').waitFor();
 
-  // Without it, the profile alone again.
+  // Without the baseline, the profile is shown alone again.
   await page.getByRole('button', { name: 'Stop comparing' }).click();
   await page.locator('.function-row:not(.row-head)').first().waitFor();
   assert.doesNotMatch(page.url(), /base=/);
 
-  // Two threads of the session, from their table.
+  // Two threads of the session, chosen in the table of threads.
   await page.goto(`${server.url}#threads?session=${session}`);
   const thread = (name) =>
     page
@@ -203,7 +203,7 @@ async function walkThrough(state) {
   await drawn(page, (frames) => frames.length > 3 && frames.every((one) => one.step !== null));
   await shows(page, '#compare-menu', /against thread city-/);
 
-  // A chosen time against as long before it.
+  // A range of time against the range of equal length before it.
   await page.goto(`${server.url}#flame?session=${session}&start=1000&end=1500`);
   await drawn(page, (frames) => frames.length > 3);
   await page.click('#compare-menu');
@@ -211,7 +211,7 @@ async function walkThrough(state) {
   await page.waitForFunction((id) => location.hash.includes(`base=${id}&base_start=500&base_end=1000`), session);
   await drawn(page, (frames) => frames.length > 3 && frames.every((one) => one.step !== null));
 
-  // What does not exist is said, with a way out.
+  // A session that does not exist is reported, with a button that removes it.
   await page.goto(`${server.url}#flame?session=${session}&base=no-such-session`);
   await page.getByRole('alert').getByRole('button', { name: 'Stop comparing' }).click();
   await drawn(page, (frames) => frames.some((one) => one.name.includes('stage_weather') && one.step === null));
@@ -219,16 +219,16 @@ async function walkThrough(state) {
   await context.close();
 }
 
-test('a recording that runs against an older one', () => walkThrough('live'));
+test('a running recording against an older one', () => walkThrough('live'));
 
-test('a snapshot of now, and what comes after it', async () => {
+test('a snapshot against the samples after it', async () => {
   const { page, context, problems } = await openPage(browser, `${server.url}#flame?session=${session}`);
   await drawn(page, (frames) => frames.some((frame) => frame.name.includes('stage_weather')));
   await page.click('#compare-menu');
   await page.click('[data-compare=snapshot]');
   const times = /start=(\d+).*base_end=(\d+)/.exec(page.url());
   assert.equal(times[1], times[2]);
-  // Samples of after it come in.
+  // Samples after the snapshot arrive.
   await drawn(page, (frames) => frames.some((frame) => frame.name.includes('stage_weather') && frame.step !== null));
   await page.getByRole('button', { name: 'Stop comparing' }).click();
   await settled(page);
@@ -236,7 +236,7 @@ test('a snapshot of now, and what comes after it', async () => {
   await context.close();
 });
 
-test('and when it has ended', async () => {
+test('an ended recording against an older one', async () => {
   await end(agent, session);
   await walkThrough('replayed');
 });

@@ -1,5 +1,5 @@
-// The shapes of the flame graph, what its frames do, and callers and callees: on a recording that runs, and on the same one when it
-// has ended. Nothing here depends on how many samples came in some time.
+// The shapes of the flame graph, the actions of its frames, and callers and callees: for a recording while it runs and
+// after it has ended. Nothing here depends on the number of samples in a given time.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -44,7 +44,7 @@ after(async () => {
   await programs.stop();
 });
 
-// Waits until `holds(frames, argument)` is true of the frames on the canvas.
+// Waits until `holds(frames, argument)` is true for the frames on the canvas.
 const drawn = (page, holds, argument) =>
   waitFor(async () => {
     const shown = await page.evaluate(() => window.__flamewire?.settled() && window.__flamewire.frames());
@@ -60,12 +60,12 @@ const pointTo = async (page, name) => {
         .sort((a, b) => b.width - a.width)[0],
     name,
   );
-  assert.ok(frame, `${name} is on the canvas`);
+  assert.ok(frame, `${name} is not on the canvas`);
   const box = await page.locator('.flame-canvas').first().boundingBox();
   return { x: box.x + frame.x + Math.min(frame.width / 2, 30), y: box.y + frame.y + frame.height / 2 };
 };
 const menuOf = async (page, name, item) => {
-  // New data may move a frame between the look and the click; the menu says whose it is.
+  // New data may move the frame before the click arrives. The label of the menu contains the name of its frame.
   await waitFor(async () => {
     const { x, y } = await pointTo(page, name);
     await page.mouse.click(x, y, { button: 'right' });
@@ -89,7 +89,7 @@ async function walkThrough(state) {
   };
   await drawn(page, has, 'stage_weather');
 
-  // Bottom-up: the innermost frames stand below the root. Back undoes it.
+  // Bottom-up: the innermost frames are below the root. Back undoes it.
   await page.getByRole('button', { name: 'Bottom-up' }).click();
   await drawn(page, (frames) => frames.some((frame) => frame.depth === 1 && frame.name.includes('visit_quadrant')));
   assert.match(page.url(), /order=bottom-up/);
@@ -97,7 +97,7 @@ async function walkThrough(state) {
   await back();
   await drawn(page, (frames) => frames.every((frame) => frame.depth !== 1 || !frame.name.includes('visit_quadrant')));
 
-  // By line, then by address: what is written on the frames tells them apart.
+  // By line, then by address: the labels of the frames contain it.
   await page.click('#shape-menu');
   await page.getByRole('button', { name: 'Line', exact: true }).click();
   await drawn(page, (frames) => frames.some((frame) => /stage_weather.*:\d+$/.test(frame.label)));
@@ -121,7 +121,7 @@ async function walkThrough(state) {
   await page.goto(`${server.url}#flame?session=${session}`);
   await drawn(page, has, 'stage_weather');
 
-  // Hidden subtrees are gone with their weight until Back, or until asked for.
+  // A hidden subtree is gone, with its weight, until Back is pressed.
   await menuOf(page, 'stage_weather');
   await shot(page, `frame-menu-dark-${state}`);
   await page.click('#frame-menu [data-item=hide]');
@@ -130,7 +130,7 @@ async function walkThrough(state) {
   await back();
   await drawn(page, has, 'stage_weather');
 
-  // The keyboard alone: walk, zoom, closer, out, menu.
+  // By keyboard alone: walk, zoom to a frame, magnify, undo both, open the menu.
   await page.focus('.flame-scroller');
   for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Enter');
@@ -151,7 +151,7 @@ async function walkThrough(state) {
     () => !document.querySelector('#frame-menu') && document.activeElement.className.includes('flame-scroller'),
   );
 
-  // The wheel, with Ctrl, comes closer around the pointer.
+  // The wheel with Ctrl magnifies around the pointer.
   await page.goto(`${server.url}#flame?session=${session}`);
   await drawn(page, has, 'stage_weather');
   const at = await pointTo(page, 'stage_weather');
@@ -172,7 +172,7 @@ async function walkThrough(state) {
     lines.join(' / '),
   );
 
-  // Callers and callees, from the menu, and on to a caller.
+  // Callers and callees, opened from the menu, and then those of a caller.
   await menuOf(page, 'stage_weather', 'callers');
   await shows(page, '#callers-of', /stage_weather.*demo-workload.*Self .* total .* samples/);
   await page.waitForFunction(() => {
@@ -204,7 +204,7 @@ async function walkThrough(state) {
   await page.click('#theme');
   await shot(page, `callers-light-${state}`);
 
-  // Functions: of one module, grouped by file, saved as they stand there.
+  // The functions of one module, grouped by file, and saved as they are shown.
   await page.click('#tab-functions');
   await page.getByLabel('Module', { exact: true }).selectOption('demo-workload');
   await page.waitForFunction(() =>
@@ -234,7 +234,7 @@ async function walkThrough(state) {
   await page.goBack();
   await page.locator('.group-row').first().waitFor({ state: 'detached' });
 
-  // The picture is a PNG of what is in sight.
+  // The picture is a PNG of the visible part.
   await page.goto(`${server.url}#flame?session=${session}`);
   await drawn(page, has, 'stage_weather');
   await page.click('#export-menu');
@@ -250,7 +250,7 @@ async function walkThrough(state) {
 
 test('shapes, frames and callers while the recording runs', () => walkThrough('live'));
 
-test('and when it has ended', async () => {
+test('shapes, frames and callers when the recording has ended', async () => {
   agent.child.kill('SIGTERM');
   await waitFor(async () => (await api(`/api/sessions/${session}`)).state === 'ended', 'the end', 60);
   await walkThrough('replayed');

@@ -1,4 +1,4 @@
-// How often a large flame graph is drawn while data stream in: on a made-up server, with nothing else at the same time.
+// How often a large flame graph is drawn while data stream in, with a mock server. Nothing else runs at the same time.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { inspect, launch, openPage, settled } from './browser.mjs';
@@ -38,7 +38,7 @@ test('20,000 frames stay smooth while data stream in', async () => {
   const later = await inspect(page);
   assert.equal(later.nodes, 20_000);
   assert.ok(later.dataVersion > earlier.dataVersion, 'new data arrived');
-  // How fast depends on the machine; that most frames are drawn between two answers does not.
+  // The frame rate depends on the machine, but not that most frames are drawn between two answers.
   assert.ok(gaps.length > 30, `${gaps.length} frames in 3 s`);
   console.log(
     `frames in 3 s: ${gaps.length}, median ${gaps[gaps.length >> 1].toFixed(1)} ms, longest ${gaps.at(-1).toFixed(0)} ms`,

@@ -1,5 +1,5 @@
-// What a person sees of a real recording: the page in Chromium, the real server, a real agent and the demo workload, whose stages
-// burn known shares of each worker's time (tests/workloads/demo.cc): traffic 45 %, weather 30 %, render 25 %.
+// A real recording as a person sees it: the page in Chromium, the real server, a real agent and the demo workload.
+// Its stages use known shares of each worker's time (tests/workloads/demo.cc): traffic 45 %, weather 30 %, render 25 %.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ const clickFrame = async (frame) => {
   const box = await page.locator('.flame-canvas').boundingBox();
   await page.mouse.click(box.x + frame.x + Math.min(frame.width / 2, 60), box.y + frame.y + frame.height / 2);
 };
-// A run stops at the first failure: later steps build on earlier ones.
+// After the first failure all other steps are skipped, because they build on earlier ones.
 let failed = false;
 const step = (name, body) =>
   test(name, async (context) => {
@@ -62,7 +62,7 @@ after(async () => {
   await programs.stop();
 });
 
-step('without an agent the page shows the line for a target', async () => {
+step('without an agent the page shows the command for a target', async () => {
   opened = await openPage(browser, server.url, { theme: 'dark' });
   page = opened.page;
   await page.getByText('Connect a target').waitFor();
@@ -81,7 +81,7 @@ step('an agent connects and a process is chosen from the list', async () => {
   await page.fill('dialog [data-search]', 'demo-workload');
   const row = page.locator(`.process-row[data-pid="${workload.pid}"]`);
   await row.waitFor();
-  // How much it gets depends on what else runs here.
+  // Its share of a CPU depends on what else runs on this machine.
   await page.waitForFunction(
     (pid) => Number(document.querySelector(`.process-row[data-pid="${pid}"] .cpu-text`)?.textContent) > 1,
     workload.pid,
@@ -103,7 +103,7 @@ step('the workload is on the canvas with its known shares', async () => {
   const list = await frames(page);
   const canvas = (await page.locator('.flame-canvas').boundingBox()).width;
   const share = (name) => widthOf(list, name) / canvas;
-  // The round ends in its last stage; starting threads and the logger take the rest. A box is drawn to the pixel.
+  // The shares are of simulate_round(): starting threads and the logger take the rest. Boxes are drawn to the pixel.
   const near = (name, wanted) =>
     KNOWN.share(
       share(name) / share('simulate_round'),
@@ -114,7 +114,7 @@ step('the workload is on the canvas with its known shares', async () => {
     );
   near('stage_traffic', 0.45);
   near('stage_weather', 0.3);
-  // Through libc, which has no frame pointers.
+  // This stage calls libc, which has no frame pointers.
   near('stage_render', 0.25);
   assert.ok(share('simulate_round') > share('stage_traffic') + share('stage_weather') + share('stage_render') - 0.001);
   assert.ok(
@@ -126,7 +126,7 @@ step('the workload is on the canvas with its known shares', async () => {
     const box = await page.locator('.flame-canvas').boundingBox();
     await page.mouse.move(box.x + frame.x + frame.width / 2, box.y + frame.y + frame.height / 2);
     await page.locator('.card').waitFor();
-    // Where this machine has the sources is nobody's business.
+    // Screenshots must not contain the path of the sources on this machine.
     await page
       .locator('.card')
       .evaluate((card, folder) => (card.innerHTML = card.innerHTML.replaceAll(folder, '')), root);
@@ -139,7 +139,7 @@ step('each process, thread or CPU has a root frame when it is grouped by', async
   const canvas = (await page.locator('.flame-canvas').boundingBox()).width;
   const roots = async (group) => {
     await page.selectOption('#group-by', group);
-    // The picture of another grouping stays until this one is there.
+    // The picture of the previous grouping stays until this one has arrived.
     await page.waitForFunction(
       (wanted) =>
         window.__flamewire.settled() &&
@@ -167,7 +167,7 @@ step('each process, thread or CPU has a root frame when it is grouped by', async
   await roots('none');
 });
 
-step('the status bar tells samples, losses, unresolved, rate, cost and latency', async () => {
+step('the status bar shows samples, losses, unresolved addresses, rate, cost and latency', async () => {
   const number = async (id) => Number((await page.textContent(id)).replace(/[^\d.]/g, ''));
   await waitFor(async () => (await number('#status-samples')) > 4000, 'the samples of some seconds', 60);
   await shows(page, '#status-lost', /\d \(\S+ %\)/);
@@ -192,14 +192,14 @@ step('a search gives the share of the stacks that match', async () => {
   await page.locator('#matched').waitFor();
   const shared = await page.evaluate(() => window.__flamewire.matchedShare());
   const list = await frames(page);
-  // It recurses: the outermost frames are those that no other one contains.
+  // It recurses. The outermost frames are those that no other frame of it contains.
   const hits = named(list, 'visit_quadrant');
   const outermost = hits.filter(
     (a) => !hits.some((b) => b.depth < a.depth && b.x <= a.x + 0.01 && b.x + b.width >= a.x + a.width - 0.01),
   );
   const canvas = await page.locator('.flame-canvas').boundingBox();
   const drawn = outermost.reduce((sum, frame) => sum + frame.width, 0) / canvas.width;
-  assert.ok(hits.length > outermost.length, 'the recursion is there');
+  assert.ok(hits.length > outermost.length, 'visit_quadrant does not recurse');
   assert.ok(shared > 0.1 && shared < 0.45, `visit_quadrant is in ${shared} of the stacks`);
   assert.ok(Math.abs(shared - drawn) < 0.02, `said ${shared}, drawn ${drawn}`);
   await page.keyboard.press('Enter');
@@ -226,7 +226,7 @@ step('a click zooms, and a reload keeps zoom, search and theme', async () => {
   assert.equal((await inspect(page)).session, recorded);
   assert.ok(
     (await page.evaluate(() => window.__flamewire.matchedShare())) > 0.8,
-    'both are nearly all of stage_weather',
+    'both cover nearly all of stage_weather',
   );
   await shot('zoom-light');
   await page.keyboard.press('Escape');
@@ -250,7 +250,7 @@ step('functions are sorted by their own weight and lead to the source', async ()
   await page.waitForFunction(() => location.hash.startsWith('#source') && location.hash.includes('demo.cc'));
 });
 
-step('the hottest line of the source is the one that works', async () => {
+step('the hottest line of the source is in a hot loop', async () => {
   await page.locator('.source-line[data-line]').first().waitFor();
   await page.locator('.toolbar').getByRole('button', { name: 'Hottest' }).click();
   const hash = new URLSearchParams(new URL(page.url()).hash.split('?')[1]);
@@ -258,7 +258,7 @@ step('the hottest line of the source is the one that works', async () => {
   const row = page.locator(`.source-line[data-line="${line}"]`);
   await row.waitFor();
   assert.equal((await row.textContent()).trim(), demoSource[line - 1].trim());
-  // A line of a loop body that burns: the diffusion, the walk over the cars, the sorting or the filling of a crossing.
+  // A line in the body of a hot loop: the diffusion, the walk over the cars, the sorting or the filling of a crossing.
   const begin = demoSource.findIndex((text) => text.includes('inline double distance'));
   const end = demoSource.findIndex((text) => text.includes('void simulate_round'));
   assert.ok(line > begin && line < end, `line ${line}: ${demoSource[line - 1]}`);
@@ -268,10 +268,10 @@ step('the hottest line of the source is the one that works', async () => {
   assert.ok(hottest.percent - share(line) < 1.5, `line ${hottest.line} against ${line}`);
 });
 
-step('its instructions are beside it, and each leads to the other', async () => {
+step('source lines and instructions are side by side and lead to each other', async () => {
   const rows = page.locator('.assembly-row[data-address]');
   await rows.first().waitFor();
-  // Some instruction of the hottest line is marked and has weight of its own.
+  // At least one instruction of the hottest line is marked and has self weight.
   await page.locator('.assembly-row.row-linked .source-bar').first().waitFor();
   const linked = page.locator('.assembly-row.row-linked').first();
   const address = await linked.getAttribute('data-address');
@@ -310,7 +310,7 @@ step('counters and health are those of the target', async () => {
   await shot('counters-dark');
   await page.getByRole('button', { name: 'By thread' }).click();
   await page.locator('.counter-group', { hasText: 'city-1' }).waitFor();
-  assert.equal(await page.locator('.spark-button').count(), 0, 'the axis draws the whole target, not one thread');
+  assert.equal(await page.locator('.spark-button').count(), 0, 'the axis must show the whole target, not one thread');
   await shot('counters-by-thread-dark');
   await page.getByRole('button', { name: 'Stop counting by thread and CPU' }).click();
   await clock.waitFor();
@@ -343,7 +343,7 @@ step('pause, resume and stop', async () => {
   await page.click('#stop');
   await page.locator('.header .badge-ended').waitFor();
   await settled(page);
-  assert.ok((await frames(page)).length > 10, 'what was recorded stays in view');
+  assert.ok((await frames(page)).length > 10, 'the recorded frames must stay in view');
 });
 
 step('a session is replayed and deleted from the list', async () => {
@@ -365,5 +365,5 @@ step('a session is replayed and deleted from the list', async () => {
   await page.click('#confirm-delete');
   await row.waitFor({ state: 'detached' });
   assert.equal((await api(`/api/sessions/${recorded}`)).status, 404);
-  assert.equal(agent.child.exitCode, null, 'the agent waits for the next target');
+  assert.equal(agent.child.exitCode, null, 'the agent must wait for the next target');
 });

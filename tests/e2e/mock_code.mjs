@@ -1,4 +1,5 @@
-// Machine code for the made-up server: a function with a loop, a call, a jump table's data and two copies; a file of many lines.
+// Machine code for the mock server: a function with a loop, a call, the data of a jump table and two copies;
+// and a source file of many lines.
 
 const SOURCE = '/build/city/traffic.cc';
 const VECTOR = '/usr/include/c++/12/bits/stl_vector.h';
@@ -128,7 +129,7 @@ export const inlinedCalls = (total) => [
   },
 ];
 
-// A source of so many lines, one in fifty hot, the hottest far down; the server answers a window around it.
+// A source file of `lineCount` lines: one in fifty is hot, and the hottest is far down. Returns a window around it.
 export function manyLines(view, file, total, lineCount) {
   const window = 20_000;
   const hottest = Math.floor(lineCount * 0.8);

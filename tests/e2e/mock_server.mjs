@@ -1,5 +1,5 @@
-// A server for tests of the page alone: made-up profiles of any size, and states that are hard to bring about with a real agent.
-// It answers as docs/openapi.yaml says. startMock({...}) returns its address, and a handle that changes what it serves.
+// A mock server for tests of the page alone: generated profiles of any size, and states that are hard to create with
+// a real agent. It implements docs/openapi.yaml. startMock({...}) returns its address and functions that change it.
 import { createServer } from 'node:http';
 import { disassemblyOf, inlinedCalls, manyLines } from './mock_code.mjs';
 import { readFile } from 'node:fs/promises';
@@ -13,7 +13,7 @@ const types = {
 };
 const SEPARATOR = '\u001f';
 
-// The same numbers at every run.
+// Every run produces the same numbers.
 function random(seed) {
   let state = seed >>> 0;
   return () => {
@@ -22,7 +22,7 @@ function random(seed) {
   };
 }
 
-// A call tree with about `size` nodes and stacks of up to `depth` frames; node 0 is the root, parents stand before children.
+// A call tree with about `size` nodes and stacks of up to `depth` frames. Node 0 is the root; parents precede children.
 export function makeGraph({ size, depth = 40, seed = 1, session, dataVersion = 1, scale = 1, truncated = false }) {
   const next = random(seed);
   const words = [
@@ -82,7 +82,7 @@ export function makeGraph({ size, depth = 40, seed = 1, session, dataVersion = 1
     level.push(level[parent] + 1);
   }
   if (truncated) {
-    // The first callee of the root stands for callers that are missing: it has neither module nor file.
+    // The first callee of the root stands for missing callers: it has neither a module nor a file.
     const node = n.parent.findIndex((parent, i) => i > 0 && parent === 0);
     names.push(truncated === true ? '[truncated]' : truncated);
     n.name[node] = names.length - 1;
@@ -115,7 +115,7 @@ function sumUp(n) {
   }
 }
 
-// Leaves subtrees below `share` of the root out, as the server does; with a path only the subtree there, as node 0.
+// Leaves out subtrees below `share` of the root, as the server does. With a path, returns only that subtree, as node 0.
 export function prune(graph, share, path = []) {
   const n = graph.nodes;
   let root = 0;
@@ -199,7 +199,7 @@ function moduleRow(self, total, module) {
 const SESSION_MS = 42_000;
 export const SESSION = '20261120-220000-city-demo-1a2b3c4d';
 
-// What became of the stacks of a few processes.
+// How well the stacks of a few processes were unwound.
 export function unwindOf(processes) {
   const all = [
     [
@@ -267,7 +267,7 @@ export async function startMock({
     paused: false,
     failing: '',
     problem: '',
-    agentSettings: {}, // of its command line, as its status says them
+    agentSettings: {}, // from the agent's command line, as in its status
     deleted: new Set(),
     turnedAway: [],
     labels: new Map(),
@@ -276,9 +276,9 @@ export async function startMock({
     requests: [],
     metrics: { network: true, disk: false, threads: true },
     durationMs: SESSION_MS,
-    busiest: 0, // the index of the process that uses most of the CPU
+    busiest: 0, // index of the process that uses the most CPU time
   };
-  const held = new Map(); // by method and path: what the next answers wait for
+  const held = new Map(); // by method and path: the promise that the next answers wait for
   const graphs = new Map();
   const graph = () => {
     const key = `${size}/${state.version}`;
@@ -348,7 +348,7 @@ export async function startMock({
           },
           {
             code: 'frequency_clamped',
-            text: 'The kernel allows 999 Hz at most; 4000 Hz were asked for.',
+            text: 'The kernel allows 999 Hz at most; 4000 Hz were requested.',
             remedy: 'sysctl -w kernel.perf_event_max_sample_rate=4000',
           },
         ]
@@ -508,7 +508,7 @@ export async function startMock({
       .sort((a, b) => b.self - a.self);
   }
 
-  // So many functions that a table of them is long.
+  // Enough functions to make the table long.
   const manyFunctions = () => {
     const known = functionsOf(graph());
     const next = random(3);
@@ -527,7 +527,7 @@ export async function startMock({
     }).sort((a, b) => b.self - a.self);
   };
 
-  // A route's answer: a value, or [status, value].
+  // The answer of a route: a value, or [status, value].
   function answer(method, path, params, body) {
     const view = { session: id, event: 'cycles', unit: 'ns', data_version: state.version };
     if (state.failing && path.includes(state.failing))
@@ -613,7 +613,7 @@ export async function startMock({
       };
     }
     if (path === '/api/diff' || path === '/api/diff/functions') {
-      // The baseline: the same without every fourth function, and every third twice as heavy.
+      // The baseline lacks every fourth function, and every third one has twice the weight.
       const whole = graph().total;
       const before = (name, weight) => (name % 4 === 3 ? 0 : name % 3 === 2 ? weight * 2 : weight);
       const head = {
@@ -656,7 +656,7 @@ export async function startMock({
     if (path === '/api/functions')
       return { ...view, total: graph().total, functions: functions > 0 ? manyFunctions() : functionsOf(graph()) };
     if (path === '/api/timeline') {
-      // Samples at every time of the session, the same whatever slices are asked for; 21 to 23.6 s nearly none.
+      // Samples throughout the session, independent of the requested slices. There are few from 21 s to 23.6 s.
       const end = Math.min(Number(params.get('end') ?? state.durationMs), state.durationMs);
       const from = Number(params.get('start') ?? 0);
       const slice = Number(params.get('bucket') ?? (end - from) / Number(params.get('slices') ?? 200));
@@ -806,7 +806,7 @@ export async function startMock({
       }));
       return { ...view, total_samples: 48_211, total_weight: 4.8e10, threads };
     }
-    // Of two threads: the first runs and waits in turn, the second sleeps and then waits for a device.
+    // Two threads: the first alternates between running and waiting, the second sleeps and then waits for a device.
     if (path === '/api/thread-states') {
       const slices = Number(params.get('slices') ?? 0);
       const over = (make) => Array.from({ length: slices }, (_, i) => make(i) * (10_000 / slices));
@@ -954,7 +954,7 @@ export async function startMock({
           : [404, failure('not_found', 'there is no upload')];
       if (Number(params.get('offset')) !== here.length)
         return [409, failure('conflict', `go on at offset ${here.length}`)];
-      // Once in a while a slice gets lost on the way.
+      // The second slice is lost on the way.
       state.slices = (state.slices ?? 0) + 1;
       if (state.slices === 2) return [503, failure('internal', 'the server is starting or ending')];
       const next = Object.assign(Buffer.concat([here, body]), { size: Number(params.get('size')) });
@@ -1152,7 +1152,7 @@ export async function startMock({
     id,
     state,
     emit,
-    // One batch of a recording that goes on for `ms`, with the rest that the real stream says then.
+    // One batch that covers `ms` more of the recording, with the other events that the real stream sends with it.
     batch: (ms) => {
       state.durationMs += ms;
       push();
@@ -1161,7 +1161,7 @@ export async function startMock({
       if (state.version % 8 === 0) emit('status', statusBody());
       if (state.version % 40 === 0) emit('loss', { session: id, losses, lost: 127 });
     },
-    // Answers to the next `times` requests ("GET /api/config") are sent when the returned function is called.
+    // Holds back the answers to the next `times` requests ("GET /api/config") until the returned function is called.
     hold: (request, times = 1) => {
       let release;
       held.set(request, { times, wait: new Promise((resolve) => (release = resolve)) });

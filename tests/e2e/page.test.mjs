@@ -1,4 +1,4 @@
-// The page alone, on a made-up server: states that are hard to bring about, large profiles, several tabs.
+// The page alone with a mock server: states that are hard to create, large profiles, several tabs.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ let browser;
 before(async () => (browser = await launch()));
 after(() => browser?.close());
 
-// Runs `body` with a mock and a page, and fails on anything that the page complained about.
+// Runs `body` with a mock server and a page, and fails if the page reported a problem.
 async function withPage(options, body) {
   const { theme, width, height, hash = '', ...mockOptions } = options;
   const mock = await startMock({ dist, ...mockOptions });
@@ -39,14 +39,14 @@ const hoverFrame = async (page, frame) => {
   return { x: box.x + frame.x + Math.min(frame.width / 2, 40), y: box.y + frame.y + frame.height / 2 };
 };
 
-test('the first screen shows the line for a target', () =>
+test('the first screen shows the command for a target', () =>
   withPage({ size: 0, live: false, agent: false }, async ({ page }) => {
     await page.getByText('Connect a target').waitFor();
     await page.getByText(/flamewire-agent --server 127\.0\.0\.1 --pair [0-9a-f]{16}-[0-9a-f]{32}/).waitFor();
     await shows(page, '#connection', /No agent/);
   }));
 
-test('whoever waits for a board sees why it was turned away', () =>
+test('the first screen shows why an agent was turned away', () =>
   withPage({ size: 0, live: false, agent: false }, async ({ page, mock }) => {
     await page.getByText('Connect a target').waitFor();
     mock.state.turnedAway = [
@@ -65,7 +65,7 @@ test('whoever waits for a board sees why it was turned away', () =>
     await shot(page, 'turned-away-dark');
   }));
 
-test('an idle agent is offered for a choice of process', () =>
+test('for an idle agent the page offers a choice of process', () =>
   withPage({ size: 0, live: false }, async ({ page, mock }) => {
     await page.getByText('What do you want to profile?').waitFor();
     await page.getByRole('button', { name: 'Choose a process' }).click();
@@ -84,7 +84,7 @@ const asked = (page, cmd) =>
     .waitForRequest((request) => request.url().includes('/api/agent/command') && request.postDataJSON().cmd === cmd)
     .then((request) => request.postDataJSON().args);
 
-test('several processes are chosen by their boxes, with Ctrl, and by keys', () =>
+test('several processes are chosen by checkbox, with Ctrl, and by keyboard', () =>
   withPage({ size: 0, live: false }, async ({ page }) => {
     await page.getByRole('button', { name: 'Choose a process' }).click();
     const row = (pid) => page.locator(`.process-row[data-pid="${pid}"]`);
@@ -105,7 +105,7 @@ test('several processes are chosen by their boxes, with Ctrl, and by keys', () =
     await shows(page, '#start', 'Profile postgres and 2 more');
     await row(4828).locator('input').click();
     await chosen(4724, 5036);
-    // Keys alone: one row, one more, past one, and that one besides.
+    // By keyboard: extend by one row, move on without selecting, add the row there.
     await row(4724).click();
     await page.locator('.processes').focus();
     await page.keyboard.press('Shift+ArrowDown');
@@ -121,7 +121,7 @@ test('several processes are chosen by their boxes, with Ctrl, and by keys', () =
     assert.deepEqual({ pid, pids }, { pid: undefined, pids: [4724, 4763, 4828] });
   }));
 
-test('events are chosen or typed, a tracepoint with a filter, and what the agent refuses is said where it was asked', () =>
+test('events are chosen or typed, tracepoints can have a filter, and refusals of the agent appear in the dialog', () =>
   withPage({ size: 0, live: false }, async ({ page }) => {
     await page.getByRole('button', { name: 'Choose a process' }).click();
     await page.locator('.process-row[data-pid]').first().click();
@@ -144,7 +144,7 @@ test('events are chosen or typed, a tracepoint with a filter, and what the agent
     await page.waitForFunction(() => !document.querySelector('dialog'));
   }));
 
-test('a recording is what the dialog shows: as the agent was started, and else the usual', () =>
+test('a recording uses what the dialog shows: the options of the agent, or else the defaults', () =>
   withPage({ size: 0, live: false }, async ({ page, mock }) => {
     mock.state.agentSettings = { frequency: 499, unwind: 'fp', event_list: 'off-cpu,r01c2:u', kernel: false };
     await page.getByRole('button', { name: 'Choose a process' }).click();
@@ -160,11 +160,11 @@ test('a recording is what the dialog shows: as the agent was started, and else t
     await page.waitForFunction(() => !document.querySelector('dialog'));
   }));
 
-test('a container, a control group or some CPUs are chosen in the place of a process', () =>
+test('a container, a control group or some CPUs are chosen instead of a process', () =>
   withPage({ size: 0, live: false }, async ({ page }) => {
     await page.getByRole('button', { name: 'Choose a process' }).click();
     const group = page.locator('.process-group[data-container="9f86d081884c7d65"]');
-    // By their use of the CPU, each with its processes below it.
+    // Sorted by CPU use, each with its processes below it.
     await shows(page, '.process-group', /No container/);
     await page.fill('dialog [data-search]', '9f86d081884c');
     await group.waitFor();
@@ -187,7 +187,7 @@ test('a container, a control group or some CPUs are chosen in the place of a pro
     );
   }));
 
-test('a stack 2,000 deep scrolls and is drawn only where it is seen', () =>
+test('a stack of 2,000 frames scrolls, and only its visible part is drawn', () =>
   withPage({ live: false, notices: false }, async ({ page, mock }) => {
     await page.route('**/api/flamegraph*', async (route) => {
       const depth = 2000;
@@ -226,14 +226,14 @@ test('a stack 2,000 deep scrolls and is drawn only where it is seen', () =>
     assert.ok((await frames(page)).length < 100);
     await page.evaluate(() => document.querySelector('.flame-scroller').scrollTo(0, 1e9));
     await page.waitForFunction(() => window.__flamewire.frames().some((frame) => frame.depth === 2000));
-    // A press in the small picture of all goes there.
+    // A click in the minimap scrolls there.
     const map = await page.locator('.minimap').boundingBox();
     await page.mouse.click(map.x + 20, map.y + map.height / 2);
     await page.waitForFunction(() => window.__flamewire.frames().some((frame) => frame.depth === 1000));
     await shot(page, 'minimap-dark');
     await page.mouse.click(map.x + 20, map.y + map.height - 1);
     await page.waitForFunction(() => window.__flamewire.frames().some((frame) => frame.depth === 2000));
-    // A zoom to the bottom is in the address, and survives a reload.
+    // A zoom to the innermost frame is in the URL and survives a reload.
     const bottom = (await frames(page)).find((frame) => frame.depth === 2000);
     const at = await hoverFrame(page, bottom);
     await page.mouse.click(at.x, at.y);
@@ -245,10 +245,10 @@ test('a stack 2,000 deep scrolls and is drawn only where it is seen', () =>
   }));
 
 for (const theme of ['dark', 'light']) {
-  test(`how whole the stacks are is said, of all and of each process (${theme})`, () =>
+  test(`the page shows how complete the stacks are, in total and per process (${theme})`, () =>
     withPage({ theme, live: false, hash: replayed }, async ({ page }) => {
       await settled(page);
-      // 41,080 + 5,100 + 1,896 whole and 88 joined of 48,211.
+      // 41,080 + 5,100 + 1,896 whole and 88 joined, of 48,211.
       await shows(
         page,
         '#status-stacks',
@@ -277,13 +277,13 @@ for (const theme of ['dark', 'light']) {
       await panel.waitFor({ state: 'detached' });
     }));
 
-  test(`callers that are missing are drawn and explained (${theme})`, () =>
+  test(`missing callers are drawn and explained (${theme})`, () =>
     withPage({ theme, live: false, truncated: true, hash: replayed }, async ({ page }) => {
       await settled(page);
       const cut = (await frames(page)).find((frame) => frame.name === '[truncated]');
       assert.ok(cut && cut.depth === 1 && cut.width > 60);
       const other = (await frames(page)).find((frame) => frame.depth === 2 && frame.width > 60);
-      // Hatched and with a broken edge: several colors along its middle and its edge, where a function has one.
+      // Hatched and with a broken edge: several colors along its middle and its edge. A function has one color.
       const canvas = await page.locator('.flame-canvas').boundingBox();
       const colours = async (frame, dy) =>
         new Set(
@@ -314,7 +314,7 @@ for (const theme of ['dark', 'light']) {
     }));
 }
 
-test('stacks that ended without a root are told from those that were cut', () =>
+test('stacks that ended without a root are distinguished from truncated ones', () =>
   withPage({ live: false, truncated: '[incomplete]', hash: replayed }, async ({ page }) => {
     await settled(page);
     const end = (await frames(page)).find((frame) => frame.name === '[incomplete]');
@@ -326,7 +326,7 @@ test('stacks that ended without a root are told from those that were cut', () =>
     assert.ok(!text.includes('--stack-size'));
   }));
 
-test('a recording whose stacks nobody counted names only the mode', () =>
+test('without stack counts the status bar names only the mode', () =>
   withPage(
     { live: false, hash: replayed, unwind: { ...unwindOf(0), unwind: 'fp', stack_bytes: 0, max_depth: 0 } },
     async ({ page }) => {
@@ -338,13 +338,13 @@ test('a recording whose stacks nobody counted names only the mode', () =>
     },
   ));
 
-test('zooming into what was not loaded fetches it', () =>
+test('zooming into a pruned subtree fetches it', () =>
   withPage({ live: false, notices: false, size: 4000, pruneShare: 0.01 }, async ({ page, mock }) => {
     await page.goto(`${mock.url}#flame?session=${mock.id}`);
     await page.reload();
     await settled(page);
     const all = await frames(page);
-    // The smallest frame on the canvas that lacks several callees: the share that is left out is one of the zoomed frame's.
+    // The smallest frame on the canvas that lacks several callees. Pruning is relative to the zoomed frame.
     const graph = await (await page.request.get(`${mock.url}api/flamegraph`)).json();
     const lacking = graph.nodes.pruned
       .map((_, i) => i)
@@ -369,7 +369,7 @@ test('zooming into what was not loaded fetches it', () =>
     await page.waitForTimeout(400);
     assert.ok(
       mock.state.requests.some((request) => request.includes('path=')),
-      'the subtree was asked for',
+      'the subtree was not requested',
     );
     const zoomed = (await frames(page)).filter((frame) => frame.depth > target.depth);
     const before = all.filter(
@@ -381,7 +381,7 @@ test('zooming into what was not loaded fetches it', () =>
     await page.waitForFunction((depth) => window.__flamewire.zoomPath().length === depth - 1, target.depth);
   }));
 
-test('live data keeps the zoomed frame in its place', () =>
+test('live data does not move the zoomed frame', () =>
   withPage({ hz: 6 }, async ({ page }) => {
     await settled(page);
     const target = (await frames(page)).filter((frame) => frame.depth === 3).sort((a, b) => b.width - a.width)[0];
@@ -405,8 +405,8 @@ test('live data keeps the zoomed frame in its place', () =>
           look();
         }),
     );
-    assert.equal(seen.widths.length, 1, `the zoomed frame had the widths ${seen.widths}`);
-    assert.ok(seen.versions > 2, 'several versions were drawn');
+    assert.equal(seen.widths.length, 1, `the zoomed frame changed its width: ${seen.widths}`);
+    assert.ok(seen.versions > 2, 'too few versions were drawn');
   }));
 
 test('arrow keys walk, S opens the source, Back returns', () =>
@@ -428,7 +428,7 @@ test('arrow keys walk, S opens the source, Back returns', () =>
     await page.getByText('112 functions').waitFor();
   }));
 
-test('a wrong expression is searched as text and said', () =>
+test('an invalid expression is searched as text and reported', () =>
   withPage({ live: true }, async ({ page }) => {
     await settled(page);
     await page.keyboard.press('/');
@@ -437,7 +437,7 @@ test('a wrong expression is searched as text and said', () =>
     assert.match(await page.getAttribute('.main [data-search]', 'title'), /plain text/);
   }));
 
-test('a missing source says where it was looked for and takes a path map', () =>
+test('for a missing source the page shows the places that were searched and offers a path map', () =>
   withPage({ hash: '#source?file=/build/city/weather.cc' }, async ({ page, mock }) => {
     await page.getByText('/srv/sysroot/build/city/weather.cc').waitFor();
     assert.equal(await page.inputValue('.source-missing input >> nth=0'), '/build/city=/home/me/city');
@@ -455,13 +455,13 @@ test('an error of the server is shown and goes away', () =>
     await page.getByText('112 functions').waitFor();
   }));
 
-test('a lost connection is said, and everything goes on when it is back', () =>
+test('a lost connection is reported, and everything resumes after the reconnect', () =>
   withPage({}, async ({ page, mock }) => {
     await settled(page);
     await mock.disconnect();
-    // The banner; the view that was about to be refreshed may say it, too.
+    // The banner. A view that was being refreshed may show the same text.
     await page.locator('.offline', { hasText: 'The server does not answer' }).waitFor();
-    assert.ok((await frames(page)).length > 10, 'the last picture stays');
+    assert.ok((await frames(page)).length > 10, 'the last picture must stay');
     const seen = (await inspect(page)).dataVersion;
     await mock.reconnect();
     await page.waitForFunction(
@@ -471,7 +471,7 @@ test('a lost connection is said, and everything goes on when it is back', () =>
     await page.waitForFunction(() => !document.body.textContent.includes('The server does not answer'));
   }));
 
-test('three tabs share one event stream, also when the first is closed', () =>
+test('three tabs share one event stream, even after the first is closed', () =>
   withPage({}, async ({ page, context, mock, problems }) => {
     await settled(page);
     const others = [await openPage(browser, mock.url, { context }), await openPage(browser, mock.url, { context })];
@@ -488,7 +488,7 @@ test('three tabs share one event stream, also when the first is closed', () =>
     assert.deepEqual([...problems, ...others.flatMap((other) => other.problems)], []);
   }));
 
-test('counters have words where there is no value, and the machine its limits', () =>
+test('counters without a value have an explanation, and health has thresholds', () =>
   withPage({ size: 200, theme: 'dark', hash: `#counters?session=${SESSION}` }, async ({ page }) => {
     const row = (name) => page.locator(`tr[data-counter="${name}"]`);
     await row('task-clock').waitFor();
@@ -511,14 +511,14 @@ test('counters have words where there is no value, and the machine its limits', 
     await page.getByText('Nothing was counted by thread yet').waitFor();
   }));
 
-test('threads show what they did with their time', () =>
+test('threads show how they spent their time', () =>
   withPage({ size: 200, hash: `#threads?session=${SESSION}` }, async ({ page }) => {
     const row = (name) => page.locator('.thread-row:not(.row-head)', { hasText: name });
     await page.getByRole('button', { name: 'States', exact: true }).click();
     assert.match(await row('city-1').textContent(), /city-147117\.50 s2\.50 s0 s0 s$/);
     assert.match(await row('city-2').textContent(), /city-247120 s0 s5\.00 s5\.00 s$/);
     await row('city-2').getByLabel('Run 0.0 %, Runnable 0.0 %, Blocked 50.0 %, I/O wait 50.0 %').waitFor();
-    // The first half is of one color, the second of another, over the whole width.
+    // The first half of the bar has one color and the second half another, over the whole width.
     const colour = async (left) => {
       const box = await row('city-2').locator('.state-bar').boundingBox();
       const [pixel] = await pixels(page, {
@@ -537,7 +537,7 @@ test('threads show what they did with their time', () =>
     await row('city-2').click();
     await page.waitForFunction(() => location.hash.includes('4712'));
     assert.equal(await row('city-2').getAttribute('aria-selected'), 'true');
-    // Waits for a CPU, turns on one, and why it left; who never waited has no lengths.
+    // Times of waits for a CPU and of runs, and the reasons for leaving it. A thread that never waited has no times.
     await page.getByRole('button', { name: 'Scheduling', exact: true }).click();
     await shows(
       page,
@@ -583,7 +583,7 @@ test('counters are drawn on the time axis, copied and saved', () =>
     assert.equal(lines[2], 'whole target,branch-misses,misses,123456,61728,2.50 % of all branches,49.70');
   }));
 
-test('health has tables, and what the agent does not read can be switched on', () =>
+test('health has tables, and data that the agent does not collect can be enabled', () =>
   withPage({ size: 200, hash: '#counters' }, async ({ page, mock }) => {
     const group = (name) => `[data-health-group="${name}"]`;
     await shows(page, `${group('network')} tbody`, /eth02\.00 MiB\/s100\/s0 B\/s/);
@@ -597,7 +597,7 @@ test('health has tables, and what the agent does not read can be switched on', (
     await shot(page, 'health-dark');
   }));
 
-test('the time axis is zoomed, moved and brushed by pointer and keys, and follows what is live until then', () =>
+test('the time axis follows live data until it is zoomed, moved or brushed by pointer or keys', () =>
   withPage({ hash: `#flame?session=${SESSION}` }, async ({ page }) => {
     await settled(page);
     const axis = () => page.evaluate(() => window.__flamewire.timeline());
@@ -606,7 +606,7 @@ test('the time axis is zoomed, moved and brushed by pointer and keys, and follow
     await until((t) => t.follows && t.span.from === 0 && t.span.to === 42000 && t.samples.length > 100);
     const box = await page.locator('#time-strip').boundingBox();
     const at = (share) => [box.x + box.width * share, box.y + box.height / 2];
-    // The wheel keeps the time below it where it is.
+    // Zooming with the wheel keeps the time below the pointer in place.
     await page.mouse.move(...at(0.25));
     for (let i = 0; i < 3; i++) await page.mouse.wheel(0, -300);
     await until((t) => !t.follows && t.span.to - t.span.from < 10000);
@@ -615,7 +615,7 @@ test('the time axis is zoomed, moved and brushed by pointer and keys, and follow
     assert.ok(Math.abs(under - 10_500) < 60, `${under} is under the pointer`);
     await until((t) => t.slice < 100 && t.start <= t.span.from);
     assert.match(page.url(), /axis=\d+-\d+/);
-    // Marks say what they are.
+    // The hint describes the mark below the pointer.
     await page.mouse.move(
       box.x + ((9600 - zoomed.span.from) / (zoomed.span.to - zoomed.span.from)) * box.width,
       box.y + 5,
@@ -626,7 +626,7 @@ test('the time axis is zoomed, moved and brushed by pointer and keys, and follow
     await until((t) => t.span.from > zoomed.span.from);
     await page.keyboard.press('0');
     await until((t) => t.follows && t.span.from === 0);
-    // Dragging chooses; the range steps by its own width, and the axis can be zoomed to it.
+    // Dragging selects a range. Keys move the range by its own width and zoom the axis to it.
     await page.mouse.move(...at(0.25));
     await page.mouse.down();
     await page.mouse.move(...at(0.5), { steps: 4 });
@@ -641,7 +641,8 @@ test('the time axis is zoomed, moved and brushed by pointer and keys, and follow
     await page.keyboard.press(',');
     await page.locator('#time-strip').dblclick({ position: { x: 200, y: 30 } });
     await until((t, v) => v.start === null && v.end === null);
-    // Where only steps of two seconds are left (the target's clock is at 1 s at ms 0), the range is of whole ones, and the pointer says so.
+    // Where only steps of 2 s are left, a range consists of whole steps, and the hint says so. The steps begin at odd
+    // seconds of the session, because the target's clock is at 1 s at ms 0.
     await page.keyboard.press('0');
     await until((t) => t.span.from === 0 && t.span.to === 42000);
     await page.mouse.move(...at(2000 / 42000));
@@ -652,13 +653,13 @@ test('the time axis is zoomed, moved and brushed by pointer and keys, and follow
     await until((t, v) => v.start === 1000 && v.end === 5000);
     await page.locator('#time-strip').dblclick({ position: { x: 600, y: 30 } });
     await until((t, v) => v.start === null);
-    // The newest part goes on with the session.
+    // A zoom to the newest part follows the session.
     await page.locator('#time-strip').focus();
     await page.keyboard.press('ArrowUp');
     await page.keyboard.press('End');
     await until((t) => t.follows && t.span.to === 42000);
     assert.match(page.url(), /axis=last-\d+/);
-    // Threads and CPUs have lanes of their own.
+    // Threads and CPUs have separate lanes.
     await page.getByRole('button', { name: 'CPUs', exact: true }).click();
     await until((t) => t.rows === 16);
     assert.equal(await page.locator('.strip-lane').count(), 12);
@@ -666,7 +667,7 @@ test('the time axis is zoomed, moved and brushed by pointer and keys, and follow
     await shot(page, 'timeline-lanes-dark');
   }));
 
-test('losses and notices are in sight', () =>
+test('losses and notices are visible', () =>
   withPage({}, async ({ page }) => {
     await settled(page);
     await shows(page, '#status-lost', /127 \(0\.\d\d %\)/);
@@ -692,7 +693,7 @@ test('warnings about the view are among the notices, and stay dismissed while th
   });
 });
 
-test('addresses that wait for their names are counted under Unresolved', () =>
+test('addresses that wait for names are counted under Unresolved', () =>
   withPage({}, async ({ page, mock }) => {
     await settled(page);
     await page.click('#status-unresolved');
@@ -706,7 +707,7 @@ test('addresses that wait for their names are counted under Unresolved', () =>
     await shot(page, 'names-pending-dark');
   }));
 
-test('what waits for the disk is said before there is a session', () =>
+test('data that wait for the disk are reported before there is a session', () =>
   withPage({ size: 0, live: false }, async ({ page, mock }) => {
     mock.state.problem =
       'What it records cannot be stored: write: No space left on device: free some space under the data directory. It waits with the agent.';
@@ -734,12 +735,12 @@ test('sessions are found by name, downloaded and deleted', () =>
     await page.getByText('No session matches').waitFor();
   }));
 
-test('a narrow window keeps everything in reach', () =>
+test('everything is accessible in a narrow window', () =>
   withPage({ width: 900, height: 600 }, async ({ page }) => {
     await settled(page);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-    assert.ok(wide <= 900, `the page is ${wide} wide`);
-    // The status bar's parts stand beside each other, and the panel is in the window.
+    assert.ok(wide <= 900, `the page is ${wide} pixels wide`);
+    // The parts of the status bar do not overlap, and the panel is inside the window.
     const items = await page.$$eval('.status > *', (list) =>
       list
         .map((item) => item.getBoundingClientRect())
@@ -754,7 +755,7 @@ test('a narrow window keeps everything in reach', () =>
     await page.locator('#stop').waitFor();
   }));
 
-test('the tools of the flame graph stand beside each other in windows of any width', () =>
+test('the tools of the flame graph do not overlap in windows of any width', () =>
   withPage({ live: false, hash: replayed }, async ({ page }) => {
     await settled(page);
     await page.locator('#group-by').selectOption('container');
@@ -769,9 +770,9 @@ test('the tools of the flame graph stand beside each other in windows of any wid
       for (const [i, { left, right, top }] of parts.entries()) {
         assert.ok(left >= 0 && right <= width, `part ${i} ends at ${right} of ${width}`);
         if (i > 0 && Math.abs(parts[i - 1].top - top) < 20)
-          assert.ok(left >= parts[i - 1].right - 1, `parts overlap at ${left} of ${width}`);
+          assert.ok(left >= parts[i - 1].right - 1, `tools overlap at ${left} in a window of ${width}`);
       }
-      // The longest name of all fits into its box, and the box into its label.
+      // The longest option fits into its box, and the box into its label.
       const room = await page.$eval('#group-by', (box) => {
         const text = Object.assign(document.createElement('span'), { textContent: 'container' });
         text.style.font = getComputedStyle(box).font;

@@ -1,5 +1,5 @@
-// Pairing as a person does it: the line of the page is pasted on a target, the agent comes encrypted, its key is taken back. And a server
-// that takes agents without encryption says so in red.
+// Pairing as a person does it: run the page's command on a target, see the encrypted connection, revoke the key.
+// A server that accepts unencrypted agents shows a red warning.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
@@ -11,7 +11,7 @@ import { Programs, waitFor } from './programs.mjs';
 const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
 const programs = new Programs();
 const other = new Programs();
-// Another machine, as far as loopback tells one.
+// An address that is not loopback stands for another machine.
 const own = Object.values(networkInterfaces())
   .flat()
   .find((address) => address.family === 'IPv4' && !address.internal).address;
@@ -45,7 +45,7 @@ after(async () => {
   await other.stop();
 });
 
-test('the line of the page pairs an agent, and its key is taken back', async () => {
+test('the command on the page pairs an agent, and its key can be revoked', async () => {
   const server = await programs.server();
   const { page, problems } = await openPage(browser, server.url);
   const line = page.locator('.start .copy-line code');
@@ -60,7 +60,7 @@ test('the line of the page pairs an agent, and its key is taken back', async () 
   await shows(page, '#connection', 'Connected');
   await page.click('#connection');
   await page.locator('.pop-body', { hasText: 'encrypted' }).waitFor();
-  // That code has gone; the next agent gets another.
+  // The used code disappears; the next agent gets another one.
   await page.waitForFunction(
     (used) => ![...document.querySelectorAll('.copy-line code')].some((shown) => shown.textContent.includes(used)),
     code,
@@ -78,7 +78,7 @@ test('the line of the page pairs an agent, and its key is taken back', async () 
   assert.deepEqual(problems, []);
 });
 
-test('without encryption the page is red', async () => {
+test('without encryption the page shows a red warning', async () => {
   const server = await other.server('--insecure');
   const { page, problems } = await openPage(browser, server.url);
   await page.locator('[data-insecure]', { hasText: '--insecure' }).waitFor();
@@ -88,7 +88,7 @@ test('without encryption the page is red', async () => {
   await page.click('#connection');
   await page.locator('.is-insecure', { hasText: 'not encrypted: others can read and change it' }).waitFor();
   await both(page, 'insecure');
-  // This server runs with --http-open: nobody is logged in, so nobody can log out.
+  // This server runs with --http-open: there are no logins, so there is no log-out.
   assert.equal(await page.locator('#log-out').count(), 0);
   await accessible(page);
   assert.deepEqual(problems, []);

@@ -1,5 +1,5 @@
-// The guide where something is not permitted, each time from an empty profile: it says what is missing and what to type, goes on to a flame
-// graph of what is permitted, and sees a remedy as soon as it was applied. With real agents that lack it for real.
+// The guide when permissions are missing: it shows what is missing and the command that helps, continues to a flame
+// graph of what is permitted, and notices an applied remedy. The agents really lack the permissions.
 import assert from 'node:assert/strict';
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import { Programs, built, root, waitFor } from './programs.mjs';
 const shots = process.env.FLAMEWIRE_SCREENSHOTS;
 const asRoot = process.getuid() === 0;
 let browser;
-let copies; // programs that every user may start
+let copies; // folder of programs that every user may start
 
 before(async () => {
   browser = await launch();
@@ -24,7 +24,7 @@ after(async () => {
   rmSync(copies, { recursive: true, force: true });
 });
 
-/** Settings of the kernel, and as they were when `body` is through. */
+/** Changes settings of the kernel, and restores them after `body`. */
 async function withSysctls(values, body) {
   const file = (name) => `/proc/sys/kernel/${name}`;
   const set = (name, value) => writeFileSync(file(name), `${value}\n`);
@@ -39,7 +39,7 @@ async function withSysctls(values, body) {
 
 const asNobody = (...command) => ['/usr/bin/setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', ...command];
 
-/** A first visit with one agent, started by `agent(port)`, and one workload; the guide stands at what works for it. */
+/** A first visit with the agent of `agent(port)` and one workload, up to the guide's step that checks what works. */
 async function visit(name, agent, workload, body) {
   const programs = new Programs();
   let page;
@@ -93,10 +93,10 @@ async function visit(name, agent, workload, body) {
 const needsRoot = (name, body) =>
   test(name, async () => {
     if (asRoot) return body();
-    return console.log('NOT tested: it takes root, to become somebody else and to change sysctls');
+    return console.log('NOT tested: changing users and sysctls requires root');
   });
 
-needsRoot("another user's process: what is missing, and at once that it was given", () =>
+needsRoot("another user's process: the guide shows missing permissions, and at once that they were granted", () =>
   withSysctls({ perf_event_paranoid: 2, kptr_restrict: 1 }, (set) =>
     visit(
       'other-user',
@@ -119,7 +119,7 @@ needsRoot("another user's process: what is missing, and at once that it was give
   ),
 );
 
-needsRoot('no samples of the kernel: the own process without them', () =>
+needsRoot('no kernel samples: an own process is recorded without them', () =>
   withSysctls({ perf_event_paranoid: 2 }, () =>
     visit(
       'own',
@@ -143,7 +143,7 @@ needsRoot('no samples of the kernel: the own process without them', () =>
   ),
 );
 
-needsRoot('no tracefs: how to mount it, and all else works', () => {
+needsRoot('no tracefs: the guide shows how to mount it, and everything else works', () => {
   const script =
     'umount -l /sys/kernel/tracing 2>/dev/null; umount -l /sys/kernel/debug 2>/dev/null; mount -t tmpfs none /sys/kernel/tracing 2>/dev/null; exec "$@"';
   const agent = (port) => [
@@ -170,7 +170,7 @@ needsRoot('no tracefs: how to mount it, and all else works', () => {
   });
 });
 
-test('perf events refused, as in a container: what the container lacks, and no start that only fails', () =>
+test('perf events refused, as in a container: the guide shows what the container lacks, before and after a failed start', () =>
   visit(
     'refused',
     (port) => [

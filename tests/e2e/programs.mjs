@@ -1,4 +1,4 @@
-// Starts the real server, agent and workloads for a test, each with its output in a file, and ends exactly those.
+// Starts the real server, agent and workloads for a test, writes the output of each to a file, and stops only these.
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,13 +7,13 @@ import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 const bin = process.env.FLAMEWIRE_BIN ?? join(root, 'build/bin');
-// The path of one of this build; programs that are profiled may be of another one.
+// The path of a program of this build. Profiled programs can come from another build.
 export const built = (name) => join(name.endsWith('-workload') ? (process.env.FLAMEWIRE_TESTS_BIN ?? bin) : bin, name);
 
-// Waits are for conditions: their bounds only end a test that hangs. A busy machine may be so many times slower.
+// All waits are for conditions, so the timeouts only end a test that hangs. A busy machine may be this much slower.
 const PATIENCE = 4;
 
-// `what`: a text, or a function that returns one.
+// `what`: a string, or a function that returns one.
 export async function waitFor(condition, what, seconds = 20) {
   seconds *= PATIENCE;
   const end = Date.now() + seconds * 1000;
@@ -32,7 +32,7 @@ export class Programs {
     this.codes = new Map();
   }
 
-  // An agent that dials a server of this test, and is given no code, has that one's, as a person copies it from the server's line.
+  // Adds the server's pairing code for an agent that dials a server of this test, as a person copies it from the page.
   withCode(args) {
     const at = args.indexOf('--server');
     const code = this.codes.get(args[args.indexOf('--port') + 1]);
@@ -40,7 +40,7 @@ export class Programs {
     return at < 0 || !code || chosen ? args : args.toSpliced(at, 0, '--pair', code);
   }
 
-  // `program`: one of this build, or any by its whole path.
+  // `program`: the name of a program of this build, or an absolute path.
   start(program, ...words) {
     const args = this.withCode(words.map(String));
     const log = join(this.folder, `${basename(program)}-${this.running.length}.log`);
@@ -59,7 +59,7 @@ export class Programs {
     return entry;
   }
 
-  // Its page asks for no token, unless `args` say where it is.
+  // The page does not require a token unless `args` contain --http-token-file.
   async server(...args) {
     const data = join(this.folder, 'data');
     mkdirSync(data, { recursive: true });
@@ -83,7 +83,7 @@ export class Programs {
       const page = /^page: (http:\/\/\S+)$/m.exec(text);
       const code = /^On a target: .* --pair ([0-9a-f-]{49})$/m.exec(text);
       return agent && page && code && { agentPort: Number(agent[1]), url: page[1], code: code[1] };
-    }, 'the server to say its ports');
+    }, 'the server to print its ports');
     this.codes.set(String(ports.agentPort), ports.code);
     return { ...server, ...ports };
   }

@@ -1,5 +1,5 @@
-// Runs browser tests, in one Chromium: node run.mjs [--update-screenshots] FILE.test.mjs...
-// playwright-core is looked for beside this file and in FLAMEWIRE_E2E_PACKAGES.
+// Runs browser tests in one Chromium: node run.mjs [--update-screenshots] FILE.test.mjs...
+// playwright-core comes from FLAMEWIRE_E2E_PACKAGES, or from node_modules beside this file if that is not set.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { dirname, join } from 'node:path';

@@ -1,5 +1,5 @@
-// The page as one file, of a real recording: it opens from the disk without any network and shows what the server shows, works out other
-// shapes and callers as the server does, and says what it lacks. And on paper.
+// The page of a real recording, saved as one file: it opens without a network, shows the same as the server, computes
+// other shapes and callers itself, and says what it lacks. Also tests printing.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { frames, launch, openPage, settled, shows } from './browser.mjs';
 import { Programs, built, waitFor } from './programs.mjs';
 
 const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
-// What a person could be made to profile.
+// An attacker may name a program like this.
 const NAME = '<img src=x onerror=alert(1)>&quot;';
 
 const programs = new Programs();
@@ -54,7 +54,7 @@ after(async () => {
   await programs.stop();
 });
 
-// Opens a page of the server, saves it, and gives the file.
+// Opens a page of the server, saves it, and returns the path of the file.
 async function saved(hash, name) {
   const { page, context, problems } = await openPage(browser, `${server.url}${hash}`, {});
   await page.locator('#export-menu').waitFor();
@@ -70,7 +70,7 @@ async function saved(hash, name) {
   return { file, drawn };
 }
 
-// Opens a file with the network switched off; anything that asks for more than the file is a problem.
+// Opens a file with the network disabled. Any request for more than the file is a problem.
 async function openFile(file, { theme = 'dark', hash = '' } = {}) {
   const context = await browser.newContext({
     colorScheme: theme,
@@ -109,7 +109,7 @@ const look = ({ name, kind, module, depth, x, width, self, total }) => ({
 test('the file shows what the server shows, and works without any network', async () => {
   const { file, drawn } = await saved(`#flame?session=${session.id}&search=stage_`, 'page.html');
   assert.ok(statSync(file).size < 2_000_000, `${statSync(file).size} bytes`);
-  assert.ok(!readFileSync(file, 'utf8').includes('<img'), 'no name is an element of the file');
+  assert.ok(!readFileSync(file, 'utf8').includes('<img'), 'a name must not become an element of the file');
   const { page, context, problems } = await openFile(file);
   await settled(page);
   assert.deepEqual((await frames(page)).map(look), drawn.map(look));
@@ -119,7 +119,7 @@ test('the file shows what the server shows, and works without any network', asyn
   assert.ok((await page.title()).includes('<img src=x'));
   await shot(page, 'saved-dark');
 
-  // Zoom by a click, and back by the browser; bottom-up; both as the server has them.
+  // A zoom by a click, Back, and the bottom-up order give the same frames as the server.
   const wide = (await frames(page)).find((frame) => frame.name.includes('stage_'));
   const box = await page.locator('.flame-canvas').boundingBox();
   await page.mouse.click(box.x + wide.x + 20, box.y + wide.y + 10);
@@ -160,7 +160,7 @@ async function imported(name, content) {
   return { page, context, problems, id: new URLSearchParams(page.url().split('?')[1]).get('session') };
 }
 
-test('what makes a profile misleading stands on the page, and in the file without its server', async () => {
+test('warnings about the profile are on the page and in the saved file', async () => {
   const { page, context, problems, id } = await imported('cut.folded', 'main;work 80\n[incomplete];work 20\n');
   const warned = async (where) => {
     await where.getByTitle('Show all notices').click();
@@ -178,7 +178,7 @@ test('what makes a profile misleading stands on the page, and in the file withou
   await opened.context.close();
 });
 
-test('the first notice of a damaged file is about what is missing', async () => {
+test('the first notice of a damaged file is about the missing part', async () => {
   const content = readFileSync(join(programs.folder, 'data', 'sessions', session.id, 'stream.flw'));
   const whole = await imported('whole.flw', content);
   await shows(whole.page, '#status-lost', /^Lost 0/);
@@ -198,7 +198,7 @@ test('the first notice of a damaged file is about what is missing', async () => 
   await context.close();
 });
 
-test('functions, callers, threads and modules are the server’s', async () => {
+test('functions, callers, threads and modules equal those of the server', async () => {
   const { file } = await saved(`#functions?session=${session.id}`, 'functions.html');
   const { page, context, problems } = await openFile(file);
   await page.locator('.function-row:not(.row-head)').first().waitFor();
@@ -249,7 +249,7 @@ test('functions, callers, threads and modules are the server’s', async () => {
   await shows(page, '.module-row', /demo-workload|<img/);
   assert.equal(await page.locator('.module-give').count(), 0);
 
-  // What it lacks, in a word, and the way back.
+  // A view that the file lacks says so and leads back.
   await page.click('#tab-source');
   await shows(page, '.message h3', 'Not in this file');
   await page.getByRole('button', { name: 'Back to what was saved' }).click();
@@ -258,7 +258,7 @@ test('functions, callers, threads and modules are the server’s', async () => {
   await context.close();
 });
 
-test('a file of a range of time has that range, and says so of others', async () => {
+test('a file saved for a range of time contains that range, and reports that it lacks others', async () => {
   const middle = Math.round(session.duration_ms / 2 / 10) * 10;
   const { file, drawn } = await saved(`#flame?session=${session.id}&start=0&end=${middle}`, 'range.html');
   const expected = await api(`/api/flamegraph?session=${session.id}&start=0&end=${middle}`);
@@ -275,14 +275,14 @@ test('a file of a range of time has that range, and says so of others', async ()
   await context.close();
 });
 
-// The text of a PDF is compressed; what is on its pages is asked of the page while it is laid out for paper.
-test('on paper the view is whole and light, under a heading', async () => {
+// The text of a PDF is compressed, so the text is read from the page while it is laid out for printing.
+test('a printed view is complete and light, and has a heading', async () => {
   const given = await browser.newContext({
     colorScheme: 'dark',
     viewport: { width: 1440, height: 900 },
     deviceScaleFactor: 1,
   });
-  // As it was put on paper: asked before the page hears that it is over.
+  // This listener runs before the page's own one, so it reads the layout that was printed.
   await given.addInitScript(() =>
     addEventListener(
       'afterprint',
@@ -337,7 +337,7 @@ test('on paper the view is whole and light, under a heading', async () => {
   const { text, rows } = await printed.jsonValue();
   assert.match(text, /functions[\s\S]*Event: /);
   assert.equal(rows, Math.min(1000, functions.length));
-  // Of a source file all lines, not only those on the screen, with their weights.
+  // All lines of a source file are printed with their weights, not only those on the screen.
   const [{ file }] = (await api(`/api/source-files?session=${session.id}`)).files;
   await page.evaluate(
     (hash) => ((window.printed = null), (location.hash = hash)),

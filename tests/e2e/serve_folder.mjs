@@ -1,4 +1,4 @@
-// Files of a folder on a port of this machine, for pages that are not ours.
+// Serves the files of a folder on a port of this machine, for pages of other projects.
 import { createReadStream, existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join, normalize } from 'node:path';

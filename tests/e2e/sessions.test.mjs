@@ -1,5 +1,5 @@
-// The list of sessions on a real server: named, tagged, pinned, found and deleted by mouse and by keyboard, in pages; what the page says
-// is what stands on the disk.
+// The list of sessions on a real server: naming, tagging, pinning, searching and deleting by mouse and by keyboard, in
+// pages. The page shows what is on the disk.
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -44,7 +44,7 @@ before(async () => {
   server = await programs.server('--keep-count', 1000, '--keep-size', '5G');
   await waitFor(
     async () => (await api('/api/sessions?limit=1000')).sessions.every((session) => session.samples > 0),
-    'all to be read',
+    'all sessions to be read',
     60,
   );
 });
@@ -53,7 +53,7 @@ after(async () => {
   await programs.stop();
 });
 
-test('a session is named, tagged and pinned, and found by it', async () => {
+test('a session is named, tagged and pinned, and found by its labels', async () => {
   const { page, context, problems } = await openPage(browser, `${server.url}#sessions`, {});
   await row(page, 'run-249').waitFor();
   await shows(page, '#keep-rules', 'kept: at most 1,000 sessions, 5.00 GiB');
@@ -79,7 +79,7 @@ test('a session is named, tagged and pinned, and found by it', async () => {
   await row(page, 'run-249').locator('[aria-pressed="true"]').waitFor();
   assert.deepEqual(label('run-249'), { name: 'Before <b>the</b> fix', tags: { branch: 'main' }, keep: true });
 
-  // By keyboard alone: the focus returns to where it began. Escape takes nothing.
+  // By keyboard alone: the focus returns to its starting point. Escape discards the edit.
   await row(page, 'run-248')
     .getByRole('button', { name: /^Rename / })
     .focus();
@@ -104,7 +104,7 @@ test('a session is named, tagged and pinned, and found by it', async () => {
   await row(page, 'run-248').getByRole('button', { name: 'branch=topic', exact: true }).waitFor();
   await shot(page, 'sessions-named-dark');
 
-  // A click on a tag finds its sessions; words find any.
+  // A click on a tag finds its sessions; a search finds any words.
   await row(page, 'run-249').getByRole('button', { name: 'branch=main', exact: true }).click();
   await page.waitForFunction(() => document.querySelectorAll('tr[data-session]').length === 1);
   assert.deepEqual(await rows(page), ['run-249']);
@@ -118,7 +118,7 @@ test('a session is named, tagged and pinned, and found by it', async () => {
   await page.getByTitle('Clear', { exact: true }).click();
   await row(page, 'run-249').waitFor();
 
-  // The name is what the rest of the page says, too.
+  // The rest of the page shows the name, too.
   await row(page, 'run-249').getByRole('button', { name: 'Before <b>the</b> fix', exact: true }).click();
   await shows(page, '#session-menu', /Before <b>the<\/b> fix/);
   await page.waitForFunction(() => document.title.startsWith('Before <b>the</b> fix'));
@@ -145,7 +145,7 @@ test('many sessions are shown in pages, and deleted', async () => {
   await page.click('#confirm-delete');
   await shows(page, '.pages', '201–249 of 249');
   assert.equal(existsSync(join(folder, `${newestFirst[249]}.flw`)), false);
-  // A search begins at its first page.
+  // A search starts at its first page.
   await page.fill('.main [data-search]', newestFirst[5]);
   await page.waitForFunction(() => document.querySelectorAll('tr[data-session]').length === 1);
   assert.deepEqual(problems, []);
@@ -153,7 +153,7 @@ test('many sessions are shown in pages, and deleted', async () => {
 });
 
 for (const theme of ['dark', 'light'])
-  test(`axe-core finds nothing serious in the list while it is edited (${theme})`, async () => {
+  test(`axe-core finds nothing serious in the list during an edit (${theme})`, async () => {
     const { page, context } = await openPage(browser, `${server.url}#sessions`, { theme });
     await row(page, 'run-100').or(row(page, 'run-249')).first().waitFor();
     await page.evaluate(axeSource());
@@ -181,7 +181,7 @@ for (const theme of ['dark', 'light'])
     await context.close();
   });
 
-test('sessions that are chosen become one', async () => {
+test('selected sessions are merged into one', async () => {
   const { page, context, problems } = await openPage(browser, `${server.url}#sessions`, {});
   const [first, second] = ['run-247', 'run-246'];
   await row(page, first).getByRole('checkbox').check();

@@ -1,4 +1,4 @@
-// What leaves the page and what comes into it, on a made-up server: files for modules, links, the address, the menu to save and share.
+// Data that leave the page and enter it, with a mock server: files for modules, links, the URL, the Save or share menu.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ const shot = async (page, name) => {
 const of = (tab, more = '') => `#${tab}?session=${SESSION}${more}`;
 const row = (name) => `.module-row[data-module="${name}"]`;
 
-test('each module says its symbols, its weight, what was tried and what helps', () =>
+test('each module shows its symbols, its weight, the files that were tried and the remedy', () =>
   withPage({ live: false, hash: of('modules') }, async ({ page }) => {
     await shows(page, row('libcity.so'), /mismatch/);
     await shows(page, row('city-demo'), /debug info.*61\.0 %.*\/srv\/city-demo.*given to the server/);
@@ -44,7 +44,7 @@ test('each module says its symbols, its weight, what was tried and what helps', 
     await shows(page, '[data-remedy]', /--binary FILE/);
     await shows(page, '.tried', /\/srv\/libcity\.so/);
     await shot(page, 'modules-dark');
-    // In the address: a reload opens the same one.
+    // The URL names the module: a reload opens the same one.
     await page.reload();
     await shows(page, '[data-problem]', /has 7788/);
     await page.fill('[data-search]', 'libc');
@@ -57,7 +57,7 @@ test('a file on the server, or an uploaded one, is used for a module', () =>
     await page.getByRole('button', { name: 'Use it' }).click();
     await shows(page, '.module-give [role=alert]', /build-id mismatch/);
     await shot(page, 'modules-light');
-    // Slices of 1 MiB, of which the second is lost once.
+    // The upload has slices of 1 MiB. The second one is lost once.
     await page.locator('.module-give input[type=file]').setInputFiles({
       name: 'libcity.so',
       mimeType: 'application/octet-stream',
@@ -79,11 +79,11 @@ test('a file on the server, or an uploaded one, is used for a module', () =>
 
 const halves = (page) => page.evaluate(() => window.__flamewire.halves());
 
-test('the zoom of both halves of callers is in the address: a reload keeps it, Back undoes it', () =>
+test('the zoom of both halves of callers is in the URL: a reload keeps it, Back undoes it', () =>
   withPage({ live: false, hash: of('callers') }, async ({ page }) => {
     await page.locator('.chooser button').first().click();
     await page.waitForFunction(() => window.__flamewire.halves().every((half) => half.length > 5));
-    // The frame that a half is zoomed to is as wide as the picture.
+    // The frame to which a half is zoomed is as wide as the picture.
     const shownWide = (names) =>
       page.waitForFunction((wanted) => {
         const wide = document.querySelector('.flame-canvas')?.clientWidth * 0.95;
@@ -113,14 +113,14 @@ test('the zoom of both halves of callers is in the address: a reload keeps it, B
     await shownWide([names[0], null]);
     await page.goBack();
     await page.waitForFunction(() => !location.hash.includes('above=') && location.hash.includes('function='));
-    // Another function begins whole.
+    // Another function starts without a zoom.
     await page.goForward();
     await page.waitForFunction(() => location.hash.includes('above='));
     await page.locator('.neighbour').first().click();
     await page.waitForFunction(() => !location.hash.includes('above='));
   }));
 
-test('typing in a search field is no step of the history', () =>
+test('typing in a search field adds no history entries', () =>
   withPage({ live: false, hash: of('flame') }, async ({ page }) => {
     for (const [tab, name] of [
       ['flame', 'search'],
@@ -139,7 +139,7 @@ test('typing in a search field is no step of the history', () =>
     }
   }));
 
-test('every view has the menu, with what belongs to it; a link names the session', () =>
+test('every view has the menu with its own items, and a link names the session', () =>
   withPage({ live: true, hash: '' }, async ({ page, context, mock }) => {
     const items = async (tab, ready) => {
       await page.click(`#tab-${tab}`);

@@ -1,6 +1,6 @@
-// The time axis on a real recording of a program that parses, computes and sleeps for two seconds each and says when
-// (tests/workloads/phases.cc): windows that are dragged on it show the right function and nothing else, live and in replay, and the
-// counters fall where the program sleeps.
+// The time axis of a real recording of a program that parses, computes and sleeps for two seconds each, and prints
+// when (tests/workloads/phases.cc). Ranges dragged on the axis show only the right function, live and in replay. The
+// counters drop while the program sleeps.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { Programs, built, waitFor } from './programs.mjs';
 const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
 const PHASE_MS = 2000;
 const ROUNDS = 2;
-// A drag ends on a pixel, and samples have the time of their 10 ms.
+// A drag has the precision of a pixel, and the time of a sample that of its 10 ms bucket.
 const EDGE_MS = 150;
 
 const programs = new Programs();
@@ -35,7 +35,7 @@ after(async () => {
 const axis = () => page.evaluate(() => window.__flamewire.timeline());
 const api = async (path) => (await fetch(new URL(path, server.url))).json();
 
-// Chooses the inner part of a phase by dragging.
+// Selects the inner part of a phase by dragging.
 async function drag(phase) {
   const box = await page.locator('#time-strip').boundingBox();
   const { span } = await axis();
@@ -50,7 +50,7 @@ async function drag(phase) {
   }, `the range of ${phase.name} at ${phase.start}`);
 }
 
-// Share of the flame graph's width in which a stack goes through the function.
+// The share of the flame graph's width whose stacks contain the function.
 async function purity(name) {
   const list = await frames(page);
   const all = list.find((frame) => frame.depth === 0);
@@ -68,13 +68,13 @@ async function checkWindow(phase) {
   );
   await settled(page);
   const share = await purity(`phase_${phase.name}`);
-  assert.ok(share >= 0.97, `${(share * 100).toFixed(2)} % of the window is ${phase.name}`);
+  assert.ok(share >= 0.97, `${(share * 100).toFixed(2)} % of the range is ${phase.name}`);
 }
 
 const utilized = async () =>
   Number((await page.locator('tr[data-counter="task-clock"]').textContent()).match(/([\d.]+) CPUs utilized/)?.[1]);
 
-test('live: windows show the phase that they cover, and counters fall in the sleep', async () => {
+test('live: ranges show the phase that they cover, and counters drop during the sleep', async () => {
   const agent = programs.start(
     'flamewire-agent',
     '--server',
@@ -94,25 +94,26 @@ test('live: windows show the phase that they cover, and counters fall in the sle
   await page.click('#tab-counters');
   await page.locator('tr[data-counter="task-clock"] .spark-button').click();
 
-  const said = () =>
+  const printed = () =>
     [...agent.text().matchAll(/^(\d+) (parse|compute|sleep|end)$/gm)].map(([, ns, name]) => ({ ns: BigInt(ns), name }));
-  await waitFor(() => said().length >= 4 && said(), 'the first round', 60);
+  await waitFor(() => printed().length >= 4 && printed(), 'the first round', 60);
   startNs = BigInt((await api(`/api/sessions/${recorded}`)).start_ns);
-  phases = said()
+  phases = printed()
     .slice(0, 4)
     .map(({ ns, name }) => ({ name, start: Number(ns - startNs) / 1e6 }));
   phases.forEach((phase, i) => (phase.end = phases[i + 1]?.start));
   phases.length = 3;
   await waitFor(async () => (await axis()).end > phases[2].end + 1000, 'all of the first round on the axis');
   assert.ok((await axis()).follows);
-  // The first round, standing still while more comes in: an axis that moves below the pointer is not for exact times.
+  // Fixes the axis to the first round while more data arrive: dragging to exact times needs an axis that does not move.
   await page.evaluate((end) => (location.hash += `&axis=0-${end}`), Math.ceil(phases[2].end) + 300);
-  await waitFor(async () => !(await axis()).follows, 'an axis that stands');
+  await waitFor(async () => !(await axis()).follows, 'an axis that does not move');
 
   await checkWindow(phases[0]);
   await checkWindow(phases[1]);
   await page.click('#tab-counters');
-  // How much of a CPU it gets depends on what else runs here: its samples show that, too. Readings reach beyond the window.
+  // Its share of a CPU depends on what else runs on this machine, so compare with its samples. Readings extend beyond
+  // the range.
   const { view } = await inspect(page);
   const { total } = await api(`/api/flamegraph?session=${recorded}&start=${view.start}&end=${view.end}`);
   const sampled = total.weight / 1e6 / (view.end - view.start);
@@ -120,13 +121,13 @@ test('live: windows show the phase that they cover, and counters fall in the sle
   const computing = await waitFor(
     async () => (await utilized()) > 0.5 * sampled && utilized(),
     async () =>
-      `a clock that runs while it computes, for ${sampled} of a CPU by its samples; ${await page.locator('tr[data-counter="task-clock"]').textContent()}`,
+      `a task clock above half of its samples (${sampled} CPUs) while it computes; ${await page.locator('tr[data-counter="task-clock"]').textContent()}`,
   );
   await drag(phases[2]);
-  // Readings are half a second apart: one that lies partly in the next phase can belong to this one.
-  await waitFor(async () => (await utilized()) < 0.15 * computing, 'a clock that stands while it sleeps');
+  // Readings are half a second apart, so one of this range can lie partly in the next phase.
+  await waitFor(async () => (await utilized()) < 0.15 * computing, 'a task clock that stops while it sleeps');
 
-  // The line on the axis: intervals of the counter lie across phases, so only those that lie in one are compared.
+  // The line on the axis. Intervals of the counter can span phases, so compare only those within one phase.
   const { lines, samples, start, slice } = await axis();
   const within = (phase) =>
     lines[0].value.filter(
@@ -136,7 +137,7 @@ test('live: windows show the phase that they cover, and counters fall in the sle
   const idle = within(phases[2]);
   assert.ok(busy.length >= 1 && idle.length >= 1, `${busy.length} and ${idle.length} readings`);
   assert.ok(Math.max(...idle) < 0.1 * Math.min(...busy), `${idle} against ${busy}`);
-  // So does the density.
+  // The sample density also drops during the sleep.
   const counted = (phase) =>
     samples.reduce(
       (sum, n, i) =>
@@ -154,7 +155,7 @@ test('live: windows show the phase that they cover, and counters fall in the sle
   assert.deepEqual(problems, []);
 });
 
-test('replay: the same windows', async () => {
+test('replay: the same ranges', async () => {
   await waitFor(async () => (await api(`/api/sessions/${recorded}`)).state === 'ended', 'the end of the program', 60);
   await page.goto(`${server.url}#flame?session=${recorded}`);
   await page.reload();

@@ -1,5 +1,5 @@
-// The guide from an empty profile to a flame graph, with a real server and real agents, one that dials and one that is dialled; and changes
-// of a recording that runs. What it says where permissions are missing: permissions.test.mjs.
+// The guide from the first visit to a flame graph, with a real server and real agents: one that dials and one that is
+// dialed. Also changes of a running recording. permissions.test.mjs tests missing permissions.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -19,7 +19,7 @@ let workload;
 let other;
 let recorded = '';
 
-// Another machine, as far as loopback tells one.
+// An address that is not loopback stands for another machine.
 const ownAddress = Object.values(networkInterfaces())
   .flat()
   .find((address) => address.family === 'IPv4' && !address.internal).address;
@@ -45,7 +45,7 @@ const row = (pid) => page.locator(`.process-row[data-pid="${pid}"]`);
 const find = async (text) => {
   await page.locator('dialog[open] [data-search]').fill(text);
 };
-// Below the ports that the kernel gives to connections: no connection of another test takes it while nothing listens there.
+// A port below the kernel's ephemeral range, so no connection of another test takes it before the agent listens.
 const freePort = async () => {
   const [end] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'ascii').split(/\s/).map(Number);
   for (;;) {
@@ -100,11 +100,11 @@ step('a first visit opens the guide, which waits for an agent', async () => {
     assert.equal(await page.getByRole('button', { name: title }).last().isDisabled(), true, title);
 });
 
-step('dialling says why nobody answers, goes on, and connects when somebody does', async () => {
+step('dialing reports why an attempt failed, retries, and connects when an agent listens', async () => {
   const port = await freePort();
   const address = page.locator('.wizard .fix input').first();
   const pair = page.locator('.wizard input[name=pair]');
-  // What is typed before the answer comes stays.
+  // Text that is typed before the answer arrives stays.
   let answer;
   const typed = new Promise((resolve) => (answer = resolve));
   const hold = async (route) => {
@@ -122,14 +122,14 @@ step('dialling says why nobody answers, goes on, and connects when somebody does
   await both('connect');
   const agent = programs.start('flamewire-agent', '--listen', '--port', port);
   await page.locator('.wizard .dial', { hasText: 'a pairing code is needed' }).waitFor();
-  // The code that it printed; a mistyped one is said.
+  // Enter the code that the agent printed. A mistyped code is reported.
   const code = /[0-9a-f]{16}-[0-9a-f]{32}/.exec(agent.text())[0];
   await address.fill(`${ownAddress}:${port}`);
   await pair.fill(code.slice(0, -1));
   await address.press('Enter');
   await shows(page, '.wizard [role=alert]', /16 digits/);
-  // Also when the page has looked again how the others go.
-  for (let looks = 0; looks < 2; ++looks)
+  // The message stays when the page polls the other dials.
+  for (let poll = 0; poll < 2; ++poll)
     await page.waitForResponse((it) => it.request().method() === 'GET' && it.url().endsWith(dialsPath.slice(2)));
   await shows(page, '.wizard [role=alert]', /16 digits/);
   await pair.fill(code);
@@ -149,7 +149,7 @@ step('the process is found by name, by keyboard alone', async () => {
   await at('process');
   await row(workload.pid).waitFor();
   assert.equal(await page.locator('#wizard-next').isDisabled(), true);
-  // A pid's digits are in other processes' command lines too.
+  // The digits of a pid may also be in command lines of other processes.
   await find('demo-workload 600.0625');
   await page.waitForFunction(() => document.querySelectorAll('.process-row[data-pid]').length === 1);
   await page.locator('.processes').focus();
@@ -162,7 +162,7 @@ step('the process is found by name, by keyboard alone', async () => {
   await at('check');
 });
 
-step('what works there is what the agent says', async () => {
+step('the guide shows what works according to the agent', async () => {
   await page
     .locator('.finding-works', { hasText: `Process ${workload.pid} (demo-workload) can be profiled` })
     .waitFor();
@@ -184,7 +184,7 @@ step('what works there is what the agent says', async () => {
 step('binaries, sources and sysroot are chosen on the server', async () => {
   await next('files');
   await page.getByTitle('Choose on the server: Source folder').click();
-  // The folder that is set lies outside of what may be shown: the picker says so and begins with the roots.
+  // The configured folder is outside the folders that may be listed: the picker says so and starts at the roots.
   await page
     .getByRole('button', { name: join(root, 'tests') })
     .first()
@@ -221,7 +221,7 @@ step('options, start, and a flame graph', async () => {
   await shot('flame');
 });
 
-step('rate and process are changed in the same session', async () => {
+step('rate and process are changed during a session', async () => {
   await page.click('#change');
   await page.locator('.change-dialog input[name=frequency]').waitFor();
   assert.equal(await page.locator('#apply-change').isDisabled(), true);
@@ -241,7 +241,7 @@ step('rate and process are changed in the same session', async () => {
   await row(other.pid).click();
   await page.getByTitle('Back to rate, events and stacks').click();
   await page.locator('.target-row', { hasText: String(other.pid) }).waitFor();
-  // What the agent refuses is said in the dialog, and the recording goes on.
+  // A refusal of the agent is shown in the dialog, and the recording continues.
   await page.locator('input[name=others]').fill('nosuch:event');
   await page.click('#apply-change');
   await shows(page, '.change-dialog [role=alert]', /^Nothing was changed: events: .*nosuch:event/);
@@ -260,7 +260,7 @@ step('rate and process are changed in the same session', async () => {
   await shot('changed');
 });
 
-step('a second process beside the first one, and time off the CPU', async () => {
+step('a second process is added, and off-CPU time', async () => {
   await page.click('#change');
   await page.locator('#other-process').click();
   await find('workload 600');
@@ -280,7 +280,7 @@ step('a second process beside the first one, and time off the CPU', async () => 
   assert.ok(events.includes('off-cpu') && events.includes('cpu-clock'), events.join());
 });
 
-step('it does not come again by itself, is opened from the header, and remembers the options', async () => {
+step('the guide does not reopen on its own, opens from the header, and remembers the options', async () => {
   await page.click('#stop');
   await page.locator('.header .badge-ended').waitFor();
   await page.reload();

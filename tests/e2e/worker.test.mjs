@@ -1,4 +1,4 @@
-// The flame graph is made and drawn in a worker: the page does without what the worker does, and shows the same where there is none.
+// The flame graph is computed and drawn in a worker, so the page does not do that work. Without one it looks the same.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ let browser;
 before(async () => (browser = await launch()));
 after(() => browser?.close());
 
-// A page on its own mock; `prepare` gets its context before anything is loaded.
+// A page with its own mock server. `prepare` gets the context before anything is loaded.
 async function withPage({ theme = 'dark', ratio = 1, hash = `flame?session=${SESSION}`, prepare, ...mocked }, body) {
   const mock = await startMock({ dist, notices: false, live: false, ...mocked });
   const context = await browser.newContext({
@@ -34,18 +34,18 @@ async function withPage({ theme = 'dark', ratio = 1, hash = `flame?session=${SES
 }
 
 const withoutWorkers = (context) => context.addInitScript(() => delete window.Worker);
-// What the page itself fetched; a worker's requests are its own.
+// The number of requests by the page itself, without those of its worker.
 const fetched = (page, part) =>
   page.evaluate(
     (wanted) => performance.getEntriesByType('resource').filter(({ name }) => name.includes(wanted)).length,
     part,
   );
 const pane = (page) => page.locator('.flame-pane').boundingBox();
-// Something is drawn in a part of it that frames reach.
+// Whether anything is drawn in a part of the pane that contains frames.
 const isDrawn = async (page) =>
   new Set((await pixels(page, { ...(await pane(page)), width: 300, height: 60 })).map(String)).size > 4;
 
-test('answers come to the worker, not to the page', () =>
+test('answers go to the worker, not to the page', () =>
   withPage({ live: true }, async ({ page, mock }) => {
     const version = mock.state.version;
     await page.waitForFunction((older) => window.__flamewire.state().dataVersion > older + 2, version);
@@ -59,7 +59,7 @@ for (const [theme, ratio, look] of [
   ['light', 1, '&root=bottom&q=visit'],
   ['dark', 2, '&colour=module'],
 ])
-  test(`the picture is the same with a worker and without (${theme}, ${ratio} pixels a pixel${look})`, async () => {
+  test(`the picture is the same with a worker and without (${theme}, pixel ratio ${ratio}${look})`, async () => {
     const taken = [];
     for (const prepare of [undefined, withoutWorkers])
       await withPage(
@@ -68,7 +68,7 @@ for (const [theme, ratio, look] of [
           assert.equal(page.workers().length, prepare ? 0 : 1);
           const list = await frames(page);
           assert.ok(list.length > 50);
-          // The screen follows what is drawn by a frame or two, and what stands above the pane may still move it.
+          // The screen lags a frame or two behind the canvas, and elements above the pane may still move it.
           let picture = null;
           let same = 0;
           await waitFor(async () => {
@@ -76,7 +76,7 @@ for (const [theme, ratio, look] of [
             picture = await page.screenshot({ clip: await pane(page) });
             same = before?.equals(picture) ? same + 1 : 0;
             return same >= 5 && list.some(({ width }) => width > 40);
-          }, 'a picture that stays');
+          }, 'a picture that does not change');
           const share = taken.length > 0 ? await unlike(page, taken[0].picture, picture) : 0;
           taken.push({ list, picture, share });
           if (shots && !prepare) {
@@ -90,7 +90,7 @@ for (const [theme, ratio, look] of [
     assert.ok(here.share < 0.001, `${(100 * here.share).toFixed(2)} % of the pixels differ`);
   });
 
-test('a worker that is not to be had is done without', () =>
+test('the page works without a worker that cannot be loaded', () =>
   withPage(
     { prepare: (context) => context.route('**/flame.js', (route) => route.fulfill({ status: 404, body: '' })) },
     async ({ page }) => {
@@ -100,8 +100,8 @@ test('a worker that is not to be had is done without', () =>
     },
   ));
 
-test('what is printed is drawn before the browser goes on, and the screen is as it was', () => {
-  // Asked before the page hears that it is over.
+test('a print is drawn before the browser continues, and the screen is restored afterwards', () => {
+  // This listener runs before the page's own one, so it reads the canvas that was printed.
   const prepare = (context) =>
     context.addInitScript(() =>
       addEventListener('afterprint', () => {
@@ -120,8 +120,8 @@ test('what is printed is drawn before the browser goes on, and the screen is as 
     const deepest = Math.max(...(await frames(page)).map(({ depth }) => depth));
     assert.ok((await page.pdf()).length > 10_000);
     const { share, height, shown } = await (await page.waitForFunction(() => window.printed)).jsonValue();
-    assert.ok(share > 0.05, `${share} of the paper is drawn on`);
-    assert.ok(height >= 2 * 20 * (deepest + 1), `${height}`); // two pixels a pixel at least
+    assert.ok(share > 0.05, `only ${share} of the printed canvas is drawn`);
+    assert.ok(height >= 2 * 20 * (deepest + 1), `${height}`); // at least two device pixels per CSS pixel
     assert.equal(shown, 1);
     await settled(page);
     assert.equal(await page.locator('.flame-canvas').count(), 1);
@@ -129,7 +129,7 @@ test('what is printed is drawn before the browser goes on, and the screen is as 
   });
 });
 
-test('the picture follows a window that changes its size, and the theme', () =>
+test('the picture adapts to the size of the window and to the theme', () =>
   withPage({}, async ({ page }) => {
     const sizeOf = () =>
       page.evaluate(() => Math.max(...window.__flamewire.frames().map((frame) => frame.x + frame.width)));
