@@ -1,5 +1,5 @@
-// Burns a stated amount of this thread's CPU time in the caller's name: what makes the shares of a workload known.
-// Always inlined, so that the samples land in the function that burns (a clock read every ~20 us costs below 2 %).
+// Uses a given amount of this thread's CPU time, so that the shares of a workload's functions are known. Always
+// inlined, so that samples hit the calling function. The clock is read every ~20 us, which costs less than 2 %.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace workload {
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000ULL + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// One turn of arithmetic that a compiler can neither remove nor vectorize away.
+// One step of arithmetic that a compiler can neither remove nor vectorize.
 [[gnu::always_inline]] inline std::uint64_t mix(std::uint64_t x) {
     x ^= x << 13;
     x ^= x >> 7;
@@ -22,7 +22,7 @@ namespace workload {
     return x;
 }
 
-// Until this thread has used `end_ns` of CPU time.
+// Burns until this thread has used `end_ns` of CPU time in total.
 [[gnu::always_inline]] inline std::uint64_t burn_until(std::uint64_t end_ns, std::uint64_t seed) {
     do {
         for (int i = 0; i < 10'000; ++i) seed = mix(seed);
@@ -34,7 +34,8 @@ namespace workload {
     return burn_until(thread_cpu_ns() + budget_ns, seed);
 }
 
-// Lengths around `usual_ns`, from half of it to one and a half, the same ones in each run: rounds of equal length can beat with a sampler.
+// Pseudo-random lengths between 0.5 and 1.5 times `usual_ns`, the same in each run. Rounds of equal length could be in
+// step with a sampler.
 class Lengths {
 public:
     explicit Lengths(std::uint64_t seed) : state_(seed) {}

@@ -1,8 +1,8 @@
-// The demo: a small "city simulation" that keeps two CPUs busy for as long as it is let. Several named threads, deep
-// and varied stacks, inlined functions, templates, libstdc++ and libc, and known shares: of each worker's CPU time
+// The demo: a small "city simulation" that keeps two CPUs busy. It has several named threads, deep and varied stacks,
+// inlined functions, templates, libstdc++ and libc. The shares of each worker's CPU time are known:
 //   stage_traffic 45 %, stage_weather 30 %, stage_render 25 %,
-// and inside stage_traffic route_cars 2/3, settle_crossings 1/3. The logger thread sleeps most of the time.
-// Usage: demo-workload [SECONDS] (0: until it is ended)
+// and within stage_traffic route_cars 2/3, settle_crossings 1/3. The logger thread sleeps most of the time.
+// Usage: demo-workload [SECONDS] (0: until a signal ends it)
 #include <pthread.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ std::atomic<bool> running{true};
 
 constexpr std::uint64_t usual_round_ns = 20'000'000;
 
-// Burns until this thread's CPU clock reaches a deadline, by calling `step` again and again: the stage owns the time,
-// whatever it does with it.
+// Calls `step` until this thread's CPU clock reaches the deadline, so the share of a stage does not depend on the cost
+// of its steps.
 template <class Step>
 [[gnu::always_inline]] inline void until(std::uint64_t deadline_ns, Step step) {
     do step();
@@ -66,7 +66,7 @@ inline double distance(const Car& a, const Car& b) {
     return std::sqrt(dx * dx + dy * dy);
 }
 
-// A quadtree walk by recursion: the deep part of the stacks.
+// A recursive quadtree walk, which makes the deep part of the stacks.
 [[gnu::noinline]] double visit_quadrant(World& world, double x, double y, double size, int depth) {
     double sum = 0;
     for (std::size_t i = static_cast<std::size_t>(depth); i < world.cars_.size(); i += 97)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `./dev demo`: server, agent and the demo workload, until Ctrl-C. Everything ends with it.
+# `./dev demo`: runs the server, an agent and the demo workload until Ctrl-C, and then stops all of them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin=build/bin
@@ -32,7 +32,7 @@ pids+=($!)
 sleep 1
 if ! kill -0 "${pids[2]}" 2>/dev/null; then cat "$data/agent.log" >&2; exit 1; fi
 cat "$data/agent.log"
-printf '\nA live profile of a sample workload: %s\nCtrl-C ends it.\n' "$url"
+printf '\nA live profile of a sample workload: %s\nPress Ctrl-C to stop.\n' "$url"
 while kill -0 "${pids[0]}" 2>/dev/null && kill -0 "${pids[2]}" 2>/dev/null; do sleep 0.5; done
 cat "$data/server.log" "$data/agent.log" >&2
 exit 1

@@ -1,4 +1,4 @@
-// Page faults, one by one, and how many the kernel says they were: faults-workload PAGES FILE
+// Causes single page faults and prints the kernel's counts of them: faults-workload PAGES FILE
 // Touches PAGES fresh pages of memory, then PAGES pages of FILE that are not in the page cache, each once.
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -39,7 +39,7 @@ Faults faults() {
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     void* memory = mmap(nullptr, pages * page, PROT_READ, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) std::abort();
-    madvise(memory, pages * page, MADV_RANDOM);  // no page is read for its neighbor
+    madvise(memory, pages * page, MADV_RANDOM);  // disables readahead
     const Faults before = faults();
     volatile char sum = 0;
     for (std::size_t i = 0; i < pages; ++i) sum = static_cast<volatile char*>(memory)[i * page];

@@ -1,10 +1,13 @@
-// Code made at run time: `jit-workload map|dump|silent|quick MS`. `quick` loads 16 pairs of functions, each pair at addresses of its own, and runs
-// each function for MS milliseconds: too short for a profiler to read of one before the next is there. Else for MS milliseconds it runs first_function, then as long
-// second_function at the same addresses, and with `dump` as long again after that was moved. It names them by a perf map
-// or a jitdump (in the current folder), and prints the CLOCK_MONOTONIC time of each change.
+// JIT code: `jit-workload map|dump|silent|quick MS`. Runs first_function for MS milliseconds, then second_function at
+// the same addresses for as long, and with `dump` for as long again after a move. A perf map or a jitdump (in the
+// current folder) names the functions. Prints the CLOCK_MONOTONIC time of each change.
 //
-// `jit-workload calls MS CODE [FRAMES]` loads a function (callee, argument) from the file CODE, names it jitted_caller in a
-// jitdump, with the .eh_frame in the file FRAMES, and has it call a function of this program for MS milliseconds.
+// `quick` loads 16 pairs of functions, each pair at its own addresses, and runs each function for MS milliseconds. A
+// profiler cannot read the name of one before the next one replaces it.
+//
+// `jit-workload calls MS CODE [FRAMES]` loads a function (callee, argument) from the file CODE and names it
+// jitted_caller in a jitdump, with the .eh_frame from the file FRAMES. The function calls one of this program for MS
+// milliseconds.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -19,7 +22,7 @@ enum { code_bytes = 512, page_bytes = 65536 };
 
 typedef uint64_t (*spin_function)(uint64_t);
 
-// Copied to where it runs: it calls nothing and reads no memory but its own stack.
+// This function is copied to other addresses, so it must not call anything or read memory other than its own stack.
 __attribute__((noinline, noclone)) static uint64_t spin(uint64_t rounds) {
     volatile uint64_t sum = 0;
     for (uint64_t i = 0; i < rounds; ++i) sum += i;
@@ -57,7 +60,7 @@ static FILE* open_file(const char* name) {
 
 static void put(FILE* file, uint64_t value, size_t bytes) { fwrite(&value, 1, bytes, file); }
 
-// jitdump-specification.txt of the kernel.
+// The format is in jitdump-specification.txt of the kernel.
 static void record(FILE* dump, uint32_t kind, uint32_t fields) {
     put(dump, kind, 4);
     put(dump, 16 + fields, 4);
@@ -126,7 +129,7 @@ static FILE* open_dump(void) {
     put(dump, now_ns(), 8);
     put(dump, 0, 8);
     fflush(dump);
-    // The mark that profilers find it by.
+    // Profilers find the jitdump by this mapping.
     if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(dump), 0) == MAP_FAILED) exit(1);
     return dump;
 }

@@ -1,6 +1,6 @@
-// Known hot lines. Every line that ends in a HOT marker burns most of its function's CPU time; the profile must point
-// at exactly these lines, also inside a function that is inlined and inside templates. The rest of each function is
-// light. Usage: lines-workload SECONDS
+// Known hot lines. Each line that ends in a HOT marker uses most of its function's CPU time. The profile must attribute
+// the time to exactly these lines, also in inlined functions and templates. The rest of each function is cheap.
+// Usage: lines-workload SECONDS
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,8 +16,7 @@ double now_seconds() {
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// Several dependent multiplications, so that the time is spent within the line: an interrupt is taken an instruction
-// late.
+// Several dependent multiplications, so that samples hit the line: an interrupt arrives an instruction late.
 #define step(x, shift) (((x) ^ ((x) >> (shift))) * 0x9E3779B97F4A7C15ULL)
 
 [[gnu::noinline]] std::uint64_t plain_function(std::uint64_t x) {

@@ -1,6 +1,6 @@
-// A program whose work has phases, one thread: in rounds it parses text, computes with floating point and sleeps, each
-// for the same time. At each change it prints "CLOCK_MONOTONIC_ns phase" (parse, compute, sleep, at last end), so that
-// a reader of its output knows what it did when. Usage: phases-workload [PHASE_SECONDS [ROUNDS]]
+// A single-threaded program with phases: in each round it parses text, computes with floating point and sleeps, each
+// for the same time. At each change it prints "CLOCK_MONOTONIC_ns phase" (parse, compute, sleep, and finally end), so
+// the output shows what it did when. Usage: phases-workload [PHASE_SECONDS [ROUNDS]]
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ void announce(const char* phase) {
     std::fflush(stdout);
 }
 
-// Words and numbers in no order that a branch predictor could learn.
+// Words and numbers in an order that a branch predictor cannot learn.
 std::string make_text() {
     std::string text;
     std::uint64_t seed = 88172645463325252ULL;
@@ -67,7 +67,7 @@ struct Tokens {
 [[gnu::noinline]] std::uint64_t phase_parse(std::string_view text, std::uint64_t until_ns) {
     Tokens tokens;
     std::uint64_t sum = 0;
-    while (monotonic_ns() < until_ns) {  // once a text: some hundred microseconds
+    while (monotonic_ns() < until_ns) {  // checked once per text: every few hundred microseconds
         for (std::size_t at = 0; at < text.size();) {
             if (text[at] >= '0' && text[at] <= '9') {
                 sum += read_number(text, at);

@@ -1,5 +1,5 @@
-// A program whose CPU shares are known: burn_10, burn_20, burn_30 and burn_40 take 10, 20, 30 and 40 % of each thread's
-// CPU time, in rounds of many lengths. Usage: shares-workload SECONDS [THREADS]; it prints a checksum and its CPU time in ns.
+// A program with known CPU shares: burn_10, burn_20, burn_30 and burn_40 take 10, 20, 30 and 40 % of each thread's CPU
+// time, in rounds of various lengths. Usage: shares-workload SECONDS [THREADS]. Prints a checksum and the CPU time, ns.
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::uint64_t usual_unit_ns = 1'370'000;
 
-// Each takes its part of the round up to a point on the thread's CPU clock: what one takes too long, the next one lacks, so the
-// shares have no drift.
+// Each function burns until a given time on the thread's CPU clock. If one takes too long, the next one gets less, so
+// the shares do not drift.
 [[gnu::noinline]] std::uint64_t burn_10(std::uint64_t end_ns, std::uint64_t seed) {
     return workload::burn_until(end_ns, seed) + 1;
 }

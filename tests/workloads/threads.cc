@@ -1,4 +1,4 @@
-// Threads, processes and libraries that come and go, for attribution tests. Usage: threads-workload MODE [ARG...]
+// Short-lived threads, processes and libraries, for attribution tests. Usage: threads-workload MODE [ARG...]
 //   short COUNT           COUNT threads, one after another, that burn 1 ms each in short_lived()
 //   churn COUNT MS        after a line from stdin, COUNT threads, one after another, that burn MS ms on average in churned();
 //                         prints the user and the total CPU time of the process in ns, and waits for another line
@@ -6,7 +6,7 @@
 //   exec PROGRAM ARGS...  forks; the child burns 300 ms in before_exec(), then execs PROGRAM
 //   dlopen COUNT LIBRARY  COUNT times: dlopen LIBRARY on CPU 0, call its plugin_work() on the last CPU, dlclose
 //   spin SECONDS          burns in spinning()
-//   nap COUNT US          COUNT threads that sleep for US microseconds in napping(), again and again, until it is ended
+//   nap COUNT US          COUNT threads that sleep for US microseconds in napping(), repeatedly, until a signal ends it
 #include <dlfcn.h>
 #include <sched.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-/* A 32-bit program without any library: no 32-bit libc is needed to build or run it. It runs for three seconds of CPU
+/* A 32-bit program without libraries, so no 32-bit libc is needed to build or run it. It runs for three seconds of CPU
  * time. Built with -m32 -ffreestanding -nostdlib -static. */
 typedef unsigned int u32;
 #define NOINLINE __attribute__((noinline, noclone))
@@ -35,7 +35,7 @@ NOINLINE static void small_middle_32(u32 depth) {
     (void)room[0];
 }
 
-/* The outermost frame: its return address is undefined, as a start file says it. */
+/* The outermost frame. Its CFI declares the return address as undefined, as start files do. */
 __asm__(
     "        .globl  _start\n"
     "        .type   _start, @function\n"

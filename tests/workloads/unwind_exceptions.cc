@@ -1,5 +1,5 @@
-// Exceptions thrown through frames, with destructors to run and rethrown on the way, so that much of the time goes into
-// the C++ runtime's own unwinding. Usage: unwind_exceptions SECONDS of CPU time
+// Exceptions that pass through frames with destructors and are rethrown on the way. Much of the time is spent in the
+// unwinder of the C++ runtime. Usage: unwind_exceptions SECONDS of CPU time
 #include <cstdlib>
 #include <stdexcept>
 #include <string>

@@ -1,7 +1,8 @@
-/* Frames that no compiler makes, with their call frame information by hand: void NAME(void (*leaf)(void)) calls leaf. */
+/* Frames that no compiler creates, with handwritten call frame information.
+ * void NAME(void (*leaf)(void)) calls leaf. */
         .text
 
-/* CFA = rbx + 16, while rsp is anything. */
+/* CFA = rbx + 16; rsp is at an unknown distance. */
         .globl  asm_cfa_in_register
         .type   asm_cfa_in_register, @function
 asm_cfa_in_register:
@@ -48,7 +49,7 @@ asm_cfa_expression:
         .cfi_endproc
         .size   asm_cfa_expression, .-asm_cfa_expression
 
-/* The caller's rbp goes to an odd place by an expression, and rbp is used for something else. */
+/* An expression locates the caller's rbp, and rbp is used for something else. */
         .globl  asm_saved_elsewhere
         .type   asm_saved_elsewhere, @function
 asm_saved_elsewhere:
@@ -68,7 +69,7 @@ asm_saved_elsewhere:
         .cfi_endproc
         .size   asm_saved_elsewhere, .-asm_saved_elsewhere
 
-/* Pushes and pops of its own while it burns: rsp changes at nearly every instruction. */
+/* Pushes and pops in its loop: rsp changes at nearly every instruction. */
         .globl  asm_pushes
         .type   asm_pushes, @function
 asm_pushes:

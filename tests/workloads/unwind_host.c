@@ -1,5 +1,5 @@
-/* Calls libraries. Usage: unwind_host SECONDS of CPU time LIBRARY...: each is loaded, used and unloaded in turn; a
- * single one stays, and is called at another entry once the file LIBRARY.late is there. */
+/* Calls libraries. Usage: unwind_host SECONDS of CPU time LIBRARY... Loads, calls and unloads each library in turn. A
+ * single library stays loaded, and is called at another entry once the file LIBRARY.late exists. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* A program of many functions that reaches its leaf by a chain of its own, or through a function of another file
- * (unwind_modes_part.c), which is compiled in another way: what decides how its stacks should be found.
+/* A program of many functions that reaches its leaf by its own chain of calls, or through a function of another file
+ * (unwind_modes_part.c) with other compiler options. These options decide which stack mode is right.
  * Usage: unwind_modes SECONDS of CPU time */
 #include "unwind_modes.h"
 
@@ -14,7 +14,7 @@ __attribute__((noinline, noclone)) void modes_leaf(void) {
     seed = burn(300000, seed);
 }
 
-/* So many functions that the start files are a small part of the program. */
+/* Enough functions to make the start files a small part of the program. */
 #define STEP(n, next)                                        \
     __attribute__((noinline, noclone)) void step_##n(void) { \
         volatile char room[16 + n];                          \

@@ -1,4 +1,4 @@
-/* Between the files of unwind_modes. */
+/* The interface between the files of unwind_modes. */
 #pragma once
 
 void modes_leaf(void);

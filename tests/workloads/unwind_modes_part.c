@@ -1,4 +1,4 @@
-/* The part of unwind_modes that is compiled without frame pointers where the rest has them. */
+/* The part of unwind_modes that unwind-modes-mixed compiles without frame pointers, although the rest has them. */
 #include "unwind_burn.h"
 #include "unwind_modes.h"
 

@@ -1,5 +1,5 @@
-/* A library that comes and goes: two of them have the same functions at the same places with other frames. UNWIND_PLUGIN
- * is its letter, UNWIND_ROOM the size of its frames. */
+/* A library that is loaded and unloaded. Two variants have the same functions at the same addresses but other frames:
+ * UNWIND_PLUGIN is the letter of a variant, UNWIND_ROOM the size of its frames. */
 #include "unwind_burn.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
@@ -21,7 +21,7 @@ __attribute__((visibility("default"))) uint64_t plugin_entry(uint64_t seed) {
     return seed + 1;
 }
 
-/* So many that the tables of plugin_late_entry are in another page of the file. */
+/* Enough functions to put the unwind tables of plugin_late_entry into another page of the file. */
 #define FILLER(n)                                                 \
     __attribute__((visibility("default"))) void filler_##n(void); \
     void filler_##n(void) {                                       \

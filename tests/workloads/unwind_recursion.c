@@ -1,12 +1,12 @@
-/* Stacks deeper than what a profiler copies of them. Usage: unwind_recursion MODE SECONDS of CPU time
+/* Stacks that are deeper than a profiler's stack copies. Usage: unwind_recursion MODE SECONDS of CPU time
  *   small   2,000 frames of 16 bytes; all time is spent at the bottom
- *   slow    2,000 frames of 64 bytes; each level takes its time on the way down and up
+ *   slow    2,000 frames of 64 bytes; each level takes time on the way down and up
  *   wide    200 frames of a KiB, from two callers in turn; each level takes 0.3 ms, in work_a or work_b
- *   leap    as wide, but caller a returns and caller b is down at once: nothing is seen between two stacks that look alike
- *   turns   as wide, but all time is spent at the bottom, 25 ms for each caller
- *   shifts  as turns, 700 ms for each
- *   stay    as turns, but caller a's turn does not end
- * work_a has caller_a as its root, work_b has caller_b, at the same stack pointers. */
+ *   leap    as wide, but caller a returns and caller b descends at once: no samples between two similar stacks
+ *   turns   as wide, but all time is spent at the bottom, 25 ms per caller
+ *   shifts  as turns, 700 ms per caller
+ *   stay    as turns, but the turn of caller a does not end
+ * The root of work_a is caller_a, that of work_b is caller_b, at the same stack pointers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ NOINLINE static void slow_dive(unsigned depth) {
 static unsigned work_turns; /* of burn(), in work_ns */
 NOINLINE static void work_a(void) { seed = burn(work_turns, seed) + 1; }
 NOINLINE static void work_b(void) { seed = burn(work_turns, seed) + 2; }
-/* How many levels go by between two samples decides what can be joined: that is the same on every CPU. */
+/* The number of levels between two samples decides which stacks can be joined, so it must be equal on every CPU. */
 static const uint64_t work_ns = 300000;
 static void measure_work(void) {
     const unsigned trial = 1000000;
@@ -51,11 +51,11 @@ static void measure_work(void) {
     }
     work_turns = (unsigned)(work_ns * trial / (fastest + 1)) + 1;
 }
-/* Whose work it is stands in no frame: only the outermost ones differ. */
+/* A global, so that only the outermost frames show whether this is work_a or work_b. */
 static void (*work)(void);
 static unsigned quiet_down, quiet_up; /* levels that take no time */
 static int at_bottom = 40;
-static uint64_t bottom_end; /* in CPU time; until then the bottom is not left */
+static uint64_t bottom_end; /* in CPU time; the bottom is not left before */
 NOINLINE static void wide_dive(unsigned depth) {
     volatile char room[1000];
     room[depth % sizeof room] = 1;

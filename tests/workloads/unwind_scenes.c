@@ -1,6 +1,6 @@
-/* Call paths that unwinders get wrong, one after the other for so many seconds of CPU time. Each function that burns has exactly one
- * way from main to it, which tests/harness/stacks.py knows.
- * Usage: unwind_scenes SECONDS [FILE]: FILE is made when the first round is over. */
+/* Call paths that unwinders get wrong, one after the other, for SECONDS of CPU time. Exactly one call path leads from
+ * main to each function that burns; tests/harness/stacks.py contains them.
+ * Usage: unwind_scenes SECONDS [FILE]. FILE is created after the first round. */
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <ctype.h>
@@ -20,7 +20,7 @@
 
 static uint64_t seed = 88172645463325252U;
 
-/* Plain frames, of which the middle one is large. */
+/* Plain frames; the middle one is large. */
 NOINLINE static void plain_leaf(void) {
     OWN_FRAME();
     seed = burn(TURNS + 2, seed);
@@ -36,7 +36,7 @@ NOINLINE static void plain_outer(void) {
     KEEP_FRAME();
 }
 
-/* Frames of a size that only the running program knows. */
+/* Frames whose size is only known at run time. */
 NOINLINE static void vla_leaf(volatile char* room, unsigned size) {
     OWN_FRAME();
     seed = burn(TURNS, seed);
@@ -55,7 +55,7 @@ NOINLINE static void alloca_outer(unsigned size) {
     room[size - 1] = 2;
 }
 
-/* A handler that interrupts a function anywhere, on the thread's stack and on one of its own. */
+/* A signal handler that interrupts a function at any instruction, on the thread's stack and on an alternate one. */
 NOINLINE static void same_stack_burn(void) {
     OWN_FRAME();
     seed = burn(TURNS * 3, seed);
@@ -75,7 +75,8 @@ static void on_own_stack(int number) {
     own_stack_burn();
     KEEP_FRAME();
 }
-/* Of CPU time: beside other load, a timer of real time would leave the interrupted code hardly any. It goes off once, at a tick of the kernel. */
+/* A timer of CPU time: on a busy machine, a real-time timer would expire before the interrupted code ran. It expires
+ * once, at a tick of the kernel. */
 static void start_timer(void (*handler)(int), int flags) {
     static char own[65536];
     const stack_t stack = {.ss_sp = own, .ss_size = sizeof own};
@@ -110,7 +111,7 @@ NOINLINE static void own_stack_outer(void) {
     KEEP_FRAME();
 }
 
-/* A call from which nothing returns is the last instruction of its function: the return address is the next one's. */
+/* A call that does not return is the last instruction of its function: its return address is in the next function. */
 static jmp_buf out_of_noreturn;
 __attribute__((section(".text.noreturn"))) NOINLINE __attribute__((noreturn)) static void noreturn_leaf(void) {
     OWN_FRAME();
@@ -132,7 +133,7 @@ NOINLINE static void noreturn_outer(void) {
     KEEP_FRAME();
 }
 
-/* Through libc and back, and through a PLT entry that is hit itself. */
+/* Through libc and back, and through a PLT entry in which samples hit. */
 NOINLINE static int libc_compare(const void* a, const void* b) {
     OWN_FRAME();
     seed = burn(TURNS / 64, seed);
@@ -164,7 +165,7 @@ NOINLINE static void vdso_outer(void) {
 }
 
 #ifdef UNWIND_ASSEMBLY
-/* unwind_frames.S: each calls its argument with a frame that no compiler makes. */
+/* In unwind_frames.S: each calls its argument from a frame that no compiler creates. */
 void asm_cfa_in_register(void (*leaf)(void));
 void asm_cfa_expression(void (*leaf)(void));
 void asm_saved_elsewhere(void (*leaf)(void));

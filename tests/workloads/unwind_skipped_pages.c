@@ -1,4 +1,4 @@
-/* A stack with pages that were never touched, between a function and its caller: an array of which little is used. The
+/* A stack with untouched pages between a function and its caller: they belong to an array that is hardly used. The
  * first second of CPU time is spent in early_leaf, the rest in late_leaf. Usage: unwind_skipped_pages SECONDS */
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
-// Calls through trampolines in anonymous memory, as CPython makes them for -X perf: `unwind-trampolines-workload SECONDS`.
-// The instructions are those of Python/asm_trampoline*.S, on x86-64 those of several versions in turn; a perf map names the copies.
-// The program has no frame pointers. Each call path is
+// Calls through trampolines in anonymous memory, as CPython uses for -X perf: `unwind-trampolines-workload SECONDS`.
+// The instructions are those of Python/asm_trampoline*.S, on x86-64 of several versions in turn. A perf map names the
+// copies. The program has no frame pointers. Each call path is
 // main > call > py::outer > evaluate > call > py::middle > evaluate > call > py::inner > evaluate > burn.
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
     }
     fclose(map);
     __builtin___clear_cache(arena, arena + arena_bytes);
-    // CPython gives up the right to write before it calls.
+    // CPython also makes the memory read-only before it calls.
     if (mprotect(arena, arena_bytes, PROT_READ | PROT_EXEC) != 0) return 1;
     uint64_t sum = 0;
     Frame outermost = {0};

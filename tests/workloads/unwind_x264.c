@@ -1,5 +1,5 @@
-/* Encodes frames that it makes up with libx264, whose hot functions are assembly without unwind tables. They are those for
- * SSE4.2, so that every CPU runs the same ones. Usage: unwind_x264 SECONDS of CPU time */
+/* Encodes generated frames with libx264, whose hot functions are assembly without unwind tables. It uses the functions
+ * for SSE4.2, so that every CPU runs the same ones. Usage: unwind_x264 SECONDS of CPU time */
 #include <stdint.h>
 #include <stdlib.h>
 #include <x264.h>

@@ -1,7 +1,7 @@
-// Threads that wait in known ways and measure it themselves: waits-workload SECONDS [DISK_FILE]
-// At its end there is a line of JSON for each: its name, tid, the sum of its waits by CLOCK_MONOTONIC around each, its life,
-// how long it took from its creation until it had read its books, and the kernel's books of it: time in the queues of CPUs, turns on them (proc(5), schedstat), and switches that it
-// wanted and that it did not (getrusage).
+// Threads that wait in known ways and measure the waits themselves: waits-workload SECONDS [DISK_FILE]
+// At the end it prints one line of JSON per thread: name, tid, the sum of its waits by CLOCK_MONOTONIC, its lifetime,
+// the delay between its creation and its first reading of the counts, and the kernel's counts: time in run queues and
+// turns on CPUs (schedstat in proc(5)), and voluntary and involuntary context switches (getrusage).
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -30,41 +30,41 @@ std::uint64_t now() {
 std::uint64_t end_ns;
 std::atomic<std::uint64_t> sink;
 
-struct Books {
+struct SchedCounts {
     unsigned long long queued_ns = 0, turns = 0;
     long slept = 0, preempted = 0;
-    static Books now() {
-        Books books;
+    static SchedCounts now() {
+        SchedCounts counts;
         char path[64];
         std::snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", syscall(SYS_gettid));
         if (std::FILE* file = std::fopen(path, "r")) {
-            if (std::fscanf(file, "%*u %llu %llu", &books.queued_ns, &books.turns) != 2) std::abort();
+            if (std::fscanf(file, "%*u %llu %llu", &counts.queued_ns, &counts.turns) != 2) std::abort();
             std::fclose(file);
         }
         rusage usage{};
         getrusage(RUSAGE_THREAD, &usage);
-        books.slept = usage.ru_nvcsw;
-        books.preempted = usage.ru_nivcsw;
-        return books;
+        counts.slept = usage.ru_nvcsw;
+        counts.preempted = usage.ru_nivcsw;
+        return counts;
     }
 };
 
-// Printed when all threads have ended: who writes wakes a reader, which may take the CPU from a thread that is about to end.
+// Printed when all threads have ended: a write wakes its reader, which may preempt a thread that is about to end.
 std::mutex lines_mutex;
 std::vector<std::string> lines;
 
-// When the creator of this thread began to create it.
-thread_local std::uint64_t made_ns;
+// The time just before the creation of this thread.
+thread_local std::uint64_t created_ns;
 
 struct Life {
     const char* name;
-    // First: reading them may take waits of its own, which are then outside of both the books and the life.
-    Books begin = Books::now();
-    std::uint64_t born = now(), late = born - made_ns, waited = 0, waits = 0;
+    // Must be first: reading the counts may wait, and that must be outside both the counts and the lifetime.
+    SchedCounts begin = SchedCounts::now();
+    std::uint64_t born = now(), late = born - created_ns, waited = 0, waits = 0;
     explicit Life(const char* name_in) : name(name_in) { pthread_setname_np(pthread_self(), name); }
     ~Life() {
         const std::uint64_t died = now();
-        const Books end = Books::now();
+        const SchedCounts end = SchedCounts::now();
         char line[512];
         std::snprintf(
             line, sizeof line,
@@ -131,13 +131,13 @@ void pipe_writer(int fd) {
     }
 }
 
-// One holds it for 30 ms, asleep; the other asks for it meanwhile.
+// One thread holds the mutex for 30 ms while it sleeps. The other one tries to lock it meanwhile.
 std::mutex contended;
-std::atomic<bool> held{false}, wanted_gone{false};
+std::atomic<bool> held{false}, waiter_gone{false};
 
 void mutex_holder() {
     Life life("mutex-holder");
-    while (!wanted_gone) {
+    while (!waiter_gone) {
         contended.lock();
         held = true;
         const timespec time{0, 30'000'000};
@@ -156,10 +156,10 @@ void mutex_waiter() {
         life.wait([] { wait_for_mutex(contended); });
         contended.unlock();
     }
-    wanted_gone = true;
+    waiter_gone = true;
 }
 
-// Two on one CPU, so each waits for the other half of the time.
+// Two threads share one CPU, so each of them waits half of the time.
 void burner(const char* name, int cpu) {
     Life life(name);
     cpu_set_t set;
@@ -179,7 +179,7 @@ void disk_reader(const char* path) {
     std::free(buffer);
 }
 
-// Asleep all the time.
+// Sleeps all the time.
 void idler() {
     Life life("idler");
     life.wait([] {
@@ -191,8 +191,8 @@ void idler() {
 
 template <class Function, class... Arguments>
 std::thread started(Function function, Arguments... arguments) {
-    return std::thread([=, made = now()] {
-        made_ns = made;
+    return std::thread([=, created = now()] {
+        created_ns = created;
         function(arguments...);
     });
 }

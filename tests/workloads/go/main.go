@@ -1,6 +1,6 @@
-// Go code with a call path that is known (main.hot, through main.middle and main.work, on two goroutines), among work of the
-// runtime: growing stacks, maps, garbage collection. Arguments: seconds [PROFILE]. With PROFILE the runtime profiles the
-// program too, and SIGTERM ends it with that profile written.
+// Go code with a known call path (main.work, main.middle, main.hot, on two goroutines), besides work of the runtime:
+// growing stacks, maps, garbage collection. Arguments: SECONDS [PROFILE]. With PROFILE the runtime also profiles the
+// program, and writes the profile there when SIGTERM ends it.
 package main
 
 import (
@@ -64,7 +64,7 @@ func profile(path string) {
 	if err != nil {
 		panic(err)
 	}
-	// More than the usual 100 samples a second; StartCPUProfile says that it cannot set its own rate.
+	// More than the default of 100 samples per second. StartCPUProfile reports that it cannot set its own rate.
 	runtime.SetCPUProfileRate(500)
 	if err := pprof.StartCPUProfile(out); err != nil {
 		panic(err)

@@ -1,7 +1,7 @@
-// What main.go calls. Compiled as cgo does by default: without frame pointers.
+// C functions that main.go calls. cgo compiles them without frame pointers by default.
 int goes_on_in_go(int);
 
-// Larger functions use the frame pointer's register like this one.
+// Uses the register of the frame pointer for data, as the compiler does in larger functions.
 int needs_every_register(int n) {
     register unsigned sum __asm__("rbp") = 0;
     for (int i = 0; i < n; i++) {

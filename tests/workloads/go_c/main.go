@@ -1,4 +1,4 @@
-// Go that calls C, and C that calls back into Go. Argument: seconds.
+// Go that calls C, and C that calls back into Go. Argument: SECONDS
 package main
 
 // int into_c(int);
