@@ -1,4 +1,4 @@
-"""Remembers by content what passed: a key is the hash of everything that a result depends on. Only successes are kept."""
+"""A cache of passed checks. A key is the hash of everything that the result depends on. Only passes are stored."""
 import functools
 import hashlib
 import pathlib
@@ -22,7 +22,7 @@ def tool_version(*command: str) -> str:
 
 @functools.cache
 def installed_headers() -> str:
-    """Versions of the packages that C++ files include: a new one makes their results void."""
+    """Versions of the packages whose headers C++ files include: a new version invalidates their results."""
     return tool_version("dpkg-query", "-W", "*-dev", "clang*-19")
 
 

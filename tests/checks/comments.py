@@ -1,4 +1,4 @@
-"""Comments of source files, line by line. Approximate: what looks like a comment within a string literal counts, too."""
+"""Comments of source files, line by line. Approximate: text in a string literal that looks like a comment also counts."""
 import re
 
 SLASHES = re.compile(r"(?:^|\s)//+ (.*)|/\*+ ?(.*?)(?:\*/|$)")

@@ -1,7 +1,7 @@
-"""C++: clang-format, each source on its own by clang, and clang-tidy.
+"""C++: clang-format, compilation of each source by clang, and clang-tidy.
 
 clang-tidy spends most of its time in headers. The quick checks therefore read several sources as one translation unit,
-which is wrong only where names of two sources clash; such sources get into different units.
+which fails only if names of two sources clash. Such sources are put into different units.
 """
 import collections
 import dataclasses
@@ -18,10 +18,10 @@ from unity import make_units
 
 BUILD = ROOT / "build-lint"
 CLANG_TIDY = "clang-tidy-19"
-# More lines in one unit save headers, but then one core works while the other waits.
+# Longer units parse headers less often, but then one core works while the other one is idle.
 MOST_LINES = 12000
 CATCH = "#include <catch2/catch.hpp>"
-# The analyzer follows every path of a function and takes most of the time; a source read through another one is not suspicious here.
+# The analyzer follows every path of a function and takes most of the time. Including a source is intended here.
 QUICK = "-clang-analyzer-*,-bugprone-suspicious-include"
 
 
@@ -29,7 +29,7 @@ QUICK = "-clang-analyzer-*,-bugprone-suspicious-include"
 class Command:
     directory: str
     compiler: str
-    flags: tuple[str, ...]      # everything but the three below
+    flags: tuple[str, ...]      # without paths and definitions
     includes: tuple[str, ...]
     defines: tuple[str, ...]
 
@@ -57,7 +57,7 @@ def parse(entry: dict) -> Command:
 
 @functools.cache
 def commands() -> dict[str, Command]:
-    """How each source of the tree is compiled; of the two flavours of a library, the desk's."""
+    """The compiler command of each source. Of a library with a variant for the agent, the other variant's command."""
     found: dict[str, Command] = {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
@@ -86,7 +86,7 @@ def format_jobs(names: list[str], fix: bool, done: cache.Cache) -> list[Job]:
 
 @functools.cache
 def precompiled_catch(compiler: str, flags: tuple[str, ...]) -> pathlib.Path | None:
-    """Catch2's header, which takes most of the time of a unit test's check."""
+    """Catch2's header, precompiled: it takes most of the time of a unit test's check."""
     folder = BUILD / "precompiled" / cache.key("catch", compiler, " ".join(flags), cache.installed_headers())
     folder.mkdir(parents=True, exist_ok=True)
     header, compiled = folder / "catch.h", folder / "catch.pch"
@@ -100,7 +100,7 @@ def precompiled_catch(compiler: str, flags: tuple[str, ...]) -> pathlib.Path | N
 
 
 def with_precompiled(name: str) -> list[str]:
-    """Only for a source that includes Catch2 itself, so that it hides no missing include."""
+    """Only for a source that includes Catch2 itself, so that a missing include is still found."""
     text = (ROOT / name).read_text()
     if CATCH not in text or "CATCH_CONFIG" in text:
         return []
@@ -109,13 +109,14 @@ def with_precompiled(name: str) -> list[str]:
 
 
 def alone_jobs(names: list[str], done: cache.Cache) -> list[Job]:
-    """Each source by itself, with clang's warnings beside those of g++ in the build."""
+    """Compiles each source separately with clang, for its warnings in addition to those of g++ in the build."""
     jobs = []
     for name in names:
         key = content_key("alone", name)
         if done.has(key):
             continue
-        # stable_sort of libstdc++ 12 uses what C++17 deprecates, and clang blames the caller; g++ reports our own uses.
+        # stable_sort of libstdc++ 12 uses deprecated functions, and clang reports the caller. g++ reports uses in our
+        # code.
         words = [*commands()[name].words(), *with_precompiled(name), "-Wno-deprecated-declarations", "-fsyntax-only", str(ROOT / name)]
         run = functools.partial(command, words, pathlib.Path(commands()[name].directory))
         jobs.append(Job("compiles alone", [name], run, [key], len((ROOT / name).read_bytes()) // 30))
@@ -134,7 +135,7 @@ def tidy_words(folder: pathlib.Path, checks: str) -> list[str]:
 
 
 def tidy_unit(names: list[str]) -> Outcome:
-    """One unit. Where it does not compile, its halves do, down to single sources."""
+    """Checks one unit. If it does not compile, checks its halves, down to single sources."""
     if len(names) == 1:
         return command([*tidy_words(BUILD, QUICK), str(ROOT / names[0])])
     folder = BUILD / "units" / cache.key(*names)[:16]
@@ -172,7 +173,7 @@ def tidy_jobs(names: list[str], done: cache.Cache) -> list[Job]:
 
 
 def analyzer_jobs(names: list[str], done: cache.Cache) -> list[Job]:
-    """Everything in .clang-tidy, each source by itself."""
+    """All checks of .clang-tidy, for each source separately."""
     jobs = []
     for name in names:
         key = tidy_key("analyzer", name)

@@ -3,7 +3,7 @@ import globals from 'globals';
 import reactHooks from 'eslint-plugin-react-hooks';
 import tseslint from 'typescript-eslint';
 
-// What the code of each folder of the page may import from others, lowest folders first. model/ has the types of the API, too.
+// The folders from which each folder of the page may import, lowest first. model/ may also import the types of the API.
 const imports = {
   model: [],
   api: ['model'],
@@ -30,7 +30,7 @@ export default tseslint.config(
   {
     languageOptions: { globals: { ...globals.browser, ...globals.node } },
     rules: {
-      // Properties that are taken apart only to leave them out have an underscore.
+      // Properties that are destructured only to omit them have an underscore.
       '@typescript-eslint/no-unused-vars': [
         'error',
         { argsIgnorePattern: '^_', varsIgnorePattern: '^_', ignoreRestSiblings: true },

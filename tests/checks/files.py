@@ -1,4 +1,4 @@
-"""Which files of the tree to check: all, those that changed, or those that are staged."""
+"""The files of the tree to check: all, the changed ones, or the staged ones."""
 import functools
 import pathlib
 import subprocess
@@ -13,13 +13,13 @@ def git(*arguments: str) -> list[str]:
 
 
 def existing(names: list[str]) -> list[str]:
-    """Regular files only: a deleted file has nothing to check, and a link is checked at its target."""
+    """Regular files only: deleted files cannot be checked, and links are checked at their targets."""
     paths = {name: ROOT / name for name in names}
     return sorted(name for name, path in paths.items() if path.is_file() and not path.is_symlink())
 
 
 def merge_base() -> str:
-    """The commit from which the current branch left the main branch; HEAD in a clone without one."""
+    """The commit at which the current branch left the main branch; HEAD in a clone without a main branch."""
     for branch in ("origin/main", "main", "origin/HEAD"):
         found = subprocess.run(["git", "merge-base", "HEAD", branch], cwd=ROOT, stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, text=True)
@@ -30,7 +30,7 @@ def merge_base() -> str:
 
 @functools.cache
 def all_files() -> list[str]:
-    if not (ROOT / ".git").exists():  # an unpacked archive: everything but build folders
+    if not (ROOT / ".git").exists():  # an unpacked archive: all files except build folders
         paths = (path.relative_to(ROOT) for path in ROOT.rglob("*"))
         return existing([str(path) for path in paths if not path.parts[0].startswith("build") and path.parts[0] != "dist"])
     return existing(git("ls-files", "--cached", "--others", "--exclude-standard"))

@@ -1,4 +1,4 @@
-"""The glossary names types and files of the code: they exist, and each type is declared in the file beside it."""
+"""Checks that the files in the glossary exist, and that each type is declared in the file beside it."""
 import re
 from typing import Callable
 
@@ -9,7 +9,7 @@ DECLARES = r"\b(?:struct|class|using|interface|type) (?:\[\[\w+\]\] )?{}\b(?!;)"
 
 
 def findings(page: str, tree: list[str], text_of_file: Callable[[str], str]) -> list[str]:
-    """A row ends with "`Type` and `Type` in `path`", several of these separated by semicolons, or with a path alone."""
+    """A row ends with a path, or with one or more of "`Type` and `Type` in `path`", separated by semicolons."""
     found, files = [], set(tree)
     for number, line in enumerate(page.splitlines(), 1):
         if not line.startswith("|"):

@@ -1,4 +1,4 @@
-"""The #include lines of C++ files, and which files of the tree a source depends on."""
+"""The #include lines of C++ files, and the files of the tree on which a source depends."""
 import functools
 import pathlib
 import re
@@ -15,7 +15,7 @@ def quoted_includes(path: pathlib.Path) -> list[str]:
 
 @functools.cache
 def included_files(path: pathlib.Path) -> tuple[pathlib.Path, ...]:
-    """As the compiler does: beside the file first, then below src/ and tests/. Generated headers are left out."""
+    """Searches as the compiler does: beside the file first, then below src/, tests/ and web/. Omits generated headers."""
     found = []
     for name in quoted_includes(path):
         for folder in (path.parent, ROOT / "src", ROOT / "tests", ROOT / "web"):
@@ -27,7 +27,7 @@ def included_files(path: pathlib.Path) -> tuple[pathlib.Path, ...]:
 
 
 def closure(path: pathlib.Path) -> list[pathlib.Path]:
-    """The file and everything that it includes, directly or not."""
+    """The file and everything that it includes, directly or indirectly."""
     seen, waiting = set(), [path.resolve()]
     while waiting:
         current = waiting.pop()
@@ -38,7 +38,7 @@ def closure(path: pathlib.Path) -> list[pathlib.Path]:
 
 
 def carriers(headers: list[str], sources: list[str]) -> list[str]:
-    """For each header one source that compiles it: that of the same name, else the first that includes it."""
+    """For each header one source that includes it: the source of the same name, or else the first one."""
     chosen = []
     for header in headers:
         own = str(pathlib.PurePath(header).with_suffix(".cc"))

@@ -1,4 +1,4 @@
-"""A job is one run of a tool over some files. Jobs run in parallel; those that passed with equal inputs are skipped."""
+"""A job is one run of a tool over some files. Jobs run in parallel. Jobs that passed with equal inputs are skipped."""
 import concurrent.futures
 import dataclasses
 import os
@@ -36,19 +36,19 @@ class Row:
 
 
 def command(words: list[str], cwd: pathlib.Path = ROOT, expected_output: bool = True) -> Outcome:
-    """expected_output=False: the tool reports findings as text and still exits with 0."""
+    """expected_output=False: the tool exits with 0 even if it prints findings."""
     done = subprocess.run(words, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     return Outcome(done.returncode == 0 and (expected_output or not done.stdout.strip()), done.stdout)
 
 
 def in_turn(runs: list[Callable[[], Outcome]]) -> Outcome:
-    """Several runs over the same files, for tools that write them."""
+    """Sequential runs over the same files, for tools that write them."""
     outcomes = [run() for run in runs]
     return Outcome(all(outcome.ok for outcome in outcomes), "".join(outcome.output for outcome in outcomes if not outcome.ok))
 
 
 def run_jobs(jobs: list[Job], cache: Cache, rows: dict[str, Row]) -> bool:
-    """Runs all jobs, prints the output of those that failed at once, and counts in `rows`."""
+    """Runs all jobs, prints the output of a failed one immediately, and counts in `rows`."""
     lock = threading.Lock()
     passed = True
 

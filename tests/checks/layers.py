@@ -1,11 +1,11 @@
-"""Which parts of src/ may include which: the table of docs/architecture.md in a form that can be checked."""
+"""Which parts of src/ may include which others: the table of docs/architecture.md, for checks."""
 import pathlib
 
 from files import ROOT
 from includes import quoted_includes
 
-# A part is a folder or a single file below src/, given by the beginning of its path; the longest one applies.
-# Of each library, the folders whose headers are for others, too.
+# A part is a folder or a single file below src/, given by the beginning of its path. The longest match applies.
+# The four sets of folders contain the public headers of a library.
 UNWIND = {"unwind/frame", "unwind/tables", "unwind/walk", "unwind/join"}
 SYMBOL = {"symbol", "symbol/types", "symbol/files", "symbol/disassembly"}
 PROFILE = {"profile/store", "profile/query", "profile/symbols", "profile/formats"}
@@ -71,14 +71,14 @@ ALLOWED: dict[str, set[str]] = {
 
 
 def part_of(path: str) -> str | None:
-    """The part to which a path below src/ belongs; None if the table lacks it."""
+    """The part to which a path below src/ belongs; None if it is not in the table."""
     fitting = [part for part in ALLOWED
                if path == part or path.startswith(part + "/") or ("." in part and path.startswith(part))]
     return max(fitting, key=len, default=None)
 
 
 def forbidden(path: str, included: list[str]) -> list[str]:
-    """Sentences about what the file at `path` (below src/) includes and must not."""
+    """Findings about forbidden includes of the file at `path` (below src/)."""
     part = part_of(path)
     if part is None:
         return [f"src/{path}: its folder is not in the table of tests/checks/layers.py"]

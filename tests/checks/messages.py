@@ -1,8 +1,8 @@
-"""docs/reference/messages.md: every text of the programs and of the page that a person can read, made from the code.
+"""Generates docs/reference/messages.md from the code: every text of the programs and of the page that people can read.
 
-C++: string literals of src/. Adjacent ones are one text, and so are those that + joins; a value between them is {}. A text is a
-message if it has two words, that is a letter, one space and a letter or a placeholder, and if none of NOT_MESSAGES matches it.
-The page: page_messages.mjs.
+C++: string literals of src/. Adjacent literals and literals joined by + are one text; {} stands for a value between them. A text
+is a message if it has two words (a letter, one space, and a letter or a placeholder) and does not match NOT_MESSAGES.
+The page: see page_messages.mjs.
 """
 import difflib
 import json
@@ -16,7 +16,7 @@ from scripts import NODE
 
 PAGE = "docs/reference/messages.md"
 RENEW = "./dev check --fix " + PAGE
-# (title, start of the files). The first that matches counts.
+# (title, prefix of the files). The first match applies.
 PROGRAMS = (
     ("Agent", "src/agent/"),
     ("Server", "src/server/"),
@@ -57,7 +57,7 @@ NOT_MESSAGES = re.compile(r"""
   | ^\.[A-Z]{1,2}\ [^a-z]*$                              # roff
   | COMPREPLY | ^(?:complete|local|case|shift|_\w+)\ | \besac$   # completion of shells
 """, re.VERBOSE)
-# Lines of a text that is shown as it stands, for example --help.
+# The least number of lines of a text that stays together, for example --help.
 LONG_TEXT = 4
 
 
@@ -71,7 +71,7 @@ def balanced(code: str) -> bool:
 
 
 def literals(code: str) -> list[str]:
-    """The string literals of C++ as a person reads them, in their order."""
+    """The string literals of C++ code in order, without escapes."""
     found: list[str] = []
     between = ""  # the code since the last literal
     at = 0

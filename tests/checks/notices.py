@@ -1,11 +1,11 @@
-"""Every notice of the agent is on its page, and every notice on the page is one that the agent can give."""
+"""Checks that the page of notices lists exactly those that the agent can give."""
 import re
 
 from files import text_of
 
 PAGE = "docs/sampling/notices.md"
 MAKES_NOTICES = re.compile(r"\bnotices?_?\b|\btake_notices\b|\bNotice\b|\bsay\(")
-CODE = re.compile(r'[({]\s*"([a-z]+(?:-[a-z]+)+)",\s')  # the first of code, text and remedy
+CODE = re.compile(r'[({]\s*"([a-z]+(?:-[a-z]+)+)",\s')  # the code, before the text and the remedy
 
 
 def codes(sources: dict[str, str]) -> dict[str, str]:

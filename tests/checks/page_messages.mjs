@@ -1,8 +1,10 @@
-// The texts of the page that a person can read, for messages.py: FOLDER FILE... -> {file: [text]} as JSON. FOLDER has TypeScript.
+// Prints the texts of the page that people can read, for messages.py: FOLDER FILE... -> {file: [text]} as JSON. FOLDER
+// contains TypeScript.
 //
-// A text is the content of a JSX element with its inline elements, or a string literal or template; values in it are {}. A literal
-// counts if a JSX element contains it, if an attribute or property of WORDS_OF has it, or if it has two words: letter, space, letter.
-// Types, imports, operands of comparisons, and what NOT_WORDS and NOT_MESSAGES match do not count.
+// A text is the content of a JSX element with its inline elements, or a string literal or template; {} stands for
+// values. A literal counts if a JSX element contains it, if it is the value of an attribute or property in WORDS_OF, or
+// if it has two words: letter, space, letter. Types, imports, operands of comparisons, and matches of NOT_WORDS and
+// NOT_MESSAGES do not count.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
@@ -60,7 +62,7 @@ function joined(node) {
   return '{}';
 }
 
-// The name of the attribute or property that a literal is the value of; "shown" when a JSX element contains it.
+// The name of the attribute or property whose value is the literal; "shown" if a JSX element contains it.
 function holder(node) {
   let up = node.parent;
   const passes = [ts.isJsxExpression, ts.isConditionalExpression, ts.isParenthesizedExpression, ts.isBinaryExpression];

@@ -1,8 +1,8 @@
-"""What each program that is built or packaged has against the abuse of a bug in memory (cmake/Hardening.cmake), read from its file.
+"""Checks the hardening of built or packaged programs against memory bugs (cmake/Hardening.cmake), from their files.
 
     tests/checks/programs.py FILE...
 
-Where debug information is there (in FILE or FILE.debug), the flags of each unit of the build BUILD of BUILD/bin/FILE are checked, too."""
+With debug info in FILE or FILE.debug, also checks the flags of each unit that was compiled in BUILD, for BUILD/bin/FILE."""
 import dataclasses
 import json
 import pathlib
@@ -14,11 +14,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MADE_BY = ROOT / "cmake" / "Hardening.cmake"
 
 BRANCHES = {"Advanced Micro Devices X86-64": "-fcf-protection=full", "AArch64": "-mbranch-protection=standard"}
-# What stands in front of the value of a flag, which a later one replaces.
+# The part of a flag before its value: a later flag with the same stem replaces the earlier one.
 STEM = re.compile(r"-[fm](?:no-)?(stack-protector|stack-clash|cf-protection|branch-protection)")
 
 
-# Of the static agent for x86-64, these units alone have the stack protector.
+# Only these units of the static agent for x86-64 have the stack protector.
 DECODERS = re.compile(r"(^|/)(src/(base|wire|secure|elf|unwind|perf|agent/process)/|src/agent/json\.cc|mbedtls/|"
                       r"flamewire_(agent_commands|agent_json|secure|elf)_agent\.dir/)")
 
@@ -69,7 +69,7 @@ def of_memory(program: Program) -> list[str]:
     read_only = [segment for segment in segments if segment.kind == "GNU_RELRO"]
     if not read_only:
         found.append("no RELRO: nothing becomes read-only after the start")
-    # A library is bound at once when its program is.
+    # A library is bound immediately if its program is.
     for name, start, end in program.sections(".got", ".got.plt", ".init_array", ".fini_array", ".data.rel.ro"):
         if read_only and not program.library and not any(segment.start <= start and end <= segment.end for segment in read_only):
             found.append(f"RELRO is not full: {name} stays writable")
@@ -77,7 +77,7 @@ def of_memory(program: Program) -> list[str]:
 
 
 def of_search_path(program: Program) -> list[str]:
-    """An empty or relative element is the current folder: who can write there would run code as the user of the program."""
+    """An empty or relative element refers to the current folder: anyone who can write there could run code as the program's user."""
     paths = re.findall(r"\((RPATH|RUNPATH)\).*\[(.*)\]$", program.text, re.M)
     return [f"{kind} has an empty or relative element: '{path}'" for kind, path in paths
             if not all(re.match(r"/|\$ORIGIN(/|$)", element) for element in path.split(":"))]
@@ -98,7 +98,7 @@ def of_dynamic_program(program: Program) -> list[str]:
 
 
 def fortified(folder: pathlib.Path) -> set[str] | None:
-    """The files that a build compiles with _FORTIFY_SOURCE, which debug information does not record. None: it is not known."""
+    """The files that a build compiles with _FORTIFY_SOURCE, which debug info does not contain. None: unknown."""
     commands = folder / "compile_commands.json"
     if not commands.exists():
         return None
@@ -107,7 +107,7 @@ def fortified(folder: pathlib.Path) -> set[str] | None:
 
 
 def of_debug_info(program: Program) -> list[str]:
-    """Each unit that was compiled in the build of the program."""
+    """Checks the flags of each unit that was compiled in the program's build folder."""
     beside = program.path.with_name(program.path.name + ".debug")
     file = beside if beside.exists() else program.path
     machine = re.findall(r"Machine: +(.*)$", program.text, re.M)
@@ -119,18 +119,18 @@ def of_debug_info(program: Program) -> list[str]:
     checked_calls = fortified(folder)
     found, units = set(), 0
     for unit in readelf("--debug-dump=info", "--dwarf-depth=1", file).split("DW_TAG_compile_unit")[1:]:
-        told = dict(re.findall(r"DW_AT_(producer|name|comp_dir) *:(?:.*\): | *)(.*)$", unit, re.M))
-        if told.get("comp_dir") != str(folder):
+        attributes = dict(re.findall(r"DW_AT_(producer|name|comp_dir) *:(?:.*\): | *)(.*)$", unit, re.M))
+        if attributes.get("comp_dir") != str(folder):
             continue
         units += 1
-        wanted = of_all if decoders_alone and not DECODERS.search(told.get("name", "")) else ["-fstack-protector-strong", *of_all]
-        if checked_calls is not None and told.get("name") not in checked_calls:
-            found.add(f"{told.get('name')} is compiled without _FORTIFY_SOURCE")
+        wanted = of_all if decoders_alone and not DECODERS.search(attributes.get("name", "")) else ["-fstack-protector-strong", *of_all]
+        if checked_calls is not None and attributes.get("name") not in checked_calls:
+            found.add(f"{attributes.get('name')} is compiled without _FORTIFY_SOURCE")
         # clang does not record its flags.
-        if not told.get("producer", "").startswith("GNU "):
+        if not attributes.get("producer", "").startswith("GNU "):
             continue
-        valid = {stem[1]: flag for flag in told["producer"].split() if (stem := STEM.match(flag))}
-        found.update(f"{told.get('name')} is compiled without {flag}" for flag in wanted if flag not in valid.values())
+        valid = {stem[1]: flag for flag in attributes["producer"].split() if (stem := STEM.match(flag))}
+        found.update(f"{attributes.get('name')} is compiled without {flag}" for flag in wanted if flag not in valid.values())
     if checked_calls is not None and units == 0:
         return ["its debug information has no unit of this build"]
     return sorted(found)
@@ -152,7 +152,7 @@ def is_program(path: pathlib.Path) -> bool:
 
 
 def built() -> list[pathlib.Path]:
-    """The programs of the tree's builds for use. Those older than the rules are left to the next build."""
+    """The programs in the tree's build folders. Omits programs that are older than the rules: the next build replaces them."""
     names = ("flamewire", "flamewire-server", "flamewire-agent")
     found = [folder / "bin" / name for folder in [ROOT / "build", *sorted(ROOT.glob("build-agent-*"))] for name in names]
     return [path for path in found if path.exists() and path.stat().st_mtime > MADE_BY.stat().st_mtime]

@@ -1,17 +1,17 @@
-"""Plain words in Markdown, comments and messages: phrases that docs/contributing/writing.md rules out. Inline code is left out."""
+"""Finds phrases in Markdown, comments and messages that docs/contributing/writing.md rules out. Skips inline code."""
 import re
 
 import messages
 from comments import comments_of, style_of
 from files import text_of
 
-# The guide and these rules name what they rule out.
+# The guide and these rules contain the phrases that they rule out.
 EXCEPT = ("docs/contributing/writing.md", "tests/checks/prose.py", "tests/checks/test_rules.py")
 PHRASES = (
     (re.compile(r"(?<!there )\b(?:is|are|was|were) no (?!longer\b|more than\b)[a-z]+", re.IGNORECASE), 'write "is not a ..."'),
     (re.compile(r"\b(?:told(?! apart)|heed(?:s|ed)?|judge[sd]?|believe[sd]?)\b", re.IGNORECASE), "code does not judge or believe, and is not told anything: use the field's verb"),
     (re.compile(r"\b(?:whoever|whom)\b", re.IGNORECASE), "name the person or the thing"),
-    (re.compile(r"\bsuch as there (?:is|are)\b|\bcomes no more\b|\bof anybody else's\b", re.IGNORECASE), "write it the usual way round"),
+    (re.compile(r"\bsuch as there (?:is|are)\b|\bcomes no more\b|\bof anybody else's\b", re.IGNORECASE), "use the usual order of words"),
 )
 INLINE_CODE = re.compile(r"`[^`]*`")
 
@@ -32,7 +32,7 @@ def is_page(name: str) -> bool:
 
 
 def lines_of(name: str, text: str) -> list[tuple[int, str]]:
-    """The lines that a person reads; of the list of messages that is all, of other pages their code is left out."""
+    """The lines that people read. In the list of messages these are all lines; other pages and sources omit code."""
     if name == messages.PAGE:
         return list(enumerate(text.splitlines(), 1))
     if is_page(name):
@@ -46,7 +46,7 @@ def findings(name: str, text: str) -> list[str]:
 
 
 def read(names: list[str]) -> list[str]:
-    """The files with words: pages, sources with comments, and the list of messages when messages may have changed."""
+    """The files with prose: pages, sources with comments, and the list of messages if messages may have changed."""
     listed = [messages.PAGE] if any(messages.concerns(name) for name in names) else []
     return sorted({*(name for name in names if is_page(name) or style_of(name)), *listed})
 

@@ -1,4 +1,4 @@
-"""Rules about files as text: nothing of this machine in them, no registries, every source is built."""
+"""Rules about the text of files: no paths of this machine, no registries, every source is built."""
 import json
 import pathlib
 import re
@@ -7,13 +7,13 @@ from files import ROOT, text_of
 
 REGISTRY = re.compile(r"\b(registry\.(npmjs\.org|yarnpkg\.com)|(deb|security|ftp)\.debian\.org|pypi\.org|"
                       r"(proxy|sum)\.golang\.org|crates\.io)\b")
-# These rules and their tests name what they look for.
+# These rules and their tests contain what they search for.
 EXEMPT = ("tests/checks/repository.py", "tests/checks/test_")
 BINARY = (".png", ".gz", ".zst", ".xz", ".bin", ".capture")
 
 
 def machine_paths() -> list[str]:
-    """Folders that exist here and nowhere else: the clone and the home folder."""
+    """Folders of this machine: the clone and the home folder."""
     home = str(pathlib.Path.home())
     return [str(ROOT), *([home] if home not in ("/", "/root") else [])]
 
@@ -36,7 +36,7 @@ def lock_findings(name: str, text: str) -> list[str]:
 
 
 def unlisted(sources: list[str], cmake_text: dict[str, str]) -> list[str]:
-    """Sources whose file name no CMake file in their folder, or in one above it, has. `cmake_text`: by folder."""
+    """Sources that no CMake file in their folder or in one above it names. `cmake_text`: by folder."""
     found = []
     for source in sources:
         path = pathlib.PurePath(source)
@@ -51,7 +51,7 @@ def unlisted(sources: list[str], cmake_text: dict[str, str]) -> list[str]:
 
 
 def not_run(tests: list[str], cmake_text: dict[str, str]) -> list[str]:
-    """Test files that the CMake file of their folder does not name, or whose folder is not tested as a whole."""
+    """Test files for which the CMake file of their folder names neither the file nor the folder."""
     found = []
     for test in tests:
         path = pathlib.PurePath(test)
@@ -65,7 +65,7 @@ def not_run(tests: list[str], cmake_text: dict[str, str]) -> list[str]:
 
 
 def twins(headers: dict[str, str]) -> list[str]:
-    """Types of one name in one namespace, defined in two headers: the linker would take the functions of one for those of the other."""
+    """Types that two headers define with the same name and namespace: the linker would mix up their functions."""
     first: dict[tuple[str, str], str] = {}
     found = []
     for name, text in sorted(headers.items()):
@@ -80,7 +80,8 @@ def twins(headers: dict[str, str]) -> list[str]:
     return found
 
 
-# RapidJSON's other parser calls itself for each level. The first of these files bounds the depth, the second parses without a tree.
+# RapidJSON's default parser recurses for each level. The first of these files limits the depth; the second one parses
+# without a tree.
 JSON_PARSERS = ("src/wire/control.cc", "src/profile/formats/json_shape.cc")
 PARSES_JSON = re.compile(r"\brapidjson::(Reader|GenericReader)\b|\.(template )?Parse(Insitu|Stream)?[<(]")
 
@@ -92,7 +93,7 @@ def json_findings(name: str, text: str) -> list[str]:
             for number, line in enumerate(text.splitlines(), 1) if PARSES_JSON.search(line)]
 
 
-# Its argument can be text of a peer or of a process, which only agent::log_line() makes harmless for a terminal.
+# The text can come from a peer or a process. Only agent::log_line() makes it safe for a terminal.
 PRINTS_TO_STDERR = re.compile(r"\bf?printf\(stderr|\bfput[sc]\(.*stderr\)|\bfmt::print\(stderr|\bstd::(cerr|clog)\b")
 
 

@@ -1,4 +1,4 @@
-"""The files that are not C++: the page, scripts, CMake, Markdown, Python. Each is one tool over many files."""
+"""Checks of files other than C++: the page, scripts, CMake, Markdown, Python. Each check is one tool over many files."""
 import functools
 import pathlib
 import re
@@ -47,7 +47,7 @@ def of_python(name: str) -> bool:
 
 def tool_job(check: str, words: list[str], names: list[str], config: list[pathlib.Path], done: cache.Cache, *, fix: bool = False,
              each: bool = False, silent: bool = False) -> list[Job]:
-    """each: the tool looks at one file at a time, so those that passed before are left out; otherwise all run when one changed."""
+    """each: the tool checks files independently, so passed ones are skipped. Otherwise all are checked if one changed."""
     inputs = [cache.file_hash(path) for path in config]
     keys = {name: cache.key(check, *words, *inputs, cache.file_hash(ROOT / name)) for name in names}
     if not each:
@@ -87,7 +87,8 @@ def jobs(names: list[str], tree: list[str], fix: bool, done: cache.Cache) -> lis
     made += tool_job("markdownlint", [*node_tool("markdownlint-cli2", "markdownlint-cli2-bin.mjs"), "--no-globs", *(["--fix"] if fix else [])],
                      those(of_markdown), [lock, ROOT / ".markdownlint.jsonc"], done, each=True, fix=fix)
     if fix:
-        # Not at the same time, as they write the same files; Prettier arrives at its own style at the second run in some places.
+        # Sequential, because they write the same files. In some places Prettier reaches its own style only in the
+        # second run.
         prettier = [job.run for job in made if job.check == "Prettier"]
         eslint = [job.run for job in made if job.check == "ESLint"]
         others = [job for job in made if job.check not in ("Prettier", "ESLint")]
@@ -101,7 +102,7 @@ def jobs(names: list[str], tree: list[str], fix: bool, done: cache.Cache) -> lis
 
 
 def anchors(text: str) -> set[str]:
-    """The fragments that GitHub gives to the headings of a page."""
+    """The fragments that GitHub assigns to the headings of a page."""
     fragments: set[str] = set()
     for title in re.findall(r"^#+ +(.+?) *$", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), flags=re.MULTILINE):
         fragment = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "]", title).lower()).replace(" ", "-")
@@ -110,7 +111,7 @@ def anchors(text: str) -> set[str]:
 
 
 def broken_links(tree: list[str], root: pathlib.Path = ROOT) -> list[str]:
-    """Links between pages of the documentation lead to files and headings that exist; markdownlint checks headings of the same page."""
+    """Checks that links between pages lead to existing files and headings. markdownlint checks links within a page."""
     known = set(tree)
     known |= {str(parent) for name in tree for parent in pathlib.PurePath(name).parents}
     pages = {name: (root / name).read_text(encoding="utf-8") for name in tree if of_markdown(name)}
@@ -131,7 +132,7 @@ def broken_links(tree: list[str], root: pathlib.Path = ROOT) -> list[str]:
 
 
 def unlisted_pages(tree: list[str], index: str) -> list[str]:
-    """Pages below docs/ that the text of docs/README.md does not link."""
+    """Pages below docs/ to which docs/README.md (`index`) does not link."""
     linked = {str(pathlib.PurePath("docs", link.split("#")[0])) for link in re.findall(r"\]\(([^)\s]+)\)", index)}
     return [f"docs/README.md does not list {name}" for name in tree
             if name.startswith("docs/") and of_markdown(name) and name != "docs/README.md" and name not in linked]

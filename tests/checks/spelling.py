@@ -1,4 +1,4 @@
-"""codespell over documentation, comments and messages, with American spelling. spelling.txt has the words that are right here."""
+"""Runs codespell over documentation, comments and messages, for American spelling. spelling.txt lists words that are right."""
 import subprocess
 
 import prose
@@ -6,17 +6,17 @@ from files import ROOT, text_of
 from jobs import Outcome
 
 WORDS = "tests/checks/spelling.txt"
-# It has misspelled words to be found.
+# It contains misspelled words for tests.
 EXCEPT = ("tests/checks/test_rules.py",)
 
 
 def lines_of(name: str, text: str) -> list[tuple[int, str]]:
-    """Of pages all of it, code and headings, too; of sources the comments."""
+    """All lines of a page, including code and headings; the comments of a source."""
     return list(enumerate(text.splitlines(), 1)) if prose.is_page(name) else prose.lines_of(name, text)
 
 
 def findings(texts: dict[str, str]) -> list[str]:
-    """One run for all: codespell numbers the lines of its input, and `places` has where they are from."""
+    """One run for all texts: codespell reports line numbers of its input, and `lines` maps these to files."""
     lines = [(f"{name}:{number}", line) for name, text in texts.items() for number, line in lines_of(name, text)]
     words = ["codespell", "--builtin", "clear,en-GB_to_en-US", "--ignore-words", str(ROOT / WORDS), "-"]
     done = subprocess.run(words, input="\n".join(line for _, line in lines), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -1,11 +1,11 @@
-"""System calls of the agent's sampler thread go through base/system.h or agent/perf/kernel.h: captures record nothing else."""
+"""System calls of the agent's sampler thread must go through base/system.h or agent/perf/kernel.h: captures record only these."""
 import re
 
 from files import text_of
 
 SAMPLER = ("src/agent/perf/", "src/agent/process/", "src/agent/pipeline/", "src/agent/recording/", "src/agent/counting",
            "src/unwind/", "src/elf/", "src/base/clock.cc")
-# The two interfaces; memory of our own that is mapped for a test of page faults; the JIT reader's own thread; the wake-up eventfd.
+# The two interfaces; memory that is mapped to test page faults; the thread of the JIT reader; the wake-up eventfd.
 ALLOWED = {"src/agent/perf/kernel.h": {"sysconf"}, "src/agent/perf/kernel.cc": {"syscall", "ioctl", "read", "mmap", "poll"},
            "src/agent/perf/event_probe.cc": {"mmap"}, "src/agent/process/jit_reader.cc": {"poll", "read"}, "src/agent/recording/recorder.cc": {"read"}}
 CALL = re.compile(r"(?<![\w>:])::(access|clock_gettime|fstat|geteuid|getpid|getrandom|ioctl|lstat|mmap|open|openat|opendir|poll|pread|"

@@ -1,4 +1,4 @@
-"""./dev hooks in a clone of its own: it installs, updates and removes its hook, and keeps a foreign one."""
+"""./dev hooks in a separate clone: it installs, updates and removes its hook, and keeps another one."""
 import pathlib
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""tests/checks/programs.py on small programs of gcc: it accepts a hardened one, and names what another one lacks."""
+"""tests/checks/programs.py on small programs of gcc: it accepts a hardened program and reports what another one lacks."""
 import pathlib
 import platform
 import subprocess
@@ -57,7 +57,7 @@ def test_hardened_programs(flags, tmp_path):
     (["-fno-stack-clash-protection"], "main.c is compiled without -fstack-clash-protection"),
     (["-U_FORTIFY_SOURCE"], "no call is checked by _FORTIFY_SOURCE"),
     pytest.param(["-fcf-protection=none"], "main.c is compiled without -fcf-protection=full",
-                 marks=pytest.mark.skipif(platform.machine() != "x86_64", reason="CET is of x86")),
+                 marks=pytest.mark.skipif(platform.machine() != "x86_64", reason="CET exists on x86 only")),
 ])
 def test_what_a_program_lacks(flags, finding, tmp_path):
     assert finding in findings(tmp_path, *flags)
@@ -73,7 +73,7 @@ def test_the_agent_protects_the_stacks_of_decoders(source, decodes, tmp_path):
 
 
 def test_checked_calls_of_a_stripped_static_program(tmp_path):
-    """Its symbols are beside it."""
+    """The symbols are in a file beside the program."""
     assert findings(tmp_path, *STATIC, "-Wl,--build-id") == []
     program = tmp_path / "bin" / "program"
 
@@ -89,7 +89,7 @@ def test_checked_calls_of_a_stripped_static_program(tmp_path):
 
 
 def test_checked_calls_of_each_unit(tmp_path):
-    """What is linked may bring some, so one is not enough."""
+    """Libraries may contain checked calls, so a single one in the program proves nothing."""
     commands = tmp_path / "compile_commands.json"
     commands.write_text('[{"file": "main.c", "command": "gcc -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 main.c"}]')
     assert findings(tmp_path) == []
@@ -100,7 +100,7 @@ def test_checked_calls_of_each_unit(tmp_path):
 
 
 def test_libraries(tmp_path):
-    """Those of the system are bound by their program. Their search paths are the program's concern, too."""
+    """The program decides how libraries are bound, but the search paths of libraries are checked, too."""
     library = ["-fPIC", "-shared", "-Wl,-soname,libmain.so", "-Wl,-z,lazy"]
     assert findings(tmp_path, *library) == []
     assert findings(tmp_path, *library, "-Wl,-rpath,lib", "-Wl,-z,execstack") == ["the stack is executable", "RUNPATH has an empty or relative element: 'lib'"]

@@ -1,4 +1,4 @@
-"""The rules of ./dev check on made-up files: each accepts what is right and names what is wrong."""
+"""The rules of ./dev check on test files: each accepts what is right and reports what is wrong."""
 import os
 import pathlib
 import shutil
@@ -151,7 +151,7 @@ def test_sources_whose_names_clash_are_in_different_units():
     assert not unit.clashes(defined("a::Batch", "batch.h") | defined("a::text_of", "b.cc"))
     assert unit.clashes(defined("a::Row", "b.cc"))
     assert unit.clashes(defined("a::Batch", "batch.h", "b.cc"))
-    # Names of headers, by namespaces.
+    # Names of headers clash only with names of the same or an enclosing namespace.
     assert not unit.clashes(defined("b::Batch", "other.h"))
     assert unit.clashes(defined("a::inner::Batch", "other.h"))
 

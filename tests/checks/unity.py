@@ -1,6 +1,7 @@
-"""Which sources can be read as one translation unit, since most of the time of each goes into the same headers.
+"""Groups sources into translation units, because parsing the same headers takes most of the time of each source.
 
-unity.py LINES SOURCE... prints a line for each source that shares a unit: the unit's number and the source (cmake/UnityBuild.cmake).
+unity.py LINES SOURCE... prints a line for each source that shares a unit: the number of the unit and the source
+(cmake/UnityBuild.cmake).
 """
 import collections
 import dataclasses
@@ -14,8 +15,8 @@ import typing
 from files import ROOT
 from includes import closure
 
-# Sources that do not compile behind others: libiberty.h declares basename() in another way than string.h, linux/tcp.h conflicts with
-# netinet/tcp.h, and a function of the file hides one of a namespace around it.
+# Sources that do not compile after others: libiberty.h and string.h declare basename() differently, linux/tcp.h
+# conflicts with netinet/tcp.h, and a function of the file hides one of an enclosing namespace.
 SINGLE = ("src/symbol/demangle.cc", "src/server/http/tcp_bytes.cc", "src/cli/manual.cc")
 USING_NAMESPACE = re.compile(r"^using namespace", re.MULTILINE)
 
@@ -27,9 +28,9 @@ USING = re.compile(r"^using ([\w:]+::\w+);", re.MULTILINE)
 
 
 def defined_names(text: str) -> tuple[set[str], set[str]]:
-    """Types, and other names, that a formatted file defines at namespace level; without members that are defined outside of a class."""
+    """Types and other names that a formatted file defines in namespaces, without members that are defined outside of a class."""
     types, others, namespaces = set(), set(), []
-    in_block = False  # of a function or type; short namespaces end without a comment, too
+    in_block = False  # of a function or type; a short namespace can also end without a comment
     for line in text.splitlines():
         if line.startswith("namespace ") and line.endswith("{"):
             namespaces.append(line.removeprefix("namespace ").removesuffix("{").strip())
@@ -57,7 +58,7 @@ class Definition(typing.NamedTuple):
     file: str
 
     def hides(self, other: "Definition") -> bool:
-        """In one unit. Headers can be included together, but a name of an inner namespace hides one of an outer namespace."""
+        """In one unit. Two headers only clash if a name of an inner namespace hides one of an outer namespace."""
         if self == other or not (self.file.endswith(".h") and other.file.endswith(".h")):
             return self != other
         inner, outer = (definition.name.rpartition("::")[0] + "::" for definition in (self, other))
@@ -66,9 +67,10 @@ class Definition(typing.NamedTuple):
 
 @functools.cache
 def names_in_unit(name: str, strict: bool) -> dict[str, frozenset[Definition]]:
-    """What a source brings into a unit: names, each with its definitions. Of headers only types can clash.
-
-    Strict: names clash without their namespaces, as an inner one hides an outer one, and what one source uses holds for the next, too.
+    """The names that a source adds to a unit, with their definitions. Only types of headers can clash.
+    
+    Strict: compares names without namespaces, because an inner name hides an outer one. A using-declaration also counts, because it
+    applies to the following sources.
     """
     source, found = ROOT / name, collections.defaultdict(set)
     for path in closure(source):
@@ -99,14 +101,14 @@ class Unit:
 
 
 def stands_alone(name: str, strict: bool) -> bool:
-    """What a source under src/ takes from a whole namespace can clash with anything."""
+    """A source under src/ with a using-directive can clash with any other source."""
     return name in SINGLE or strict and name.startswith("src/") and bool(USING_NAMESPACE.search((ROOT / name).read_text()))
 
 
 def make_units(names: list[str], most_lines: int, strict: bool) -> list[list[str]]:
-    """Sources without clashing names, in units of about the same size; a longer source is a unit of its own.
+    """Units of sources without clashing names, of about the same size. A longer source is a separate unit.
 
-    Units that are not strict are longer; a few do not compile.
+    Units that are not strict are longer. A few of them do not compile.
     """
     made = [[name] for name in names if stands_alone(name, strict)]
     units: list[Unit] = []
