@@ -1,5 +1,5 @@
-// How a bench program reports: a line of JSON for each figure, which tests/bench/run.py reads. It uses printf, as the
-// agent's flavor of the libraries, in which some benches are compiled, has no floating point in fmt.
+// Prints one line of JSON per figure, which tests/bench/run.py reads. It uses printf, because the agent's variant of
+// the libraries, with which some benches are built, formats no floating-point numbers in fmt.
 #pragma once
 
 #include <cmath>
@@ -16,11 +16,11 @@ struct Figure {
     std::string name;
     double value = 0;
     std::string unit;
-    std::optional<double> bar;  // lower is better; none: not compared
-    std::string peer;           // what it is compared with, or how it came about
+    std::optional<double> bar;  // upper limit; none: not compared
+    std::string peer;           // the compared figure, or details
 };
 
-// `value` with that many digits after the point.
+// `value` with this many digits after the decimal point.
 inline std::string fixed(double value, int digits) {
     char text[64];
     std::snprintf(text, sizeof text, "%.*f", digits, value);
@@ -47,7 +47,7 @@ inline void print(const Figure& figure) {
     std::fflush(stdout);
 }
 
-// --smoke as the last argument: each path runs once with little input. What is printed then measures nothing.
+// Removes --smoke if it is the last argument. Each path then runs once with little input, and measures nothing.
 inline bool take_smoke(int& argc, char** argv) {
     if (argc < 2 || std::strcmp(argv[argc - 1], "--smoke") != 0) return false;
     --argc;

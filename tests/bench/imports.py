@@ -1,7 +1,7 @@
-"""`./dev bench imports`: recordings of other tools made sessions: how fast, in how much memory, against the tools that read them otherwise.
+"""`./dev bench imports`: CPU time and memory of importing recordings of other tools, against other readers of these files.
 
-A server imports each file that was recorded just before (so it is in the page cache) and ends; its task-clock is everything, from start
-to end, names included as far as they were looked for. FLAMEWIRE_STACKCOLLAPSE and FLAMEWIRE_PERFPARSER are those peers, when they are here."""
+A server imports each file right after its recording, so it is in the page cache, and exits. Its task-clock covers the whole run, including
+symbolization. FLAMEWIRE_STACKCOLLAPSE and FLAMEWIRE_PERFPARSER are the paths of peers. Without them these are not compared."""
 
 import os
 import pathlib
@@ -26,8 +26,8 @@ def records(body):
 
 
 def repeated(source, target, least_bytes):
-    """Writes a perf.data with the samples of `source`, again and again at later times, until it is large enough: a program that goes on
-    doing what it does. The samples have ip, tid, time first (perf record without further options)."""
+    """Writes a perf.data that repeats the samples of `source` at later times until it is large enough, as if the program had continued.
+    The samples begin with ip, tid and time, as those of perf record without further options do."""
     data = source.read_bytes()
     _, _, _, _, offset, size = struct.unpack_from("<6Q", data, 8)
     body = data[offset : offset + size]
@@ -64,7 +64,7 @@ def cpu_ms(directory, command, **options):
 
 
 def imported(directory, path):
-    """(seconds until the session is there, CPU ms of the server's whole life, its peak RSS in bytes, the session's entry)"""
+    """(seconds until the session exists, CPU ms of the server's whole life, its peak RSS in bytes, the session's entry)"""
     report = pathlib.Path(directory) / "import.stat"
     start = time.monotonic()
     server = flamewire.Server(directory, "--import", path, name=f"import-{path.name}", data_dir=pathlib.Path(directory) / f"data-{path.name}",
@@ -96,9 +96,9 @@ def measure(directory, result, smoke=False):
     size = large.stat().st_size
     seconds, cpu, peak, session = imported(directory, large)
     assert session["samples"] == samples, session
-    # All of it is one thread's work, so that a machine with other work is measured by its CPU time.
-    result("import of 1 GB of perf.data, frame pointers: CPU, of what 400 MB/s take", cpu / 1000 / (size / 400e6), 1, "x",
-           f"{size / 1e3 / cpu:.0f} MB a second of CPU, {size / 1e6 / seconds:.0f} MB/s by the clock; {samples} samples, {size / samples:.0f} B each")
+    # One thread does all the work, so CPU time gives the speed even on a busy machine.
+    result("import of 1 GB of perf.data, frame pointers: CPU time relative to 400 MB/s", cpu / 1000 / (size / 400e6), 1, "x",
+           f"{size / 1e3 / cpu:.0f} MB per CPU second, {size / 1e6 / seconds:.0f} MB/s of wall time; {samples} samples, {size / samples:.0f} B each")
     result("import of 1 GB of perf.data: peak RSS of the server", peak / 2**20, 200, "MiB")
     large.unlink()
 
@@ -112,17 +112,17 @@ def measure(directory, result, smoke=False):
     collapse = os.environ.get("FLAMEWIRE_STACKCOLLAPSE")
     peer = cpu_ms(directory, ["perl", collapse, text], stdout=subprocess.DEVNULL) if collapse else None
     result("import of 25 MB of perf script text, CPU" + (": ratio to stackcollapse-perf.pl" if peer else ""), cpu / peer if peer else cpu, 0.2 if peer else None,
-           "x" if peer else "ms", f"{cpu:.0f} ms, {session['samples']} samples; " + (f"the script {peer:.0f} ms" if peer else "stackcollapse-perf.pl is not here (FLAMEWIRE_STACKCOLLAPSE)"))
+           "x" if peer else "ms", f"{cpu:.0f} ms, {session['samples']} samples; " + (f"the script {peer:.0f} ms" if peer else "no stackcollapse-perf.pl (FLAMEWIRE_STACKCOLLAPSE is not set)"))
 
-    # 20,000 stacks or so, however busy the machine is.
+    # About 20,000 stacks, however busy the machine is.
     stacks = record(directory, "stacks.data", "bench-nofp-workload", 2 if smoke else 60, "1997", "dwarf,16384", "--max-size", "10M" if smoke else "330M")
     _, cpu, _, session = imported(directory, stacks)
-    # Both name inlined functions; without them perf has less to do.
+    # Both resolve inlined functions. Without them perf has less to do.
     peer, names_only = (cpu_ms(directory, [PERF, "script", *option, "-i", stacks], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for option in ([], ["--no-inline"]))
     result("import of DWARF stacks of 16 KiB, CPU: ratio to perf script", cpu / peer, 0.25, "x",
            f"{cpu:.0f} ms, inlined functions and lines included, against {peer:.0f} ms, {names_only:.0f} ms with --no-inline; {session['samples']} samples, {stacks.stat().st_size / 1e6:.0f} MB")
     parser = os.environ.get("FLAMEWIRE_PERFPARSER")
     if parser:
         peer = cpu_ms(directory, [parser, "--input", stacks], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    result("import of DWARF stacks of 16 KiB, CPU a sample", 1000 * cpu / session["samples"], 1000 * peer / session["samples"] if parser else 440_000 / 19_445, "us",
-           f"hotspot's perfparser {peer:.0f} ms" if parser else "hotspot's perfparser, measured elsewhere on such a machine: 0.44 s for 19,445")
+    result("import of DWARF stacks of 16 KiB, CPU per sample", 1000 * cpu / session["samples"], 1000 * peer / session["samples"] if parser else 440_000 / 19_445, "us",
+           f"hotspot's perfparser {peer:.0f} ms" if parser else "hotspot's perfparser, measured on a similar machine: 0.44 s for 19,445 samples")

@@ -1,5 +1,5 @@
-// From a file of folded stacks to its flame graph on the screen: our page and server, and speedscope's page, in one Chromium, in turns.
-// Prints a JSON array like page.mjs. By the clock, from the choice of the file: both read it in other processes than the page's too.
+// The time from choosing a file of folded stacks to its flame graph on the screen, for Flamewire and for speedscope, in
+// turns in one Chromium. Prints a JSON array like page.mjs. Uses wall time, because both also work in other processes.
 import { createWriteStream, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,13 +7,13 @@ import { launch, openPage, speedscope } from '../e2e/browser.mjs';
 import { Programs } from '../e2e/programs.mjs';
 import { serveFolder } from '../e2e/serve_folder.mjs';
 
-// FLAMEWIRE_BENCH_SMOKE=1: the same path with a small file, once.
+// FLAMEWIRE_BENCH_SMOKE=1: one run with a small file.
 const smoke = process.env.FLAMEWIRE_BENCH_SMOKE === '1';
 const STACKS = smoke ? 1_050 : 105_000;
 const NODES = smoke ? 1_000 : 100_000;
 const TURNS = smoke ? 1 : 5;
 
-// A tree of NODES functions calls with names of 60 characters, as stacks in no order.
+// Stacks in random order, of a tree of NODES calls of functions with names of 60 characters.
 async function writeFolded(path) {
   let seed = 7;
   const random = (below) => {
@@ -70,7 +70,7 @@ try {
   for (let turn = 0; turn < TURNS; turn++) {
     const { page, context } = await openPage(browser, `${server.url}#sessions`);
     await page.locator('input[type=file]').first().waitFor({ state: 'attached' });
-    // The page was on its list of sessions: the first picture is the file's.
+    // The page showed the list of sessions before, so the first picture is that of the file.
     const shown = await page.evaluateHandle(() => () => location.hash.startsWith('#flame') && document.querySelector('canvas') && window.__flamewire.settled() && window.__flamewire.frames().length > 100);
     times.ours.push(await time(page, '.toolbar input[type=file]', file, shown));
     await context.close();
@@ -78,15 +78,15 @@ try {
     const theirPage = await other.newPage();
     await theirPage.goto(theirs.url);
     await theirPage.locator('#file').waitFor({ state: 'attached' });
-    // The bar with the views stands there when the profile does.
+    // The bar with the views appears together with the profile.
     const there = await theirPage.evaluateHandle(() => () => document.body.innerText.includes('Left Heavy') && document.querySelector('canvas') && document.title.includes('profile'));
     times.theirs.push(await time(theirPage, '#file', file, there));
     await other.close();
   }
   const ratio = middle(times.ours) / middle(times.theirs);
   console.log(JSON.stringify([{
-    figure: 'page: a file of 105,000 folded stacks to its flame graph, against speedscope', value: ratio, unit: 'x', bar: 0.33,
-    note: `median of ${TURNS}: ${(middle(times.ours) / 1000).toFixed(2)} s, upload and the server's reading included, against ${(middle(times.theirs) / 1000).toFixed(2)} s; ${NODES} nodes, ${Math.round(statSync(file).size / 1e6)} MB`,
+    figure: 'page: from a file of 105,000 folded stacks to its flame graph, against speedscope', value: ratio, unit: 'x', bar: 0.33,
+    note: `median of ${TURNS}: ${(middle(times.ours) / 1000).toFixed(2)} s, including upload and import, against ${(middle(times.theirs) / 1000).toFixed(2)} s; ${NODES} nodes, ${Math.round(statSync(file).size / 1e6)} MB`,
   }]));
 } finally {
   await browser.close();

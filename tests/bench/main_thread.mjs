@@ -1,15 +1,15 @@
-// What the main thread of a page does meanwhile, by Chromium's trace: CPU time of our own code, and of the browser for it.
+// The CPU time of a page's main thread by activity, from Chromium's trace: the page's own code and the browser's work.
 
 const groups = [
   ['own code', /^(FunctionCall|RunMicrotasks|BlinkScheduler_PerformMicrotaskCheckpoint|v8\.|EvaluateScript|TimerFire|FireAnimationFrame|EventDispatch|XHR)/],
   ['garbage', /^(V8\.GC|MinorGC|MajorGC|BlinkGC)/],
-  // Without a GPU the renderer itself draws what canvases hold and copies it for the screen.
+  // Without a GPU the renderer itself draws canvases and copies them to the screen.
   ['canvas', /^(Canvas|LayerTreeHost::DoUpdateLayers)/],
   ['style, layout, paint', /^(Document::|LocalFrameView|Layout|UpdateLayoutTree|InlineNode|Paint|PrePaint|Blink\.|Layerize|Commit|ProxyMain|WebFrameWidget|AnimationTimeline|HitTest|ParseHTML|ScrollLayer)/],
-  ['answers that arrive', /^(Response|TextResourceDecoder|Resource|SimpleWatcher|URLLoader|Xhr|MojoURL)/],
+  ['incoming answers', /^(Response|TextResourceDecoder|Resource|SimpleWatcher|URLLoader|Xhr|MojoURL)/],
 ];
 
-// Runs `act` under a trace; the CPU ms of each group and of the rest ("browser's own"), in all.
+// Runs `act` under a trace. Returns the total CPU ms of each group and of the rest ("browser's own").
 export async function mainThread(browser, page, act) {
   await browser.startTracing(page, { categories: ['toplevel', 'devtools.timeline', 'v8', 'blink', 'cc', 'loading', 'disabled-by-default-v8.gc', 'disabled-by-default-devtools.timeline'] });
   await act();
@@ -22,7 +22,7 @@ export async function mainThread(browser, page, act) {
     if (!byThread.has(thread(event))) byThread.set(thread(event), []);
     byThread.get(thread(event)).push(event);
   }
-  // Spare renderers do next to nothing.
+  // Spare renderers have only a few events.
   const events = [...byThread.values()].sort((a, b) => b.length - a.length)[0] ?? [];
   events.sort((a, b) => a.ts - b.ts || b.dur - a.dur);
   const spent = Object.fromEntries([...groups.map(([name]) => [name, 0]), ["browser's own", 0]]);
@@ -31,7 +31,7 @@ export async function mainThread(browser, page, act) {
   for (const event of events) {
     while (open.length > 0 && open.at(-1).end <= event.ts) open.pop();
     const above = open.at(-1);
-    // What a known one calls under a name of no group is a part of it.
+    // An event that matches no group belongs to the group of the event that contains it.
     const group = groupOf(event) ?? above?.group ?? "browser's own";
     spent[group] += event.tdur / 1000;
     if (above) spent[above.group] -= event.tdur / 1000;

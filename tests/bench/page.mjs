@@ -1,17 +1,17 @@
-// Measures the page in Chromium on made-up profiles (tests/e2e/mock_server.mjs). Prints a JSON array of {figure, value, unit, bar,
-// note}; `./dev bench page` puts it among the others. Times are CPU time of the page's
-// main thread, from the input until what it did is painted; where its worker draws, of both.
+// Measures the page in Chromium with generated profiles (tests/e2e/mock_server.mjs), for `./dev bench page`. Prints a
+// JSON array of {figure, value, unit, bar, note}. Times are CPU time of the page's main thread, and of its worker if it
+// draws, from the input until the result is painted.
 import { launch, openPage, settled } from '../e2e/browser.mjs';
 import { SESSION, startMock } from '../e2e/mock_server.mjs';
 import { measureMemory } from './page_memory.mjs';
 import { mainThread } from './main_thread.mjs';
 import { workerClock } from './worker_thread.mjs';
 
-// FLAMEWIRE_BENCH_SMOKE=1: the same path with little of everything, so that what it prints measures nothing.
+// FLAMEWIRE_BENCH_SMOKE=1: runs everything with little input, and measures nothing.
 const smoke = process.env.FLAMEWIRE_BENCH_SMOKE === '1';
 const either = (measured, little) => (smoke ? little : measured);
 const dist = process.env.FLAMEWIRE_WEB_DIST;
-// zoom, live, functions, source or memory: that part alone.
+// zoom, live, functions, source or memory: only that part.
 const only = process.argv[2];
 const isWanted = (part) => !only || only === part;
 const results = [];
@@ -33,7 +33,7 @@ async function withPage(options, hash, body) {
   }
 }
 
-// CPU time of the page's main thread: other processes on the machine do not count.
+// CPU time of the page's main thread, without other processes on the machine.
 async function threadClock(page) {
   const client = await page.context().newCDPSession(page);
   await client.send('Performance.enable', { timeDomain: 'threadTicks' });
@@ -43,7 +43,8 @@ async function threadClock(page) {
   };
 }
 
-// Does `act` so often, each time until what it did is painted; CPU times of the main thread, ascending, and the time by the clock.
+// Does `act` `count` times, and waits each time until the result is painted. Returns CPU times and wall times,
+// ascending.
 async function costs(page, act, count, pause = 0) {
   const main = await threadClock(page);
   const draws = act === 'zoom' || act === 'pan';
@@ -70,7 +71,7 @@ async function costs(page, act, count, pause = 0) {
             const wheel = what === 'zoom' ? { deltaY: turn % 60 < 30 ? -60 : 60, ctrlKey: true } : { deltaY: turn % 40 < 20 ? 40 : -40, shiftKey: true };
             canvas.dispatchEvent(new WheelEvent('wheel', { ...wheel, bubbles: true, cancelable: true, clientX: box.left + box.width * 0.4, clientY: box.top + 100 }));
           }
-          // The message comes when the frame is painted and the thread is free again.
+          // The message arrives when the frame is painted and the thread is idle again.
           await new Promise((done, failed) => {
             const late = setTimeout(() => failed(new Error(`no frame was painted 60 s after ${what} ${turn}`)), 60_000);
             requestAnimationFrame(() => {
@@ -82,7 +83,7 @@ async function costs(page, act, count, pause = 0) {
               channel.port2.postMessage(0);
             });
           });
-          // The worker has drawn it.
+          // Wait until the worker has drawn it.
           while (draws && !window.__flamewire.settled()) {
             if (performance.now() - start > 120_000) throw new Error(`the worker has not drawn ${what} ${turn} for 120 s`);
             await new Promise((done) => setTimeout(done));
@@ -104,10 +105,10 @@ async function measureWindow() {
     await settled(page);
     const nodes = await page.evaluate(() => window.__flamewire.state().nodes);
     for (const act of ['zoom', 'pan']) {
-      // Only what is closer than all of it can be moved.
+      // Only a magnified graph can be moved.
       if (act === 'pan') await costs(page, 'zoom', 15);
       const { cpu, wall } = await costs(page, act, either(180, 5));
-      result(`page: ${act}, 100,000 nodes, CPU a frame, 95th percentile`, at(cpu, 0.95), 'ms', 16, `of the page's thread and its worker; median ${at(cpu, 0.5).toFixed(1)} ms, slowest ${cpu.at(-1).toFixed(1)} ms; by the clock, with the wait for the frame, median ${at(wall, 0.5).toFixed(1)} ms; ${nodes} nodes`);
+      result(`page: ${act}, 100,000 nodes, CPU per frame, 95th percentile`, at(cpu, 0.95), 'ms', 16, `of the page's thread and its worker; median ${at(cpu, 0.5).toFixed(1)} ms, slowest ${cpu.at(-1).toFixed(1)} ms; wall time, including the wait for the frame, median ${at(wall, 0.5).toFixed(1)} ms; ${nodes} nodes`);
     }
   });
 }
@@ -123,30 +124,30 @@ async function measureLive() {
     const updates = (await version()) - first;
     const spent = (await clock('ScriptDuration')) - script;
     const all = (await clock()) - task;
-    // The same again, traced, to say what it is: the trace itself costs a little, so these are shares.
+    // Repeat it with a trace to get the parts. Tracing has a cost, so report shares only.
     const from = await version();
     const parts = await mainThread(browser, page, () => page.waitForFunction((wanted) => window.__flamewire.state().dataVersion >= wanted, from + either(10, 2), { timeout: 120_000, polling: 500 }));
     const whole = Object.values(parts).reduce((sum, part) => sum + part, 0);
     const shares = Object.entries(parts).map(([name, part]) => `${name} ${Math.round((100 * part) / whole)} %`).join(', ');
-    result('page: live update, 20,000 nodes, CPU of the main thread', all / updates, 'ms', 8, `scripts without promises ${(spent / updates).toFixed(1)} ms; ${updates} updates, all that the page does in that time included; traced: ${shares}`);
+    result('page: live update, 20,000 nodes, CPU of the main thread', all / updates, 'ms', 8, `scripts without promises ${(spent / updates).toFixed(1)} ms; ${updates} updates, including everything that the page does in that time; traced: ${shares}`);
   });
 }
 
 async function measureTable() {
   await withPage({ size: 900, live: false, functions: either(100_000, 1_000) }, `functions?session=${SESSION}`, async (page) => {
     await page.getByText(either('100,000 functions', '1,000 functions')).waitFor();
-    // Orders are made while nothing is to do; a click in the first second may pay for one.
+    // The page sorts in advance while it is idle. A click in the first second may include that work.
     await page.waitForTimeout(either(2000, 0));
     for (let i = 0; i < 4; i++) await page.evaluate(() => new Promise((done) => requestIdleCallback(done)));
     for (const act of ['sort', 'filter']) {
       const { cpu, wall } = await costs(page, act, either(24, 2), 60);
-      result(`page: table of 100,000 functions, ${act}, CPU, slowest`, cpu.at(-1), 'ms', 50, `median ${at(cpu, 0.5).toFixed(1)} ms; by the clock until it is painted, median ${at(wall, 0.5).toFixed(1)} ms`);
+      result(`page: table of 100,000 functions, ${act}, CPU, slowest`, cpu.at(-1), 'ms', 50, `median ${at(cpu, 0.5).toFixed(1)} ms; wall time until it is painted, median ${at(wall, 0.5).toFixed(1)} ms`);
     }
   });
 }
 
 async function measureSource() {
-  // From the click to the hottest line painted, with the editor's part of the page loaded for the first time.
+  // From the click until the hottest line is painted. The first file also loads the editor.
   const opened = [];
   const again = [];
   for (let turn = 0; turn < either(5, 1); turn++)
@@ -168,7 +169,7 @@ async function measureSource() {
     });
   const sorted = (list, key) => list.map((entry) => entry[key]).sort((a, b) => a - b);
   result('page: source of 50,000 lines, to the hottest line, CPU, slowest of 5', sorted(opened, 'cpu').at(-1), 'ms', 200,
-    `median ${at(sorted(opened, 'cpu'), 0.5).toFixed(0)} ms, by the clock ${at(sorted(opened, 'wall'), 0.5).toFixed(0)} ms, with the editor loaded and the answer made and read; the next file median ${at(sorted(again, 'cpu'), 0.5).toFixed(0)} ms`);
+    `median ${at(sorted(opened, 'cpu'), 0.5).toFixed(0)} ms, wall time ${at(sorted(opened, 'wall'), 0.5).toFixed(0)} ms, including loading the editor and creating and parsing the answer; the next file median ${at(sorted(again, 'cpu'), 0.5).toFixed(0)} ms`);
 }
 
 const browser = await launch();

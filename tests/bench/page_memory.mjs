@@ -1,17 +1,17 @@
-// The page's memory over half an hour of a live session, compressed: the mock server pushes the next batch when the page has shown the
-// one before, and the page's clock runs faster, so that its own pauses take less. The heap is measured after forced collections.
+// The page's memory during half an hour of a live session, in fast motion: the mock server sends the next batch when
+// the page has shown the previous one, and the page's clock runs faster. The heap is measured after forced collections.
 import { settled } from '../e2e/browser.mjs';
 
 const smoke = process.env.FLAMEWIRE_BENCH_SMOKE === '1';
 const MINUTES = smoke ? 2 : 30;
 const WARM_UP = smoke ? 1 : 6;
-const BATCH_MS = smoke ? 3000 : 250; // of the session; the agent's default
+const BATCH_MS = smoke ? 3000 : 250; // of session time; the agent's default
 const FASTER = 40;
 const NODES = 2000;
-// Each minute somebody looks at another view and comes back.
+// Every minute, another view is opened for a while.
 const VIEWS = ['functions', 'callers', 'threads', 'counters', 'modules', 'source'];
 
-// Timers and clocks of the page, for context.addInitScript.
+// Makes the timers and clocks of the page run faster, for context.addInitScript.
 export function runFaster(times) {
   const { setTimeout: later, setInterval: every, requestAnimationFrame: frame } = window;
   const clock = performance.now.bind(performance);
@@ -28,7 +28,7 @@ async function heap(client) {
   return { bytes: usedSize, nodes, listeners: jsEventListeners };
 }
 
-// {before, after, updates, requests}: heaps after the warm-up and at the end.
+// {before, after, updates, version}: the heaps after the warm-up and at the end.
 export async function streamForHalfAnHour(page, mock) {
   const client = await page.context().newCDPSession(page);
   await client.send('HeapProfiler.enable');
@@ -42,7 +42,7 @@ export async function streamForHalfAnHour(page, mock) {
     for (let ms = 0; ms < 60_000; ms += BATCH_MS) {
       mock.batch(BATCH_MS);
       updates++;
-      // For the last tenth of it another view is looked at. The page asks for every second batch at most.
+      // Another view is shown for the last tenth of a minute. The page requests at most every second batch.
       if (ms === 54_000) await page.click(`#tab-${other}`);
       if (ms < 54_000 && updates % 2 === 0) await page.waitForFunction((wanted) => window.__flamewire.state().dataVersion >= wanted, mock.state.version, { timeout: 60_000, polling: 'raf' });
       else if (ms >= 54_000) await page.waitForTimeout(15);
@@ -61,8 +61,8 @@ export async function measureMemory(withPage, result) {
     const growth = (key) => (100 * (after[key] - before[key])) / before[key];
     const mib = (bytes) => (bytes / 2 ** 20).toFixed(1);
     result(
-      `page: heap after ${MINUTES} min of live updates, more than after ${WARM_UP} min`, growth('bytes'), '%', 10,
-      `${mib(before.bytes)} and ${mib(after.bytes)} MiB, after forced collections; ${updates} updates of ${NODES.toLocaleString('en-US')} nodes, every view looked at in turn; DOM nodes ${before.nodes} and ${after.nodes}, listeners ${before.listeners} and ${after.listeners}`,
+      `page: growth of the heap from ${WARM_UP} to ${MINUTES} min of live updates`, growth('bytes'), '%', 10,
+      `${mib(before.bytes)} and ${mib(after.bytes)} MiB, after forced collections; ${updates} updates of ${NODES.toLocaleString('en-US')} nodes, each view opened in turn; DOM nodes ${before.nodes} and ${after.nodes}, listeners ${before.listeners} and ${after.listeners}`,
     );
   });
 }

@@ -1,8 +1,8 @@
-"""Measures Flamewire, against a peer in the same run where there is one.
+"""Measures Flamewire, and other tools in the same run for comparison.
 
-CPU time is what `perf stat -e task-clock` counts (rusage under-reports on some virtual machines). With --write the figures replace
-those in docs/measurements.md; the others stay when only some benches ran. With --smoke each bench runs its whole path with little input
-for a moment, and fails unless it reports finite figures; what these say means nothing then."""
+CPU time is that of `perf stat -e task-clock`, because rusage under-reports on some virtual machines. With --write the figures replace
+those in docs/measurements.md; figures of benches that did not run stay. With --smoke each bench runs briefly with little input, and
+fails unless it reports finite figures. These figures mean nothing."""
 
 import argparse
 import json
@@ -25,18 +25,18 @@ from flamewire import BIN, ROOT, Agent, Relay, Server, wait_until, workload  # n
 
 SMOKE = False
 SECONDS = 10
-PATIENCE = 60  # seconds, on a machine that has other things to do
+PATIENCE = 60  # seconds, for a busy machine
 PERF = "perf"
 RESULTS = []  # (figure, value, unit, bar, peer)
 
 
 def either(measured, smoke):
-    """The one or the other amount, by what this run is for."""
+    """The amount for a measurement, or the one for a smoke run."""
     return smoke if SMOKE else measured
 
 
 def lifetime(measurements):
-    """Seconds that a program runs which is measured so often; it is ended sooner."""
+    """An upper bound in seconds for the run time of a program that is measured this often. It is stopped earlier."""
     return either(SECONDS * measurements, 120)
 
 
@@ -52,7 +52,7 @@ def result(figure, value, bar, unit="", peer=""):
 
 
 class TaskClock:
-    """Runs a command under `perf stat -e task-clock`; cpu_ms after it ended."""
+    """Runs a command under `perf stat -e task-clock`. cpu_ms() waits until it has ended."""
 
     def __init__(self, directory, name, command):
         self.report = pathlib.Path(directory) / f"{name}.stat"
@@ -72,12 +72,12 @@ class TaskClock:
 
 
 def resident_bytes(pid):
-    """RSS from /proc/PID/smaps; the kernel does not count mapped perf rings in it, the agent states their size."""
+    """RSS from /proc/PID/smaps. It does not contain mapped perf rings; the agent reports their size."""
     return sum(int(line.split()[1]) * 1024 for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines() if line.startswith("Rss:"))
 
 
 def perf_peer(directory, pid, seconds, call_graph="fp"):
-    """(samples, CPU ms of record, CPU ms of script, bytes of the text after zstd -1)."""
+    """(samples, CPU ms of record, CPU ms of script, bytes of the text compressed by zstd -1)."""
     data = pathlib.Path(directory) / "perf.data"
     record = TaskClock(directory, "perf-record", [PERF, "record", "-q", "-e", "cpu-clock", "-F", "999", "--call-graph", call_graph, "-m", "8M", "-p", str(pid), "-o", data, "--", "sleep", str(seconds)]).cpu_ms()
     text = pathlib.Path(directory) / "perf.txt"
@@ -88,7 +88,7 @@ def perf_peer(directory, pid, seconds, call_graph="fp"):
 
 
 def agent_run(directory, server, pid, seconds, name, *options, link=("--insecure",)):
-    """One recording of `seconds`, start-up included: (session, CPU ms, bytes on the wire, RSS, ring bytes)."""
+    """One recording of `seconds`, including the start: (session, CPU ms, bytes on the wire, RSS, ring bytes)."""
     relay = Relay(server.port)
     known = {session["id"] for session in server.sessions()}
     clock = TaskClock(directory, name, [BIN / "flamewire-agent", "--server", "127.0.0.1", *link, "--port", str(relay.port), "--pid", str(pid),
@@ -118,12 +118,12 @@ def compare_agent(directory, label, pid, seconds, with_bars):
         result(f"bytes on the wire per sample, {label}", sent / session["samples"], 3 if with_bars else None, "B", f"perf script text, zstd -1: {text / samples:.1f} B")
         result(f"samples lost, {label}", flamewire.lost(session), 0 if with_bars else None)
         if with_bars:
-            result("agent RSS while profiling, rings excluded", rss / 2**20, 8, "MiB", f"rings {rings / 2**20:.1f} MiB beside")
+            result("agent RSS while profiling, rings excluded", rss / 2**20, 8, "MiB", f"plus {rings / 2**20:.1f} MiB of rings")
         server.stop()
 
 
 def bench_agent(directory):
-    """What the agent costs for each sample: CPU, bytes on the wire, memory, and its file."""
+    """The agent's CPU time and bytes on the wire per sample, its memory, and the size of its file."""
     program = workload(directory, "bench", lifetime(4))
     with flamewire.ended(program):
         time.sleep(0.5)
@@ -133,7 +133,7 @@ def bench_agent(directory):
 
 
 def bench_link(directory):
-    """What encryption costs the agent for each sample, for a connection, and in its file."""
+    """The cost of encryption for the agent: per sample, per connection, and in the size of its file."""
     server = Server(directory, "--insecure", name="server-link", data_dir=pathlib.Path(directory) / "data-link")
     program = workload(directory, "bench", lifetime(4))
     with flamewire.ended(program, server):
@@ -144,19 +144,19 @@ def bench_link(directory):
             runs[way] = (1000 * cpu / session["samples"], sent / session["samples"], sent / max(1, session["batches"]))
     batch = int(runs["plain"][2])
     per_byte, handshake, growth = map(float, subprocess.run([BIN / "bench_secure", str(batch), *either([], ["--smoke"])], check=True, capture_output=True, text=True).stdout.split())
-    result("encryption, CPU a sample", per_byte * runs["plain"][1] / 1000, 0.3, "us",
-           f"{per_byte:.1f} ns a byte, {runs['plain'][1]:.2f} B a sample in batches of {batch} B; whole agent {runs['encrypted'][0]:.2f} us a sample, {runs['plain'][0]:.2f} us without")
-    result("encryption, bytes on the wire", runs["encrypted"][1], None, "B", f"{runs['plain'][1]:.2f} B a sample without; {100 * (growth - 1):.1f} % more in a batch")
-    result("encryption, CPU of a connection", handshake / 1e6, None, "ms")
+    result("encryption, CPU per sample", per_byte * runs["plain"][1] / 1000, 0.3, "us",
+           f"{per_byte:.1f} ns per byte, {runs['plain'][1]:.2f} B per sample in batches of {batch} B; whole agent {runs['encrypted'][0]:.2f} us per sample, {runs['plain'][0]:.2f} us without")
+    result("encryption, bytes on the wire", runs["encrypted"][1], None, "B", f"{runs['plain'][1]:.2f} B per sample without; batches grow by {100 * (growth - 1):.1f} %")
+    result("encryption, CPU per connection", handshake / 1e6, None, "ms")
     symbols = subprocess.run(["nm", "-C", "--print-size", "--size-sort", BIN / "flamewire-agent.debug"], check=True, capture_output=True, text=True).stdout
     size = sum(int(line.split()[1], 16) for line in symbols.splitlines() if re.search(r" (mbedtls_|ssl_|ecp_|flamewire::secure::|mpi_|chachapoly_|chacha20_|poly1305_|ecdh_)", line))
     result("encryption, in the agent's file", size / 1000, 100, "KB")
 
 
 def bench_compiler(directory):
-    """The same costs for each sample of a real compiler: cc1plus, again and again, on one of our own files."""
+    """The same costs per sample for a real compiler: cc1plus runs repeatedly on one of this project's sources."""
     source = either(ROOT / "src" / "wire" / "control.cc", pathlib.Path(directory) / "small.cc")
-    if SMOKE:  # so that many compilers begin within a second
+    if SMOKE:  # many compilers must start within a second
         source.write_text("#include <cstdlib>\nint main() { return std::abs(-1); }\n")
     cc1plus = subprocess.run(["g++", "-print-prog-name=cc1plus"], check=True, capture_output=True, text=True).stdout.strip()
     preprocessed = pathlib.Path(directory) / "unit.ii"
@@ -169,7 +169,7 @@ def bench_compiler(directory):
 
 
 def bench_latency(directory):
-    """Age of the newest sample in the flame graph that a client fetches on each notification, on receipt."""
+    """Age of the newest sample in a flame graph when a client receives it; it fetches one on each notification."""
     server = Server(directory, name="server-latency", data_dir=pathlib.Path(directory) / "data-latency")
     program = workload(directory, "demo", 120)
     agent = Agent(directory, "--server", "127.0.0.1", "--port", server.port, "--pid", program.pid, "--frequency", 999)
@@ -183,7 +183,7 @@ def bench_latency(directory):
                     break
                 if name == "data_version":
                     newest = server.request("GET", "/api/flamegraph", check=False)[2]["newest_ns"]
-                    # newest_ns is the end of a 10 ms bucket; its beginning is surely not newer than the sample.
+                    # newest_ns is the end of a 10 ms bucket. Use its beginning, which is never newer than the sample.
                     ages.append((time.clock_gettime_ns(time.CLOCK_MONOTONIC) - newest) / 1e6 + 10)
     ages.sort()
     result("newest sample shown, age on receipt, p50", statistics.median(ages), 400, "ms", f"{len(ages)} updates")
@@ -191,11 +191,11 @@ def bench_latency(directory):
 
 
 def bench_program(directory, program, *arguments):
-    """A bench program of ours that prints a JSON line a figure."""
+    """Runs a bench program that prints one JSON line per figure."""
     del directory
     outcome = subprocess.run([BIN / program, *arguments, *either([], ["--smoke"])], stdout=subprocess.PIPE, text=True)
     if outcome.returncode != 0:
-        sys.exit(f"bench: {program} failed")  # its stderr says why
+        sys.exit(f"bench: {program} failed")  # it reported the reason on stderr
     for line in outcome.stdout.splitlines():
         if line.startswith("{"):
             entry = json.loads(line)
@@ -203,27 +203,27 @@ def bench_program(directory, program, *arguments):
 
 
 def bench_profile(directory):
-    """A store of a million rows: memory of a row, and the time of queries."""
+    """A store of a million rows: memory per row, and the time of queries."""
     bench_program(directory, "bench_profile")
 
 
 def bench_day(directory):
-    """A day of history in a session: memory, and the time of answers."""
+    """A session with a day of history: memory, and the time of answers."""
     bench_program(directory, "bench_day", directory)
 
 
 def bench_replay(directory):
-    """A session file of an hour, opened: the time until its first picture."""
+    """Opening a session file of an hour: the time until the first picture."""
     bench_program(directory, "bench_replay")
 
 
 def bench_pipeline(directory):
-    """What a sample costs from the record to the row."""
+    """The agent's CPU time per sample, from the record to the row."""
     bench_program(directory, "bench_pipeline")
 
 
 def bench_symbols(directory):
-    """Names of addresses, against llvm-symbolizer."""
+    """Symbolization of addresses, against llvm-symbolizer."""
     few = either([], ["--runs", "1", "--addresses", "1000"])
     outcome = subprocess.run([sys.executable, ROOT / "tests" / "bench" / "symbol" / "run.py", BIN / "flamewire-server", directory, *few], check=True, stdout=subprocess.PIPE, text=True)
     for line in outcome.stdout.splitlines():
@@ -233,7 +233,7 @@ def bench_symbols(directory):
 
 
 def bench_unwind(directory):
-    """Unwinding alone, on recordings of the bench workload without frame pointers and of programs of Debian."""
+    """Unwinding alone, for recordings of the bench workload without frame pointers and of Debian's programs."""
     sys.path.insert(0, str(ROOT / "tests" / "oracle" / "unwind"))
     import programs
 
@@ -248,7 +248,7 @@ def bench_unwind(directory):
 
 
 def bench_stacks(directory):
-    """Stacks by unwind tables, live: the cost of a sample against perf's."""
+    """Live recording with unwind tables: the cost per sample, against perf."""
     server = Server(directory, "--insecure", name="server-stacks", data_dir=pathlib.Path(directory) / "data-stacks")
     with flamewire.ended(server):
         program = flamewire.Process("nofp", [BIN / "bench-nofp-workload", str(lifetime(4))], directory)
@@ -262,7 +262,7 @@ def bench_stacks(directory):
         totals = session["unwind_totals"]
         result("dwarf, 16 KiB: stacks not whole", 100 * (1 - (totals["whole"] + totals["joined"]) / totals["samples"]), 0.1, "%")
         result("dwarf, 16 KiB: samples lost", flamewire.lost(session), 0)
-        result("dwarf, 16 KiB: agent RSS, rings excluded", rss / 2**20, 16, "MiB", f"rings {rings / 2**20:.1f} MiB beside")
+        result("dwarf, 16 KiB: agent RSS, rings excluded", rss / 2**20, 16, "MiB", f"plus {rings / 2**20:.1f} MiB of rings")
         result("dwarf, 16 KiB: bytes on the wire per sample", sent / session["samples"], None, "B")
         program = flamewire.Process("fp", [BIN / "bench-workload", str(lifetime(2))], directory)
         with flamewire.ended(program):
@@ -274,9 +274,9 @@ def bench_stacks(directory):
 
 
 def bench_slowdown(directory):
-    """How much a program without frame pointers slows down while it is profiled, against perf record.
-
-    Profilers take turns on one process, so that what else happens on the machine happens to all of them."""
+    """The slowdown of a program without frame pointers while it is profiled, against perf record.
+    
+    Profilers take turns on one process, so that other load on the machine affects all of them."""
     turns, settle, measured, pause = either((10, 1.5, 3.0, 1.7), (1, 0.5, 1.0, 1.2))
     pid = 0
 
@@ -309,7 +309,7 @@ def bench_slowdown(directory):
     def rate(start, end):
         inside = [line for line in lines if start <= line[0] <= end]
         if len(inside) < 2:
-            sys.exit("bench: the program did not get to run often enough to be measured")
+            sys.exit("bench: the program ran too rarely to be measured")
         return (inside[-1][1] - inside[0][1]) / (inside[-1][0] - inside[0][0])
 
     def lost(way):
@@ -326,20 +326,20 @@ def bench_slowdown(directory):
 
 
 def bench_targets(directory):
-    """Agent CPU per sample of a whole machine on which processes come and go, against fewer targets.
-
-    The machine is recorded as a whole, then its processes one by one, then two of them alone while nothing comes and goes."""
+    """Agent CPU per sample for a whole machine on which processes start and end, against fewer targets.
+    
+    Records two processes alone while no others start or end, then all processes one by one, then the whole machine."""
     server = Server(directory, name="server-targets", data_dir=pathlib.Path(directory) / "data-targets")
-    told = {"alone": "two processes alone", "each": "200 processes followed one by one", "machine": "whole machine, 200 processes"}
+    labels = {"alone": "two processes alone", "each": "200 processes followed one by one", "machine": "whole machine, 200 processes"}
     runs = {}
     many = either(200, 20)
     with flamewire.ended(server):
         for way, (old, young, programs) in {"alone": (many, 0, 0), "each": (many, 10, 10), "machine": (many, 10, 10)}.items():
-            everybody = family.ready(flamewire.Process(way, family.command(old, young, programs, nice=0), directory))
-            with flamewire.ended(everybody):
-                there = [str(pid) for pid in flamewire.children(everybody.pid)[:old]]
+            crowd = family.ready(flamewire.Process(way, family.command(old, young, programs, nice=0), directory))
+            with flamewire.ended(crowd):
+                there = [str(pid) for pid in flamewire.children(crowd.pid)[:old]]
                 time.sleep(1)
-                target = {"alone": ["--pid", ",".join(there[::100])], "each": ["--pid", ",".join([str(everybody.pid), *there])], "machine": ["-a"]}[way]
+                target = {"alone": ["--pid", ",".join(there[::100])], "each": ["--pid", ",".join([str(crowd.pid), *there])], "machine": ["-a"]}[way]
                 known = {session["id"] for session in server.sessions()}
                 agent = Agent(directory, "--server", "127.0.0.1", "--port", server.port, *target, "--frequency", 999, "--events", "cpu-clock", "--unwind", "fp", "--stat", "none", "--metrics", "off", name=f"agent-{way}")
                 with flamewire.ended(agent):
@@ -350,18 +350,18 @@ def bench_targets(directory):
                     subprocess.run([PERF, "stat", "-x,", "-e", "task-clock", "-o", report, "-p", str(agent.pid), "--", "sleep", str(SECONDS)], check=True)
                     session = server.session(identity)
                     cpu = next(float(line.split(",")[0]) for line in report.read_text().splitlines() if "task-clock" in line)
-                    result(f"{told[way]}: samples lost", flamewire.lost(session), 0)
+                    result(f"{labels[way]}: samples lost", flamewire.lost(session), 0)
                     runs[way] = 1000 * cpu / (session["samples"] - before), session["samples"] - before, begun
                 wait_until(lambda identity=identity: server.session(identity)["state"] != "live", PATIENCE, "the end")
     wide, all_samples, begun = runs["machine"]
     for way, against in {"each": "the same followed one by one", "alone": "two processes alone"}.items():
         cost, samples, _ = runs[way]
-        result(f"whole machine, 200 processes, 20 a second come and go: agent CPU per sample, ratio to {against}", wide / cost, 1.3, "x", f"{wide:.2f} us of {all_samples} samples against {cost:.2f} us of {samples}")
+        result(f"whole machine, 200 processes, 20 start and end per second: agent CPU per sample, ratio to {against}", wide / cost, 1.3, "x", f"{wide:.2f} us of {all_samples} samples against {cost:.2f} us of {samples}")
     result("whole machine, 200 processes: agent CPU of the first 5 s", begun, None, "ms")
 
 
 def bench_counters(directory):
-    """What counting and health cost: an agent that samples nothing, with all else at its defaults, while it records."""
+    """The cost of counting and health: a recording agent without sampling, with defaults otherwise."""
     server = Server(directory, name="server-counters", data_dir=pathlib.Path(directory) / "data-counters")
     with flamewire.ended(server):
         for label, target in (("2 threads", workload(directory, "bench", lifetime(4))), ("50 threads", flamewire.Process("crowd", [flamewire.TESTS_BIN / "counters-workload", "crowd"], directory))):
@@ -377,7 +377,7 @@ def bench_counters(directory):
 
 
 def bench_page(directory):
-    """The page in Chromium, on made-up profiles of the mock server."""
+    """The page in Chromium, with generated profiles of the mock server."""
     build = BIN.parent
     environment = {**os.environ, **either({}, {"FLAMEWIRE_BENCH_SMOKE": "1"}), "FLAMEWIRE_WEB_DIST": str(build / "web/ui/dist"), "FLAMEWIRE_E2E_PACKAGES": str(build / "tests/e2e/copy")}
     run = subprocess.run(["node", ROOT / "tests/bench/page.mjs"], env=environment, capture_output=True, text=True, timeout=1800, cwd=directory)
@@ -388,17 +388,17 @@ def bench_page(directory):
 
 
 def bench_load(directory):
-    """A file of another tool, from its choice to the picture, against speedscope's page."""
+    """The time from choosing a file of another tool to its picture, against speedscope's page."""
     environment = {**os.environ, **either({}, {"FLAMEWIRE_BENCH_SMOKE": "1"}), "FLAMEWIRE_E2E_PACKAGES": str(BIN.parent / "tests/e2e/copy"), "FLAMEWIRE_BIN": str(BIN)}
     run = subprocess.run(["node", ROOT / "tests/bench/load.mjs"], env=environment, capture_output=True, text=True, timeout=900, cwd=directory)
     if run.returncode != 0:
-        sys.exit(f"bench: the loading of a file could not be measured\n{run.stderr}")
+        sys.exit(f"bench: the time to load a file could not be measured\n{run.stderr}")
     for row in json.loads(run.stdout.strip().splitlines()[-1]):
         result(row["figure"], row["value"], row["bar"], row["unit"], row["note"])
 
 
 def bench_cli(directory):
-    """What `flamewire record` adds to a command that does nothing: wall time and CPU time."""
+    """The wall time and CPU time that `flamewire record` adds to a command that does nothing."""
 
     def cost(name, *command, runs=15):
         walls, clocks = [], []
@@ -412,12 +412,12 @@ def bench_cli(directory):
     bare_wall, bare_cpu = cost("true", "true")
     wall, cpu = cost("record", str(BIN / "flamewire"), "record", "-q", "-F", "99", "--force", "-o", f"{directory}/true.flw", "--", "true")
     perf_wall, perf_cpu = cost("perf", PERF, "record", "-q", "-F", "99", "-o", f"{directory}/true.data", "--", "true", runs=5)
-    result("flamewire record -F 99 -- true: wall time above true", wall - bare_wall, 60, "ms", f"perf record {perf_wall - bare_wall:.0f} ms")
-    result("flamewire record -F 99 -- true: CPU time above true", cpu - bare_cpu, 60, "ms", f"perf record {perf_cpu - bare_cpu:.0f} ms")
+    result("flamewire record -F 99 -- true: wall time added to true", wall - bare_wall, 60, "ms", f"perf record {perf_wall - bare_wall:.0f} ms")
+    result("flamewire record -F 99 -- true: CPU time added to true", cpu - bare_cpu, 60, "ms", f"perf record {perf_cpu - bare_cpu:.0f} ms")
 
 
 def bench_size(directory):
-    """What a recording takes on disk, names and health included, against the perf.data of the same time."""
+    """The size of a recording on disk, with names and health, against a perf.data of the same time."""
     directory = pathlib.Path(directory)
     program = workload(directory, "bench", lifetime(4))
     with flamewire.ended(program):
@@ -432,11 +432,11 @@ def bench_size(directory):
     samples = sum(one["samples"] for one in json.loads(subprocess.run([BIN / "flamewire", "export", session, "--format", "json"], check=True, capture_output=True).stdout)["events"])
     size, names, theirs = sum(path.stat().st_size for path in files), sum(path.stat().st_size for path in files if ".symbols" in path.name), data.stat().st_size
     result("session of 20 s, bench workload, frame pointers, on disk: ratio to perf.data", size / theirs, 1 / 50, "x",
-           f"1 : {theirs / size:.1f}; {size / 1000:.0f} KB, {names / 1000:.0f} KB of them names, {size / samples:.2f} B a sample, against {theirs / 1e6:.2f} MB, {theirs / samples:.0f} B a sample, without names")
+           f"1 : {theirs / size:.1f}; {size / 1000:.0f} KB, {names / 1000:.0f} KB of them names, {size / samples:.2f} B per sample, against {theirs / 1e6:.2f} MB, {theirs / samples:.0f} B per sample, without names")
 
 
 def bench_imports(directory):
-    """Imports of other tools' recordings: CPU and memory."""
+    """Imports of other tools' recordings: CPU time and memory."""
     sys.path.insert(0, str(ROOT / "tests" / "bench"))
     import imports
 
@@ -451,7 +451,7 @@ def write_document(some):
     rows = ["| figure | value | bar | peer, same run |", "|---|---|---|---|"]
     rows += [f"| {figure} | {value:.3g} {unit} | {'' if bar is None else f'≤ {bar:g} {unit}'} | {peer} |" for figure, value, unit, bar, peer in RESULTS]
     text = path.read_text()
-    # A run of some benches keeps the figures of the others.
+    # A run of some benches keeps the figures of all others.
     measured = {figure for figure, *_ in RESULTS}
     known = re.search(r"<!-- figures -->\n(.*?)<!-- end -->", text, flags=re.S)[1].splitlines()[2:]
     kept = [row for row in known if row[2:].split(" | ")[0] not in measured] if some else []
@@ -465,7 +465,7 @@ def parse(arguments):
     listed = "\n".join(f"  {name:{width}}  {bench.__doc__.splitlines()[0]}" for name, bench in BENCHES.items())
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__, epilog=f"benches:\n{listed}", formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="run these benches (default: all)")
-    parser.add_argument("--write", action="store_true", help="put the figures into docs/measurements.md")
+    parser.add_argument("--write", action="store_true", help="write the figures to docs/measurements.md")
     parser.add_argument("--smoke", action="store_true", help="run each bench with tiny input to see that it works; measures nothing")
     parser.add_argument("--dry-run", action="store_true", help="check the arguments and run nothing")
     options = parser.parse_args(arguments)
@@ -473,7 +473,7 @@ def parse(arguments):
     if unknown:
         parser.exit(2, f"bench: no bench is named {' or '.join(unknown)}. The benches are: {', '.join(BENCHES)}.\n")
     if options.write and options.smoke:
-        parser.exit(2, "bench: --write cannot go with --smoke, whose figures mean nothing. Leave one of them out.\n")
+        parser.exit(2, "bench: --write cannot be combined with --smoke, whose figures mean nothing. Omit one of them.\n")
     return options
 
 

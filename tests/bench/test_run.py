@@ -1,4 +1,4 @@
-"""The command line of `./dev bench`, and what it makes of figures that are none. The benches themselves run under ctest as bench_NAME."""
+"""The command line of `./dev bench`, and its handling of invalid figures. The benches themselves run under ctest as bench_NAME."""
 import importlib.util
 import math
 import pathlib
@@ -24,7 +24,7 @@ def run(*arguments):
     return subprocess.run([sys.executable, HERE / "run.py", *arguments], capture_output=True, text=True, timeout=60)
 
 
-def test_help_names_each_bench_in_a_line(bench):
+def test_help_lists_one_bench_per_line(bench):
     done = run("--help")
     assert done.returncode == 0 and done.stderr == ""
     lines = done.stdout.split("benches:\n")[1].splitlines()
@@ -36,7 +36,7 @@ def test_help_names_each_bench_in_a_line(bench):
 @pytest.mark.parametrize("arguments, sentence", [
     (["nothing", "agent"], "no bench is named nothing. The benches are: cli, agent,"),
     (["a", "b"], "no bench is named a or b."),
-    (["agent", "--smoke", "--write"], "--write cannot go with --smoke, whose figures mean nothing. Leave one of them out."),
+    (["agent", "--smoke", "--write"], "--write cannot be combined with --smoke, whose figures mean nothing. Omit one of them."),
 ])
 def test_mistakes_are_one_sentence_and_run_nothing(arguments, sentence):
     done = run(*arguments)
@@ -60,8 +60,8 @@ def test_a_bench_reports_figures(bench, monkeypatch):
     monkeypatch.setitem(bench.BENCHES, "silent", lambda directory: None)
     with pytest.raises(SystemExit, match="silent reported no figure"):
         bench.run_bench("silent")
-    monkeypatch.setitem(bench.BENCHES, "spoken", lambda directory: bench.result("cost", 2, None, "ms"))
-    bench.run_bench("spoken")
+    monkeypatch.setitem(bench.BENCHES, "reporting", lambda directory: bench.result("cost", 2, None, "ms"))
+    bench.run_bench("reporting")
     assert bench.RESULTS == [("cost", 2, "ms", None, "")]
 
 

@@ -1,7 +1,7 @@
-// A day of history: 24 hours replayed fast into a session, then what it holds in memory, and how long answers take that
-// the page asks for, of random windows between a second and the whole day. Whatever had to be coarsened must be said by
-// the answers, and every sum must be what was sent: else this ends with an error.
-// Prints one JSON object a line: {"figure", "value", "unit", "bar", "peer"}; bar is null where none is set.
+// A day of history: replays 24 hours quickly into a session, and measures its memory and the time of the page's
+// requests for random windows between a second and the whole day. Fails unless the answers report all coarsening, and
+// all sums equal what was sent. Prints one JSON object per line: {"figure", "value", "unit", "bar", "peer"}; bar may be
+// null.
 #include <fmt/format.h>
 #include <malloc.h>
 #include <rapidjson/document.h>
@@ -30,7 +30,7 @@ namespace flamewire::bench {
 namespace {
 
 constexpr double answer_bar_ms = 50;
-// With --smoke the day has an hour, fewer rows fit into memory, and few windows are asked for.
+// With --smoke the day has one hour, the row limit is lower, and there are only a few windows.
 std::uint64_t day_s = 86'400;
 double day_ms = 86'400e3;
 std::size_t windows = 60, repeats = 3;
@@ -69,7 +69,7 @@ rapidjson::Document parsed(const Answer& answer) {
     require(answer.status == 200, answer.body);
     rapidjson::Document document;
     document.Parse(answer.body.data(), answer.body.size());
-    require(!document.HasParseError(), "an answer is no JSON");
+    require(!document.HasParseError(), "an answer is not JSON");
     return document;
 }
 
@@ -93,7 +93,7 @@ void give(Session& session, const wire::Frame& frame, std::int64_t arrival_ns) {
     require(taken, "a frame was refused");
 }
 
-// Replays the day; says how long the session was busy with it.
+// Replays the day, and prints the time that the session took.
 void record(Recorded& recorded) {
     double total_ms = 0, longest_ms = 0;
     std::int64_t arrival_ns = 1'800'000'000'000'000'000;
@@ -118,22 +118,22 @@ void record(Recorded& recorded) {
 void print_memory(const Session& session, double heap_before_mib) {
     print("heap of the session", heap_mib() - heap_before_mib, "MiB");
     session.read([](const profile::Store& store) {
-        print("of it rows", mib(store.tables().rows.memory_bytes()), "MiB", {},
+        print("heap of rows", mib(store.tables().rows.memory_bytes()), "MiB", {},
               fmt::format("{} rows, at most {}", store.row_count(), session_limits.store.max_rows));
         std::size_t points = 0;
         for (const auto& series : store.counters().series()) points += series.points.size();
-        print("of it counters", mib(store.counters().memory_bytes()), "MiB", {},
+        print("heap of counters", mib(store.counters().memory_bytes()), "MiB", {},
               fmt::format("{} intervals, at most 200000", points));
-        print("of it marks", mib(store.marks().memory_bytes()), "MiB", {}, "at most 20000 of a kind");
-        print("of it processes and threads", mib(store.processes().size_bytes() + store.threads().size_bytes()), "MiB",
-              {}, fmt::format("{} processes; no bound", store.processes().size() - 1));
+        print("heap of marks", mib(store.marks().memory_bytes()), "MiB", {}, "at most 20000 per kind");
+        print("heap of processes and threads", mib(store.processes().size_bytes() + store.threads().size_bytes()),
+              "MiB", {}, fmt::format("{} processes; no limit", store.processes().size() - 1));
         return 0;
     });
     std::size_t frames = 0;
     for (const char* type : {"system", "process", "network", "agent"})
         frames += session.health().between(type, 0, ~std::uint64_t{0}).size();
-    print("of it health", mib(session.health().memory_bytes()), "MiB", {},
-          fmt::format("{} frames, at most 3600 of a type", frames));
+    print("heap of health", mib(session.health().memory_bytes()), "MiB", {},
+          fmt::format("{} frames, at most 3600 per type", frames));
 }
 
 // --- what the answers must say ---
@@ -145,7 +145,7 @@ Request request(std::initializer_list<std::pair<const std::string, std::string>>
     return request;
 }
 
-// Returns from when on samples are as they came.
+// Returns the time (ms) after which samples are not coarsened.
 double check_session(const Recorded& recorded) {
     const server::SessionInfo info = recorded.session->info();
     const RecordedDay::Sent& sent = recorded.day.sent();
@@ -161,11 +161,12 @@ double check_session(const Recorded& recorded) {
     require(info.samples == sent.samples && dropped == 0, "samples of the day were dropped");
     require(lost == sent.lost, "the losses of the target are not what it stated");
     require(info.duration_ms == day_ms, "the session is not a day long");
-    require(info.retention && info.retention->coarse_rows > 0, "nothing was coarsened: this is no test");
+    require(info.retention && info.retention->coarse_rows > 0, "nothing was coarsened, so this tests nothing");
     const double whole_from_ms = info.retention->whole_from_ms;
-    require(whole_from_ms > day_ms / 2 && whole_from_ms < day_ms - 60e3, "whole_from_ms is not what is left in full");
+    require(whole_from_ms > day_ms / 2 && whole_from_ms < day_ms - 60e3,
+            "whole_from_ms is not the start of the full detail");
     require(std::abs(coarsened_until_ms - whole_from_ms) <= 100e3, "the coarsened time is not stated as such");
-    // Each sample is stated once, and those that came after are whole.
+    // Each coarsened sample is counted once, and later samples are not coarsened.
     const double per_ms = static_cast<double>(sent.samples) / day_ms;
     require(std::abs(static_cast<double>(coarsened) / per_ms - whole_from_ms) <= 100e3,
             "the coarsened samples are not stated as such");
@@ -178,14 +179,14 @@ void check_answers(const Recorded& recorded) {
     const std::uint64_t samples = session.info().samples;
 
     const auto tree = parsed(flamegraph_answer(session, request({{"min_share", "0"}})));
-    require(tree["total"]["samples"].GetUint64() == samples, "the flame graph of the day is not all samples");
+    require(tree["total"]["samples"].GetUint64() == samples, "the flame graph of the day lacks samples");
 
     const auto timeline = parsed(timeline_answer(session, request({{"bucket", "100000"}, {"by", "thread"}})));
-    require(sum_of(timeline["samples"]) == samples, "the timeline of the day is not all samples");
+    require(sum_of(timeline["samples"]) == samples, "the timeline of the day lacks samples");
     require(timeline["session_end_ms"].GetDouble() == day_ms, "session_end_ms is not the end of the day");
     std::uint64_t in_rows = 0, begins = 0, exits = 0, lost = 0;
     for (const auto& row : timeline["rows"].GetArray()) in_rows += sum_of(row["samples"]);
-    require(in_rows == samples, "the threads of the day are not all samples");
+    require(in_rows == samples, "the threads of the day lack samples");
     for (const auto& mark : timeline["marks"].GetArray()) {
         const std::string_view kind = mark["kind"].GetString();
         const std::uint64_t count = mark["count"].GetUint64();
@@ -193,27 +194,28 @@ void check_answers(const Recorded& recorded) {
     }
     const auto coarse = timeline["coarse"].GetArray();
     const double whole_from_ms = session.info().retention->whole_from_ms;
-    require(!coarse.Empty() && coarse[0]["start_ms"].GetDouble() == 0, "the timeline does not say what is coarse");
+    require(!coarse.Empty() && coarse[0]["start_ms"].GetDouble() == 0,
+            "the timeline does not report coarsening from the start");
     require(coarse[coarse.Size() - 1]["end_ms"].GetDouble() == whole_from_ms,
-            "the timeline and the session disagree on what is whole");
+            "the timeline and the session disagree on whole_from_ms");
     for (const auto& stretch : coarse)
         require(!stretch["dropped"].GetBool() && stretch["bucket_ms"].GetDouble() <= 1e6, "a stretch is too coarse");
     const auto last_minute = parsed(timeline_answer(session, request({{"start", fmt::format("{}", day_ms - 60e3)}})));
-    require(last_minute["coarse"].Empty(), "the last minute is said to be coarse");
+    require(last_minute["coarse"].Empty(), "the last minute is reported as coarse");
     require(begins == sent.begins && exits == sent.exits, "marks of processes are missing");
     require(lost == sent.lost, "marks of losses are missing");
 
     const auto counters = parsed(counters_answer(session, request({{"slices", "400"}})));
-    // The counters of an hour fit.
+    // The counters of an hour fit into the limit.
     require(counters.HasMember("coarse_until_ms") != smoke, "coarsened counters are not stated as such");
     const double coarse_until_ms = smoke ? 0 : counters["coarse_until_ms"].GetDouble();
-    require(smoke || (coarse_until_ms > 0 && coarse_until_ms < day_ms), "coarse_until_ms is no time of the day");
-    require(counters["groups"].Size() == 1, "there is one group of counters");
+    require(smoke || (coarse_until_ms > 0 && coarse_until_ms < day_ms), "coarse_until_ms is not within the day");
+    require(counters["groups"].Size() == 1, "there must be one group of counters");
     for (const auto& counter : counters["groups"][0]["counters"].GetArray()) {
         if (std::string_view(counter["name"].GetString()) == "instructions")
             require(counter["value"].GetDouble() == static_cast<double>(sent.instructions),
-                    "the sum of a counter is not what was counted");
-        // Two of 400 slices at most: the morning is not a single step.
+                    "the sum of a counter differs from what was sent");
+        // An interval spans at most two of the 400 slices, also in the coarse part.
         const auto& series = counter["series"];
         for (rapidjson::SizeType i = 0; i < series["end_ms"].Size(); ++i)
             require(series["end_ms"][i].GetDouble() - series["start_ms"][i].GetDouble() <= day_ms / 200,
@@ -239,7 +241,7 @@ struct Window {
     double start_ms = 0, end_ms = 0;
 };
 
-// Of any length between a second and the day, each order of magnitude as often; and the day itself.
+// The day, and windows of a second up to a day, with lengths distributed evenly on a logarithmic scale.
 std::vector<Window> random_windows() {
     std::mt19937_64 random(42);
     const auto share = [&] { return static_cast<double>(random() >> 11) / 9007199254740992.0; };
@@ -252,7 +254,7 @@ std::vector<Window> random_windows() {
     return result;
 }
 
-// What the page asks for: some hundred slices, as wide as a round number.
+// The bucket that the page requests: at most 400 slices, with a round width.
 double bucket_ms(const Window& window) {
     double bucket = 10;
     while ((window.end_ms - window.start_ms) / bucket > 400)
@@ -260,8 +262,7 @@ double bucket_ms(const Window& window) {
     return bucket;
 }
 
-// The best of some repetitions: what else happens on the machine is not the answer's. The largest of all windows has
-// the bar.
+// The best of some repetitions, to exclude other load. The bar applies to the slowest window.
 void time_answers(std::string_view name, const Session& session,
                   const std::function<Answer(const Session&, Request)>& answer) {
     std::vector<double> times;
@@ -337,7 +338,7 @@ int main(int argc, char** argv) {
     using namespace flamewire::bench;
     smoke = take_smoke(argc, argv);
     if (argc != 2) {
-        fmt::print(stderr, "Usage: bench_day DIRECTORY [--smoke] (an empty one, for the session's file)\n");
+        fmt::print(stderr, "Usage: bench_day DIRECTORY [--smoke] (an empty folder, for the session file)\n");
         return 2;
     }
     if (smoke) {

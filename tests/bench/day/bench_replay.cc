@@ -1,5 +1,5 @@
-// An hour of two busy CPUs at 999 Hz as a session file, opened: the time until the first picture, which is of what
-// is read by then, and until the picture of all of it. Every sample must be in that: else this ends with an error. Prints one JSON object a line, as bench_day does.
+// Opens a session file of an hour with two busy CPUs at 999 Hz: the time until the first picture, which shows what has
+// been read by then, and until the complete picture. Fails if samples are missing there. Prints JSON like bench_day.
 #include <fmt/format.h>
 #include <rapidjson/document.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t frequency_hz = 500;  // of each of four threads
-// With --smoke it is a minute, once.
+// With --smoke one run with a minute.
 std::uint64_t hour_s = 3'600;
 std::size_t repeats = 5;
 
@@ -33,7 +33,7 @@ void require(bool condition, std::string_view what) {
     std::exit(1);
 }
 
-// Returns how many samples are in it.
+// Returns the number of samples in it.
 std::uint64_t write_hour(const std::string& path) {
     auto writer = wire::SessionWriter::create(path);
     require(writer.has_value(), "the session cannot be written");
@@ -52,7 +52,7 @@ std::uint64_t write_hour(const std::string& path) {
     return hour.sent().samples;
 }
 
-// How many samples are in the flame graph that the page asks for.
+// The number of samples in the flame graph that the page requests.
 std::uint64_t picture(const server::Session& session) {
     server::Request request;
     request.method = "GET";
@@ -63,7 +63,7 @@ std::uint64_t picture(const server::Session& session) {
     return graph["total"]["samples"].GetUint64();
 }
 
-// ms from the beginning.
+// Both in ms from the start.
 struct Opened {
     double first_picture = 0, whole_picture = 0;
 };
@@ -72,7 +72,7 @@ Opened open_once(const std::string& path, std::uint64_t samples) {
     const auto elapsed = [&] { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); };
     Opened opened;
     const auto session = server::Session::load("hour", path, {}, [&](const std::shared_ptr<server::Session>& begun) {
-        // On a slow machine only tables are read the first time.
+        // On a slow machine the first call may come when only tables have been read.
         if (opened.first_picture == 0 && picture(*begun) > 0) opened.first_picture = elapsed();
     });
     require(session.has_value(), "the session does not open");
@@ -100,8 +100,8 @@ void run() {
                                          static_cast<double>(samples) / 1e6);
     const std::string how =
         fmt::format("median of {}; {:.1f} MB on disk", repeats, static_cast<double>(fs::file_size(path)) / 1e6);
-    print({what + ", until its first picture", median(first), "ms", 1000, how});
-    print({what + ", until all of it is in the picture", median(whole), "ms", {}, how});
+    print({what + ", until the first picture", median(first), "ms", 1000, how});
+    print({what + ", until the complete picture", median(whole), "ms", {}, how});
     fs::remove(path);
 }
 

@@ -9,7 +9,7 @@ namespace flamewire::bench {
 namespace {
 
 constexpr std::int64_t realtime_minus_monotonic_ns = 1'700'000'000'000'000'000;
-// Every so many seconds a process begins, becomes another program and ends; samples are lost.
+// Intervals at which a process starts, executes another program and exits, and at which samples are lost.
 constexpr std::uint64_t process_every_s = 5, loss_every_s = 600;
 
 std::uint64_t end_ns(std::uint64_t second) { return RecordedDay::start_ns + (second + 1) * ns_per_s; }

@@ -1,6 +1,6 @@
-// A day of recording as an agent would send it, faster: a batch each quarter of a second with the samples of four threads
-// at 99 Hz; ten counters each second, processes that come and go, losses now and then; health frames every two seconds.
-// The same each time.
+// A day of recording as an agent sends it: four batches per second with samples of four threads at 99 Hz, ten counters
+// every second, processes that start and exit, occasional losses, and health frames every two seconds. Each run creates
+// the same data.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ inline constexpr std::uint64_t ns_per_s = 1'000'000'000;
 
 class RecordedDay {
 public:
-    static constexpr std::uint64_t start_ns = 3'600 * ns_per_s;  // CLOCK_MONOTONIC: the target was up for an hour
+    static constexpr std::uint64_t start_ns = 3'600 * ns_per_s;  // CLOCK_MONOTONIC: the target booted an hour ago
     static constexpr std::uint32_t threads = 4, usual_frequency_hz = 99;
     static constexpr std::size_t stacks = 600;
     static constexpr std::array<const char*, 10> counters{
@@ -28,15 +28,15 @@ public:
     explicit RecordedDay(std::uint32_t frequency_hz = usual_frequency_hz);
 
     [[nodiscard]] const wire::RecordingId& recording_id() const { return program_.tables().recording_id; }
-    // The batch that says what all others refer to.
+    // The batch with the tables to which all others refer.
     wire::Frame tables();
     static constexpr std::uint64_t batches_per_s = 4;
-    // They come in order, from 0 on; the last one of a second has what it counted.
+    // To be called in order, from 0. The last batch of a second contains its counters.
     wire::Frame batch(std::uint64_t number);
-    // One frame of each type, at the end of this second.
+    // One frame of each type, for the end of this second.
     [[nodiscard]] std::vector<wire::Frame> health(std::uint64_t number) const;
 
-    // What was sent so far.
+    // The totals of everything sent so far.
     struct Sent {
         std::uint64_t samples = 0, begins = 0, exits = 0, lost = 0, instructions = 0;
     };

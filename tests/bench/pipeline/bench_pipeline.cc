@@ -1,6 +1,6 @@
-// What a sample costs from the bytes in the ring to the row: decoding; then warm (its chain was seen in this epoch) or
-// cold (a new chain), with the shape of a real profile: 2,000 distinct stacks of 25 frames in 4 threads. One JSON line a
-// figure.
+// The cost of a sample from the bytes in the ring to the row: decoding, then adding it with a known chain (warm) or a
+// new chain (cold). The shape is that of a real profile: 2,000 distinct stacks of 25 frames in 4 threads. Prints one
+// JSON line per figure.
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr std::size_t stacks = 2000;
 constexpr std::size_t frames = 25;
 constexpr std::uint64_t samples_per_batch = 500;  // 2,000 Hz in 250 ms
 
-// Chains like a program's: a common root, branching towards the leaf. Addresses lie in our own image.
+// Chains like those of a program: a common root, and branches toward the leaf. The addresses are in this program.
 std::vector<std::vector<std::uint64_t>> make_chains(std::uint64_t text) {
     std::mt19937_64 random(1);
     std::vector<std::vector<std::uint64_t>> chains;
@@ -39,7 +39,7 @@ std::vector<std::vector<std::uint64_t>> make_chains(std::uint64_t text) {
     return chains;
 }
 
-// Adds all chains once in each round and closes a batch as often as an agent does; ns a sample, closing included.
+// Adds all chains once per round, and closes a batch as often as an agent does. Returns ns per sample, with closing.
 double run(Folder& folder, const std::vector<std::vector<std::uint64_t>>& chains, std::uint32_t pid, int rounds,
            std::uint64_t& now) {
     SampleRecord sample;
@@ -60,9 +60,9 @@ double run(Folder& folder, const std::vector<std::vector<std::uint64_t>>& chains
     return static_cast<double>(process_cpu_ns() - began) / static_cast<double>(count);
 }
 
-// Decodes a sample without registers and stack; ns a record.
+// Decodes a sample without registers and stack. Returns ns per record.
 double decode(const std::vector<std::uint64_t>& chain, int count) {
-    // id, ip, pid and tid, time, cpu, period, and the chain with its length.
+    // The header, id, ip, pid and tid, time, cpu, period, and the chain with its length.
     std::vector<std::uint64_t> words{0,     77, 0x401000,  100 | std::uint64_t{101} << 32,
                                      5'000, 3,  1'000'000, chain.size()};
     words.insert(words.end(), chain.begin(), chain.end());

@@ -1,6 +1,6 @@
-// Memory a row and time a query of a store with 1 M rows, 100,000 distinct stacks, 50 threads and 4 events (--smoke: a
-// fiftieth of the rows and stacks).
-// Prints one JSON object a line: {"figure", "value", "bar"}; bar is null where none is set. Lower is better everywhere.
+// Memory per row and time per query of a store with 1 M rows, 100,000 distinct stacks, 50 threads and 4 events
+// (--smoke: a fiftieth of the rows and stacks). Prints one JSON object per line: {"figure", "value", "bar"}; bar may be
+// null. Lower is always better.
 #include <fmt/format.h>
 #include <malloc.h>
 
@@ -25,7 +25,7 @@ constexpr std::size_t rows_per_batch = 2'000;
 constexpr std::uint64_t batch_ns = 250'000'000;
 constexpr std::uint64_t start_ns = 1'000'000'000'000;
 
-// With --smoke there are fewer.
+// Smaller with --smoke.
 std::size_t row_count = 1'000'000, queries = 100;
 ProgramShape shape;
 
@@ -49,7 +49,7 @@ void symbolize(profile::Store& store, std::uint32_t version) {
         store.set_frames(pending, answer(pending, version));
 }
 
-// Every call of `work` gets a new filter: a random part of the time, and a random thread when `by_thread`.
+// Each call of `work` gets a new filter: a random part of the time, and a random thread if `by_thread`.
 void time_query(std::string_view name, const profile::Store& store, bool by_thread, double bar,
                 const std::function<std::size_t(const profile::Filter&)>& work) {
     std::mt19937_64 random(42);
@@ -69,7 +69,7 @@ void time_query(std::string_view name, const profile::Store& store, bool by_thre
     std::ranges::sort(times);
     print(fmt::format("{}, median ms", name), times[queries / 2], bar);
     print(fmt::format("{}, p95 ms", name), times[queries * 95 / 100], bar);
-    if (answered == 0) fmt::print(stderr, "{} answered nothing\n", name);
+    if (answered == 0) fmt::print(stderr, "{} returned nothing\n", name);
 }
 
 void run() {
@@ -88,11 +88,11 @@ void run() {
         const wire::Batch batch = program.rows(2 + i, start_ns + i * batch_ns, rows_per_batch);
         apply_ms += milliseconds([&] { (void)store.apply(batch); });
     }
-    print("apply rows, ns a row", apply_ms * 1e6 / static_cast<double>(row_count));
+    print("apply rows, ns per row", apply_ms * 1e6 / static_cast<double>(row_count));
     print("symbolize all locations, ms", milliseconds([&] { symbolize(store, 1); }));
     ::malloc_trim(0);
-    print("store bytes a row, heap", (heap_bytes() - heap_before) / static_cast<double>(row_count), 64);
-    print("store bytes a row, own account", static_cast<double>(store.memory_bytes()) / static_cast<double>(row_count),
+    print("store bytes per row, heap", (heap_bytes() - heap_before) / static_cast<double>(row_count), 64);
+    print("store bytes per row, own count", static_cast<double>(store.memory_bytes()) / static_cast<double>(row_count),
           64);
     print("rows", static_cast<double>(store.row_count()));
     print("function trie nodes", static_cast<double>(profile::call_tree(store, {}).nodes.size()));
@@ -120,7 +120,7 @@ void run() {
     print("json, everything, ms", milliseconds([&] { (void)profile::json(store, {}); }));
     print("svg, one event, ms", milliseconds([&] { (void)profile::svg(store, {.event = 1}); }));
 
-    // A step of live symbolization: some locations of one module change.
+    // A step of live symbolization: the locations of one module change.
     store.forget_frames(std::vector<profile::ModuleId>{3});
     std::vector<profile::PendingModule> pending = store.take_pending();
     print("new frames for one module, ms", milliseconds([&] { store.set_frames(pending[0], answer(pending[0], 2)); }));

@@ -46,7 +46,7 @@ void Program::make_call_graph() {
     for (std::size_t function = 0; function < shape_.functions; ++function) {
         leaf_locations_[function] = location(function, 1, 0);
         for (std::uint32_t i = 1; i < leaf_addresses; ++i) location(function, 1 + 7 * i, 0);
-        // Functions call mostly what stands near below them, some call library functions at the end.
+        // Functions mostly call nearby functions with higher numbers. Some call library functions at the end.
         const std::size_t count = 2 + random_() % 3;
         for (std::size_t i = 0; i < count; ++i) {
             const std::size_t distance = 1 + random_() % (shape_.functions / 24);
@@ -70,7 +70,7 @@ wire::Id Program::stack_child(wire::Id parent, wire::Id location) {
 void Program::make_stacks() {
     std::vector<std::uint8_t> is_leaf;
     while (leaves_.size() < shape_.stacks) {
-        // Two of three calls go through the first site: hot paths are shared.
+        // Two of three calls go through the first call site, so stacks share hot paths.
         std::size_t function = random_() % 8;
         wire::Id stack = 0;
         const std::size_t depth = shape_.mean_depth - 6 + random_() % 13;
@@ -103,7 +103,7 @@ wire::Batch Program::rows(std::uint64_t seq, std::uint64_t start_ns, std::size_t
         row.event = 1 + static_cast<wire::Id>(random_() % shape_.events);
         row.thread = 1 + static_cast<wire::Id>(random_() % shape_.threads);
         row.cpu = static_cast<std::uint32_t>(random_() % shape_.cpus);
-        // A power law: few stacks are hot. Every stack comes up, as the first rows go through all of them.
+        // A power law: few stacks are hot. In every third batch all stacks are equally likely.
         const double u = static_cast<double>(random_() >> 11) / 9007199254740992.0;
         const auto rank = static_cast<std::size_t>(std::pow(u, 3) * static_cast<double>(leaves_.size()));
         row.stack = leaves_[seq * 7919 % 3 == 0 ? random_() % leaves_.size() : rank];

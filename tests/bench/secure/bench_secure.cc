@@ -1,5 +1,5 @@
-// What encryption costs the agent: a byte that it sends in pieces as long as its batches, and one handshake as the end
-// that dials. Prints nanoseconds a byte, nanoseconds a handshake, and bytes sent for each one that was given.
+// The cost of encryption for the agent: for bytes that it sends in pieces of a batch's size, and for a handshake as the
+// dialing end. Prints nanoseconds per byte, nanoseconds per handshake, and sent bytes per byte of content.
 // Usage: bench_secure BYTES_OF_A_BATCH [--smoke]
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,7 @@ using namespace flamewire::secure;
 
 namespace {
 
-// CPU of the client alone, ns.
+// Returns the CPU time of the client alone, in ns.
 std::uint64_t shake_hands(const PairingKey& key, Carrier& client) {
     Carrier server = Carrier::accepted([&](std::string_view) { return std::optional(key); }, Carrier::Plain::refused);
     std::uint64_t spent = 0;

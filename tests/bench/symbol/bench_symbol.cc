@@ -1,6 +1,6 @@
-// Symbolizes addresses spread over the code of an ELF file, for measuring its CPU time from outside.
-// Usage: bench_symbol ELF PASSES < hexadecimal addresses. The first pass builds the index, later ones are warm. PASSES
-// 0 only reads the input.
+// Symbolizes addresses of an ELF file; run.py measures its CPU time from outside.
+// Usage: bench_symbol ELF PASSES < hexadecimal addresses. The first pass builds the index; later ones are warm. With
+// PASSES 0 it only reads the input.
 #include <fmt/format.h>
 
 #include <cstdio>

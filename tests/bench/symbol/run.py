@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""CPU time of our symbolizer against llvm-symbolizer's, on the same addresses of the same file, in the same run.
+"""CPU time of this project's symbolizer and of llvm-symbolizer, for the same addresses of the same file, in the same run.
 
-Prints one JSON object a line: {"figure", "value", "bar", "unit", "peer"}. CPU time is perf's task-clock: getrusage under-reports short runs
-on virtual machines.
+Prints one JSON object per line: {"figure", "value", "bar", "unit", "peer"}. CPU time is perf's task-clock: getrusage under-reports short
+runs on virtual machines.
 """
 import argparse
 import json
@@ -35,7 +35,7 @@ def median_ms(runs, *arguments):
 
 
 def write_addresses(folder, start, size, count):
-    # Samples come in no order; the seed makes runs comparable.
+    # Samples are not in the order of addresses. The seed makes runs comparable.
     addresses = [start + size * i // count for i in range(count)]
     random.Random(1).shuffle(addresses)
     path = os.path.join(folder, f"{count}.txt")

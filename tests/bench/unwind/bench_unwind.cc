@@ -1,6 +1,6 @@
-// The cost of unwinding alone: recorded stacks walked again and again from memory, by us and by libunwind.
-// Usage: bench_unwind PERF_DATA... [--smoke]; prints a JSON line a figure. The last file is also searched for the first
-// sample in the largest library.
+// The cost of unwinding alone: Flamewire and libunwind walk recorded stacks repeatedly from memory.
+// Usage: bench_unwind PERF_DATA... [--smoke]. Prints one JSON line per figure. The samples of the last file in large
+// libraries are also measured with a cold cache.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,9 +21,9 @@ using namespace flamewire;
 using bench::fixed;
 using bench::print;
 
-constexpr std::size_t group = 32;  // stacks of 16 KiB: a ring's worth
+constexpr std::size_t group = 32;  // stacks of 16 KiB: the content of a ring
 constexpr std::uint64_t large_library = 90'000'000;
-// With --smoke there are fewer.
+// Smaller with --smoke.
 int passes = 5;
 std::size_t most_stacks = SIZE_MAX, most_first_samples = 200;
 
@@ -50,8 +50,8 @@ struct Cost {
     }
 };
 
-// The first run warms caches up; of the others the middle one counts. With `fresh`, a group of stacks is walked twice and
-// the second time counts: a profiler reads bytes that the kernel has just written. Else they come from memory.
+// The first pass warms up caches; returns the median of the others. With `fresh`, each group of stacks is walked twice
+// and the second walk counts: a profiler reads bytes that the kernel has just written. Otherwise they come from memory.
 template <class Walk>
 Cost measure(const Loaded& loaded, bool fresh, Walk walk) {
     const std::span<const Loaded::Stack> stacks(loaded.stacks);
@@ -91,7 +91,7 @@ Cost measure_libunwind(Loaded& loaded, bool fresh) {
     });
 }
 
-// The slowest of the first samples in a library of 100 MB, each by a new unwinder that knows nothing yet.
+// The slowest of the first samples in a library of 100 MB, each with a new unwinder and an empty cache.
 void first_samples(Loaded& loaded) {
     std::vector<double> times;
     std::string library;
@@ -112,7 +112,7 @@ void first_samples(Loaded& loaded) {
     if (times.empty()) return;
     std::ranges::sort(times);
     print({"unwinding: first sample in a 100 MB library, new unwinder, slowest of " + std::to_string(times.size()),
-           times.back(), "ms", 5, library + "; the middle one " + fixed(times[times.size() / 2], 2) + " ms"});
+           times.back(), "ms", 5, library + "; median " + fixed(times[times.size() / 2], 2) + " ms"});
 }
 
 Result<std::unique_ptr<Loaded>> load(const std::string& path) {
@@ -124,7 +124,7 @@ Result<std::unique_ptr<Loaded>> load(const std::string& path) {
         const auto start = perf_data::start_of(loaded->recording, sample);
         if (start && loaded->stacks.size() < most_stacks) loaded->stacks.push_back({*start, sample.pid});
     });
-    if (loaded->stacks.empty()) return fail(ErrorCode::invalid, path + " has no samples with copies of stacks");
+    if (loaded->stacks.empty()) return fail(ErrorCode::invalid, path + " has no samples with stack copies");
     return loaded;
 }
 
@@ -157,7 +157,7 @@ int main(int argc, char** argv) {
                    fixed(static_cast<double>(by_us.frames) / static_cast<double>(stacks), 1) + " frames each"});
         if (i == argc - 1) first_samples(**loaded);
     }
-    print({"unwinding: warm, per frame, all of these", ours.per_frame(), "ns", 60,
+    print({"unwinding: warm, per frame, all of the above", ours.per_frame(), "ns", 60,
            "libunwind, UNW_CACHE_GLOBAL: " + fixed(theirs.per_frame(), 0) + " ns"});
     print({"unwinding: warm, per frame: ratio to libunwind", ours.per_frame() / theirs.per_frame(), "x", 0.143, ""});
     print({"unwinding: warm, but stack bytes from memory, per frame",

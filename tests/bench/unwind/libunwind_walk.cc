@@ -82,7 +82,7 @@ struct LibunwindWalk::State {
 
 namespace {
 
-// The state of the walk that libunwind calls back for.
+// The callbacks of libunwind. `Walk` is LibunwindWalk::State.
 template <class Walk>
 struct Accessors {
     static int find_proc_info(unw_addr_space_t space, unw_word_t pc, unw_proc_info_t* found, int need, void* argument) {
@@ -104,8 +104,8 @@ struct Accessors {
         Walk& state = *static_cast<Walk*>(argument);
         const Bytes stack = state.start->stack.bytes;
         if (write == 0 && read_at(stack, address - state.start->stack.address, *value)) return 0;
-        // The table's entries are read by word too, so the address need not be in the executable piece: any module
-        // whose bias is known will do, and it is nearly always that of the last piece.
+        // Entries of the table are also read by word, so the address need not be in executable memory. It is nearly
+        // always in the module of the last piece.
         if (write != 0 || state.last_module == nullptr) return -UNW_EINVAL;
         return read_module(*state.last_module, address - state.last->bias, *value) ? 0 : -UNW_EINVAL;
     }

@@ -1,5 +1,5 @@
-// Whole walks by libunwind: the peer of the bench. Its accessors see what our walk sees: the copied stack, then the
-// files of the modules, which it gets in memory.
+// Whole walks by libunwind, the peer of the bench. It has access to the same data as Flamewire's walk: the stack copy
+// and the files of the modules, which are in memory.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ public:
     LibunwindWalk(const LibunwindWalk&) = delete;
     LibunwindWalk& operator=(const LibunwindWalk&) = delete;
 
-    // All from one address space, as the cache is by address.
+    // All calls must use the same address space, because the cache is by address.
     void walk(const perf_data::Start& start, unwind::CodeMap& map, std::vector<std::uint64_t>& pcs);
 
 private:
