@@ -1,4 +1,4 @@
-// Any bytes as a request of a browser that is admitted: method and target, a blank line, the body.
+// Arbitrary bytes as a request of a browser that is logged in: method and target, a blank line, the body.
 #include <spdlog/spdlog.h>
 
 #include <cstdint>
@@ -13,7 +13,7 @@ using namespace flamewire;
 using namespace flamewire::server;
 
 extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-    ::setenv("PATH", "/nowhere", 1);  // no compiler is asked for its sysroot
+    ::setenv("PATH", "/nowhere", 1);  // prevents running compilers to get their sysroot
     spdlog::set_level(spdlog::level::off);
     return 0;
 }

@@ -1,4 +1,4 @@
-// A server without sockets for the targets that send it requests, and what holds for every answer.
+// A server without sockets for targets that send requests, and checks that apply to all answers.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 namespace flamewire::fuzz {
 
-// Until a request changes something, so that each input does the same whenever it is tried.
+// Reused until a request changes something, so that each input always has the same effect.
 struct Scene {
     test::Desk desk{""};
     test::RecordingScene recorded;
@@ -30,7 +30,7 @@ struct Scene {
     }
 };
 
-// SESSION stands for the id of the session that there is.
+// SESSION stands for the id of the recorded session.
 inline std::string with_session(std::string_view text, const std::string& id) {
     constexpr std::string_view placeholder = "SESSION";
     std::string result(text);
@@ -39,18 +39,18 @@ inline std::string with_session(std::string_view text, const std::string& id) {
     return result;
 }
 
-// It has a status and, as JSON, is valid.
+// An answer must have a status, and must be valid if it is JSON.
 inline void check(const server::Answer& answer) {
     if (answer.status < 200 || answer.status > 599) std::abort();
     if (answer.content_type != "application/json" || answer.file || !answer.fixed_body.empty()) return;
-    // Some are lists.
+    // Wrapped in an object, because some answers are lists.
     const auto json = wire::parse_object(R"({"answer":)" + answer.body + "}");
     if (!json) std::abort();
     const auto& value = (*json)["answer"];
     if (answer.status >= 400 && !(value.IsObject() && value.HasMember("error"))) std::abort();
 }
 
-// As the server does with a request that it admits.
+// Handles a request as the server does after admitting it.
 inline void answer(std::unique_ptr<Scene>& scene, const server::Request& request) {
     using server::Api;
     Api& api = scene->desk.api;

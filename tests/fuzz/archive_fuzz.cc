@@ -1,5 +1,5 @@
-// Any bytes as an unpacked archive: refused, or a session's own files in the directory that it was given, and nothing
-// beside it.
+// Arbitrary bytes as an unpacked archive: it is refused, or only the files of the session are written, and only into
+// the given directory.
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,9 +32,9 @@ private:
     std::span<const std::uint8_t> bytes_;
 };
 
-// "…/into", in a folder of this process that has nothing else.
+// "…/into", in an otherwise empty folder of this process.
 const fs::path& scratch() {
-    // Lives until the process ends, as what is done at exit needs it.
+    // Never destroyed, because the exit handler uses it.
     static const fs::path& path = *[] {
         std::string pattern = (fs::temp_directory_path() / "flamewire-fuzz.XXXXXX").string();
         if (::mkdtemp(pattern.data()) == nullptr) std::abort();

@@ -1,4 +1,4 @@
-// Any bytes as a batch. What decodes must be the same after encode and decode.
+// Arbitrary bytes as a batch. If it decodes, it must be the same after encoding and decoding.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto header = peek_header(bytes);
     if (!batch) return 0;
     if (!header || header->seq != batch->seq || header->epoch != batch->epoch) std::abort();
-    // Encoding sorts and adds up; after one round nothing changes any more.
+    // Encoding sorts and merges rows, so only the second round must not change anything.
     const std::string first = encode(*batch, periods);
     EventPeriods same = periods;
     auto again = decode(as_bytes_view(first), same);

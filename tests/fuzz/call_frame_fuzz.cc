@@ -1,5 +1,6 @@
-// Any bytes as call frame information: as instructions of a function, and as a whole section. Four bytes in front say how:
-// architecture and byte order; .eh_frame or .debug_frame; the size of the common entry's instructions; data alignment.
+// Arbitrary bytes as call frame information: as instructions of a function, and as a whole section. The first four
+// bytes select architecture and byte order; .eh_frame or .debug_frame; the size of the CIE's instructions; data
+// alignment.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

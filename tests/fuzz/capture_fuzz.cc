@@ -1,4 +1,4 @@
-// Captures are attached to bug reports, so reading one must handle any bytes.
+// Arbitrary bytes as a capture: captures are attached to bug reports, so they are not trusted.
 #include <cstddef>
 #include <cstdint>
 

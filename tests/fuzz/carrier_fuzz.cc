@@ -1,4 +1,4 @@
-// What the other end of a link sends before and while it shakes hands: either end, in pieces.
+// Arbitrary bytes from the peer of a link before and during the handshake, for both ends, in pieces.
 #include "secure/carrier.h"
 
 using namespace flamewire;
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (std::size_t at = 2; at < size; at += most) {
         const auto plain = carrier.receive(std::as_bytes(std::span(data + at, std::min(most, size - at))));
         const std::string answer = carrier.take_outgoing();
-        // Nobody here knows the key, so nothing may come out of it, and nothing of ours goes out in clear.
+        // The input cannot contain the key, so it must not decrypt to anything, and nothing may be sent unencrypted.
         if (encrypted_only && plain && !plain->empty()) __builtin_trap();
         if (encrypted_only && answer.find("hello") != std::string::npos) __builtin_trap();
         if (!plain) break;

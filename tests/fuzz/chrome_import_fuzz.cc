@@ -1,4 +1,4 @@
-// Any bytes as a CPU profile or a trace of Chrome.
+// Arbitrary bytes as a CPU profile or a trace of Chrome.
 #include "import_fuzz.h"
 
 FLAMEWIRE_FUZZ_IMPORT("chrome")

@@ -1,4 +1,4 @@
-// Any bytes as folded stacks.
+// Arbitrary bytes as folded stacks.
 #include "import_fuzz.h"
 
 FLAMEWIRE_FUZZ_IMPORT("collapsed")

@@ -1,4 +1,4 @@
-// Commands of the server: any bytes are refused, or answered with one JSON object that carries the command's id.
+// Arbitrary bytes as a command of the server: refused, or answered with one JSON object that contains the command's id.
 #include <cstdint>
 #include <cstdlib>
 

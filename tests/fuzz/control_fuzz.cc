@@ -1,4 +1,4 @@
-// Any bytes as each JSON message of the link; what parses is written and parsed again.
+// Arbitrary bytes as each JSON message of the link. A message that parses is written and parsed again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

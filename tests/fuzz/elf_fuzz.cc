@@ -1,4 +1,4 @@
-// Any bytes as an ELF file: headers, sections, notes and address mapping must stay within bounds.
+// Arbitrary bytes as an ELF file: headers, sections, notes and address mapping must stay within bounds.
 #include <cstddef>
 #include <cstdint>
 

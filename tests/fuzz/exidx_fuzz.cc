@@ -1,6 +1,6 @@
-// Any words as an exception index and the tables that it points to, and as code that is followed to its return. The first 8 bytes say where the index is, how large
-// it claims to be and which address is asked for; the rest is the address space, over and over, so that nothing that
-// the index points at is missing.
+// Arbitrary words as an .ARM.exidx index and its tables, and as code that is followed to its return. The first 8 bytes
+// are the position and size of the index and the address to find. The rest is the address space, repeated, so that
+// every pointer of the index is valid.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// What a row promises to those who use it.
+// Checks what users of a row rely on.
 void check(const flamewire::unwind::FrameRow& row, std::uint64_t address) {
     using flamewire::unwind::ExpressionRange;
     const auto fits = [&](const ExpressionRange& range) {
@@ -37,8 +37,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
     unsigned reads = 0;
     const unwind::WordReader wrapped = [&](std::uint64_t address) -> std::optional<std::uint32_t> {
-        // An index of 2^16 entries takes 17 looks, a description at most 1 + 1 + 255 words, each of some 20 looks at the
-        // code at most 40 instructions in two words.
+        // A search of 2^16 entries reads 17 words, a description has at most 1 + 1 + 255 words, and each of about 20
+        // reads of code has at most 40 instructions of two words.
         constexpr unsigned most_reads = 2000;
         if (++reads > most_reads) std::abort();
         std::uint32_t word = 0;
@@ -60,7 +60,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)unwind::exidx_row(bounded, table, ~std::uint64_t{0}, asked);
 
     const unwind::CodeReader code = [&](std::uint64_t address, std::span<std::byte> out) {
-        // Two blocks an instruction at most, twice where there are none, and some to tell ARM code from Thumb code.
+        // At most two blocks per instruction, twice that if a block cannot be read, and a few to distinguish ARM from
+        // Thumb.
         constexpr unsigned most_reads = 2 * (2 * 600 * 2 + 2 * 1024 + 64);
         if (++reads > most_reads) std::abort();
         if (out.size() > 4 && asked % 2 == 0) return false;

@@ -1,4 +1,4 @@
-// Any bytes as a DWARF expression: an answer or none, within its bounds, whatever the registers and the memory are.
+// Arbitrary bytes as a DWARF expression: it evaluates or fails within its bounds, for any registers and memory.
 #include <cstddef>
 #include <cstdint>
 

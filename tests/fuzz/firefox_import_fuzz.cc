@@ -1,4 +1,4 @@
-// Any bytes as a profile of the Firefox Profiler.
+// Arbitrary bytes as a profile of the Firefox Profiler.
 #include "import_fuzz.h"
 
 FLAMEWIRE_FUZZ_IMPORT("firefox")

@@ -1,5 +1,4 @@
-// Byte streams to the frame decoder, in pieces of a length that the first byte says; what comes out as a batch is
-// decompressed.
+// Arbitrary byte streams for the frame decoder, in pieces whose length is the first byte. Batches are decompressed.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             taken += header_bytes + (*frame)->payload.size();
             if (taken > bytes.size()) std::abort();
             const auto batch = batch_bytes(**frame);
-            // What was decompressed must survive the way back.
+            // A decompressed batch must be the same after compression and decompression.
             if (batch && *batch_bytes(batch_frame(*batch)) != *batch) std::abort();
         }
     }

@@ -1,4 +1,4 @@
-// Any bytes as a Go program, or as the function table of one: what is found must be inside of it.
+// Arbitrary bytes as a Go program, or as its function table: functions must be inside the input.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

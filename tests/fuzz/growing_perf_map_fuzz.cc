@@ -1,5 +1,5 @@
-// Any bytes as /tmp/perf-PID.map, grown in two steps: every entry is a range of addresses, and its line can be read
-// again.
+// Arbitrary bytes as /tmp/perf-PID.map, which grows in two steps: each entry must be a range of addresses, and its line
+// must be readable again.
 #include <sys/mman.h>
 #include <unistd.h>
 

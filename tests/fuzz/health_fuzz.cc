@@ -1,5 +1,5 @@
-// Any bytes as health frames, one a line: what a session keeps of them is valid JSON, and so is every answer that is made of
-// them.
+// Arbitrary bytes as health frames, one per line: what a session keeps of them must be valid JSON, and so must all
+// answers that contain it.
 #include <spdlog/spdlog.h>
 
 #include <cstdint>
@@ -16,7 +16,7 @@ using namespace flamewire::server;
 
 namespace {
 
-// Many inputs go into one session, since making one takes longer than all of them.
+// Many inputs share a session, because creating one takes longer than all of these inputs.
 constexpr int inputs_of_session = 50;
 
 struct Scene {

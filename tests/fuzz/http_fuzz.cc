@@ -1,6 +1,5 @@
-// Any bytes of a browser's connection: through the parser as RESTinio uses it, to a request, to what every request
-// passes, to its answer. The first byte decides whether the page asks for its token, and in which pieces the bytes
-// arrive.
+// Arbitrary bytes of a browser's connection: through the parser as RESTinio uses it, the checks of every request, and
+// its answer. The first byte selects whether the page requires its token, and the pieces in which the bytes arrive.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -23,12 +22,12 @@ namespace {
 constexpr std::string_view token = "the-token-of-the-page";
 constexpr std::uint16_t port = 8080;
 
-// One message after another, as RESTinio's connection_t reads them.
+// Reads one message after another, like RESTinio's connection_t.
 class Connection {
 public:
     Connection() { begin(); }
 
-    // Returns how many of the bytes the message took, or nothing after an error that closes the connection.
+    // Returns the number of bytes that belong to the message, or nothing after an error that closes the connection.
     std::optional<std::size_t> feed(std::string_view bytes) {
         static const http_parser_settings callbacks =
             restinio::impl::create_parser_settings<restinio::default_http_methods_t>();
@@ -37,7 +36,7 @@ public:
         return taken;
     }
     [[nodiscard]] bool whole() const { return context_.m_message_complete; }
-    // The message. The next one begins.
+    // Returns the message, and starts the next one.
     Request take(std::string& target) {
         (void)context_.make_chunked_input_info_if_necessary();
         target = context_.m_header.request_target();
@@ -57,7 +56,7 @@ private:
     restinio::impl::http_parser_ctx_t context_{message_limits()};
 };
 
-// A client without the token gets only as far as the form that asks for it.
+// A client without the token must only reach the login form.
 bool may_pass(const Request& request) {
     return request.authorization.contains(token) || request.cookies.contains("flamewire_8080=");
 }
@@ -75,7 +74,7 @@ void serve(std::unique_ptr<fuzz::Scene>& scene, Request request, const std::stri
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
-    ::setenv("PATH", "/nowhere", 1);  // no compiler is asked for its sysroot
+    ::setenv("PATH", "/nowhere", 1);  // prevents running compilers to get their sysroot
     spdlog::set_level(spdlog::level::off);
     limit_headers();
     return 0;

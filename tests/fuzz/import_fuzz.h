@@ -1,5 +1,5 @@
-// What the fuzzers of imports share: any bytes as a file of one format, taken over the wire into a store as the server
-// does it. An importer may refuse the bytes; what it makes of them must be batches that a store takes.
+// Shared by the fuzzers of imports: arbitrary bytes as a file of one format, imported through wire messages into a
+// store, as in the server. An importer may refuse the bytes. Otherwise its batches must be valid for a store.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ private:
                 return true;
             });
     }
-    // Nothing of this machine may come into it.
+    // Data of this machine must not affect the result.
     [[nodiscard]] std::string module_file(const symbol::ModuleIdentity& /*module*/) override { return {}; }
     void progress(std::uint64_t read_bytes) override {
         if (read_bytes > bytes_.size()) std::abort();

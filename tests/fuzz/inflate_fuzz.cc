@@ -1,4 +1,4 @@
-// Any bytes as a zlib stream: zlib itself says what comes out, where the stream has its checksum too.
+// Arbitrary bytes as a zlib stream: the output must equal that of zlib itself, if the stream also has its checksum.
 #include <zlib.h>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Any bytes as jit-PID.dump, grown in two steps: every entry is a range of addresses with a time that has been, lines
-// ascend and have files, rules lie in their function.
+// Arbitrary bytes as jit-PID.dump, which grows in two steps: each entry must be a range of addresses with a past time,
+// lines must ascend and have files, and unwind rules must be inside their function.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// Any bytes as the message of kept symbols (what zstd gives is any bytes): refused, or modules whose frames are all there,
-// and then the same when written anew.
+// Arbitrary bytes as the decompressed message of embedded symbols: refused, or modules without missing frames, which
+// are the same after writing and reading.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

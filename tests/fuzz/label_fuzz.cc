@@ -1,4 +1,5 @@
-// Any bytes as a change of a label that a page sends, as label.json, and as the text of --tag; what is taken is within its bounds, and written and read again it is the same.
+// Arbitrary bytes as a change of a label from the page, as label.json, and as the text of --tag: an accepted label must
+// be within its bounds, and the same after writing and reading.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Any bytes as a line number program: rows come out sorted, and no more of them than the budget has room for. The input is a
-// byte of flags, the sizes of .debug_line and .debug_line_str (2 bytes each), and these sections; the rest is .debug_str.
+// Arbitrary bytes as a line number program: rows must be sorted and within the budget. The input is a byte of flags,
+// the sizes of .debug_line and .debug_line_str (2 bytes each), and these sections; the rest is .debug_str.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

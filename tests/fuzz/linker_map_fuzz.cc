@@ -1,4 +1,5 @@
-// Any bytes as a linker map: every name lies in the text's pieces, and no size reaches around the end of addresses.
+// Arbitrary bytes as a linker map: each name must be inside the pieces of the text, and no size may overflow the
+// addresses.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

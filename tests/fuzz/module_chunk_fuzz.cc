@@ -1,4 +1,5 @@
-// Any bytes as a part of a module file: refused, or within its stream and its file, and then the same when written anew.
+// Arbitrary bytes as a part of a module file: refused, or within its stream and file, and the same after writing it
+// again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

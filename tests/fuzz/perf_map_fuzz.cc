@@ -1,4 +1,4 @@
-// Any bytes as a perf map: every name lies in the text and is found where its line says.
+// Arbitrary bytes as a perf map: each name must be inside the text, and at the addresses of its line.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Any bytes as the content of two rings, at any position: the merge and the decoder must neither read outside nor stop
-// making progress.
+// Arbitrary bytes as the content of two rings, at any position: the merge and the decoder must not read out of bounds,
+// and must always make progress.
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -17,7 +17,7 @@ using namespace flamewire::agent;
 
 namespace {
 
-// Touches every byte that a decoded record shows.
+// Reads every byte to which a decoded record refers.
 std::uint64_t touch(const perf::Sample& sample) {
     std::uint64_t sum = 0;
     for (const auto words : {sample.callchain, sample.registers, sample.counters})
@@ -51,7 +51,7 @@ std::uint64_t touch_record(const Record& record) {
     return sum;
 }
 
-// One layout of each kind; the id of a sample chooses, as in the event set.
+// One layout of each kind. The id of a sample selects one, as in the event set.
 constexpr std::array<SampleLayout, 6> layouts{
     SampleLayout{},
     SampleLayout{wire::StackMode::fp, false, 0x180, 0},
@@ -61,8 +61,8 @@ constexpr std::array<SampleLayout, 6> layouts{
     SampleLayout{.mode = wire::StackMode::dwarf, .register_mask = 0xff0fff, .stack_bytes = 1'024, .woken_at = 24}};
 const SampleLayout& layout_of(Bytes record) { return layouts[sample_id(record) % layouts.size()]; }
 
-// As in a file: of either byte order, with any fields, at any place in memory. The first words are the format, the rest
-// is the record.
+// Decodes a record as in a file: in either byte order, with any fields, at any address. The first words are the format,
+// the rest is the record.
 std::uint64_t decode_any_format(Bytes bytes) {
     ByteReader in(bytes);
     const perf::RecordFormat format{in.u64(), in.u64(), in.u64(), in.u64(), 1};
@@ -92,7 +92,7 @@ std::uint64_t decode_any_format(Bytes bytes) {
 
 }  // namespace
 
-// Input: 1 byte start position, then the content of the rings, dealt out in halves.
+// Input: 1 byte for the start position, then the content of the two rings.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size < 1) return 0;
     const std::uint64_t start = std::uint64_t{data[0]} * 8;
@@ -126,7 +126,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     for (const RingCursor& cursor : cursors)
         if (cursor.tail != cursor.head) std::abort();
-    // Also as one record, whatever its size field says about the rest.
+    // Also decode the input as one record, whatever its size field.
     std::vector<std::uint64_t> one((size + 7) / 8);
     std::memcpy(one.data(), data, size);
     Record record;

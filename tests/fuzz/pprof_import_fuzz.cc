@@ -1,4 +1,4 @@
-// Any bytes as a pprof profile.
+// Arbitrary bytes as a pprof profile.
 #include "import_fuzz.h"
 
 FLAMEWIRE_FUZZ_IMPORT("pprof")

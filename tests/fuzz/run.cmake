@@ -1,12 +1,12 @@
-# One bounded run: -DFUZZER= -DSEEDS= -DWORK=. As a test it is the same run every time (one seed, a number of inputs), so that it
-# tests the change and not the day's luck; FLAMEWIRE_FUZZ_SECONDS=N searches on, from a random seed, for N seconds.
+# One limited run: -DFUZZER= -DSEEDS= -DWORK=. As a test it uses a fixed seed and number of inputs, so that its result
+# does not depend on chance. FLAMEWIRE_FUZZ_SECONDS=N fuzzes from a random seed for N seconds instead.
 file(REMOVE_RECURSE ${WORK}/corpus)
 file(MAKE_DIRECTORY ${WORK}/corpus)
 file(GLOB seeds ${SEEDS}/*)
 if(seeds)
   file(COPY ${seeds} DESTINATION ${WORK}/corpus)
 endif()
-# Large ones would be all that a bounded run has time for.
+# Larger seeds would take all the time of a limited run.
 set(most_seed_bytes 65536)
 set(corpus $ENV{FLAMEWIRE_CORPUS})
 if(NOT corpus)
@@ -14,7 +14,7 @@ if(NOT corpus)
 endif()
 foreach(folder IN LISTS CORPUS)
   if(NOT IS_DIRECTORY ${corpus}/${folder})
-    message(STATUS "${corpus}/${folder} is absent: its files are no seeds")
+    message(STATUS "${corpus}/${folder} is absent, so its files are not used as seeds")
     continue()
   endif()
   file(GLOB_RECURSE more ${corpus}/${folder}/*)
@@ -34,5 +34,5 @@ execute_process(
   COMMAND ${FUZZER} ${bound} -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 -artifact_prefix=${WORK}/ ${WORK}/corpus
   RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
-  message(FATAL_ERROR "the input that failed is in ${WORK}")
+  message(FATAL_ERROR "${FUZZER} failed. The input is in ${WORK}")
 endif()

@@ -1,5 +1,5 @@
-// Any bytes as a session file: read as a reader of a live file does, scanned for what is sound, opened for appending (which
-// cuts a torn tail and nothing else), scanned again.
+// Arbitrary bytes as a session file: read like a live file, scanned for intact records, opened for appending (which
+// only removes an incomplete tail), and scanned again.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,12 +26,12 @@ void read_all(const std::string& path) {
 
 struct Scan {
     std::size_t records = 0;
-    std::uint64_t unread = 0;  // between them
-    std::uint64_t end = 0;     // of the last one
+    std::uint64_t unread = 0;  // between the records
+    std::uint64_t end = 0;     // of the last record
     SessionTail tail;
 };
 
-// Nothing when it is not a session. Every byte is in a record, between two, or behind the last one.
+// Nothing if it is not a session. Each byte must be in a record, between two, or after the last one.
 std::optional<Scan> scan(const std::string& path) {
     auto scanner = SessionScanner::open(path);
     if (!scanner) return std::nullopt;
@@ -60,10 +60,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     read_all(path);
     const auto before = scan(path);
     auto writer = SessionWriter::append_to(path);
-    // Without its header it can be read, but not continued.
+    // A session without its header can be read, but not continued.
     const bool sound =
         before && SessionReader::open(path) && before->unread == 0 && before->tail.kind != SessionTail::Kind::damaged;
-    // A cut tail stays where it holds what may be a record, if only of another recording.
+    // A truncated tail stays if it may contain a record, even one of another recording.
     if (sound && before->tail.kind == SessionTail::Kind::none && !writer) std::abort();
     if (!writer || !writer->append(1, Flag::reply, "{}")) return 0;
     const auto after = scan(path);

@@ -1,4 +1,4 @@
-// Any bytes as a speedscope profile.
+// Arbitrary bytes as a speedscope profile.
 #include "import_fuzz.h"
 
 FLAMEWIRE_FUZZ_IMPORT("speedscope")

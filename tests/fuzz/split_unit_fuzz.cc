@@ -1,5 +1,6 @@
-// Any bytes as the sections of a .dwo or .dwp: a unit is looked for, named at every DIE, and ranges are read. The input is
-// an id (8 bytes), six sizes (4 bytes each) and the sections: info, abbreviations, string offsets, strings, ranges, index.
+// Arbitrary bytes as the sections of a .dwo or .dwp file: finds a unit, reads the name of each DIE, and reads ranges.
+// The input is an id (8 bytes), six sizes (4 bytes each) and the sections: info, abbreviations, string offsets,
+// strings, ranges, index.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                              &sections.strings, &sections.range_lists,   &index};
     for (std::size_t i = 0; i < 6; ++i) *parts[i] = in.bytes(std::min<std::size_t>(sizes[i], in.remaining()));
     if (const auto cut = symbol::cut_of_package(sections, index, id)) {
-        // Never more than there is.
+        // A part cannot be larger than the whole.
         if (cut->info.size() > sections.info.size()) std::abort();
         (void)symbol::find_split_unit(*cut, id);
     }

@@ -1,6 +1,6 @@
-// A whole walk over any memory: the input is registers, an address space, rows of tables and a stack. The walk must end,
-// within its frames, and must read nothing but what it was given (the address sanitizer watches the stack's end, because
-// the copy is a block of its own).
+// A whole walk over arbitrary memory: the input is registers, an address space, rows of tables and a stack. The walk
+// must end within its limit of frames and read only its input. The stack copy is a separate block, so that
+// AddressSanitizer finds reads past its end.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ using namespace flamewire::unwind;
 
 namespace {
 
-// Bytes of the input as long as there are some, then zeros.
+// The bytes of the input, followed by zeros.
 class Input {
 public:
     Input(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
@@ -41,7 +41,7 @@ private:
 
 constexpr std::uint64_t code_at = 0x400000, code_size = 0x1000, stack_at = 0x7ff000;
 
-// Rows for 16 bytes of code each, as the input has them.
+// Rows from the input, each for 16 bytes of code.
 std::vector<FrameRow> rows;
 Arch arch = Arch::x86_64;
 std::vector<std::byte> code;
@@ -109,7 +109,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (std::uint8_t left = input.take() % 64; left > 0; --left) code.push_back(input.take<std::byte>());
     Registers registers(arch);
     for (std::uint8_t left = input.take() % 40; left > 0; --left) {
-        // Near what there is, so that walks get somewhere.
+        // Near valid memory, so that walks make progress.
         const std::uint64_t near = input.take<std::uint16_t>();
         const std::uint64_t bases[] = {0, code_at, stack_at, ~std::uint64_t{0}};
         registers.set(input.take() % max_registers, near + bases[left % 4]);
@@ -134,7 +134,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         (void)unwinder.walk(registers, stack, space, max_depth, frames);
         if (frames.empty() || frames.size() > max_depth) __builtin_trap();
     }
-    // What was found is a chain, too; and what else is there is one of the kernel's.
+    // Use the frames also as a call chain: once to check it, and once reversed as the kernel's chain.
     std::vector<std::uint64_t> chain;
     for (const Frame& frame : frames) chain.push_back(frame.pc);
     if (check_chain(unwinder, arch, chain, space).right > chain.size()) __builtin_trap();

@@ -1,4 +1,4 @@
-// Any bytes as an ELF file with unwind tables. The address space is searched where the file says that there is code.
+// Arbitrary bytes as an ELF file with unwind tables. Rows are searched at the addresses that the file declares as code.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     unwind::TableWork work;
     const auto tables = unwind::ModuleTables::open(1, source, pages, work);
     if (!tables) return 0;
-    const auto look = [&](std::uint64_t address) {
+    const auto check_row = [&](std::uint64_t address) {
         const auto row = (*tables)->row_at(address);
         if (row && (address < row->start || address >= row->end)) std::abort();
         std::array<std::byte, 16> out{};
@@ -23,11 +23,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (const auto header = elf::read_header(source))
         for (const elf::Segment& segment : header->segments) {
             if (segment.type != elf::segment_load) continue;
-            for (const std::uint64_t offset : {0u, 1u, 16u, 47u, 256u}) look(segment.vaddr + offset);
-            look(segment.vaddr + segment.file_size);
+            for (const std::uint64_t offset : {0u, 1u, 16u, 47u, 256u}) check_row(segment.vaddr + offset);
+            check_row(segment.vaddr + segment.file_size);
         }
-    look((*tables)->entry());
-    for (const unwind::CodeRange& function : (*tables)->some_functions(8)) look(function.start + function.size - 1);
+    check_row((*tables)->entry());
+    for (const unwind::CodeRange& function : (*tables)->some_functions(8))
+        check_row(function.start + function.size - 1);
     if ((*tables)->memory_bytes() > (std::size_t{64} << 20)) std::abort();
     return 0;
 }

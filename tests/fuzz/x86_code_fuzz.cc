@@ -1,5 +1,5 @@
-// Any bytes as x86-64 code that is followed to its return. The first byte says where in the rest to begin, and whether
-// the code ends there or goes on with the same bytes, over and over.
+// Arbitrary bytes as x86-64 code that is followed to its return. The first byte selects the start in the rest, and
+// whether the code ends with the input or repeats it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// What a row promises to those who use it.
+// Checks what users of a row rely on.
 void check(const flamewire::unwind::FrameRow& row, std::uint64_t address) {
     using Kind = flamewire::unwind::RegisterRule::Kind;
     const auto& expression = row.cfa_expression;
@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const bool repeated = (data[0] & 1) != 0;
     unsigned reads = 0;
     const unwind::CodeReader read = [&](std::uint64_t address, std::span<std::byte> out) {
-        // Of an instruction at the end, a shorter piece is tried each time.
+        // At the end of the code, each instruction is read again in shorter pieces.
         constexpr unsigned most_reads = 20 * (3000 + 8);
         if (++reads > most_reads) std::abort();
         const std::uint64_t from = address - base;

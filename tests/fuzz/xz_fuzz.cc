@@ -1,4 +1,4 @@
-// Any bytes as an xz stream: what comes out must fit the limit.
+// Arbitrary bytes as an xz stream: the output must not exceed the limit.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
