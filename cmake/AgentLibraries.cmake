@@ -1,9 +1,10 @@
-# What the agent is made of besides its own sources, and what to install where something is missing. All of it must also work with a
-# toolchain file and a sysroot that are not ours (docs/cross-compiling.md), so nothing here asks pkg-config or a library's own CMake files.
+# The agent's libraries, and what to install if one is missing. This must also work with toolchain files and sysroots of
+# others (docs/cross-compiling.md), so it uses neither pkg-config nor the CMake files of libraries.
 include_guard(GLOBAL)
 
-# Four libraries that are headers alone: the same on every architecture, so what the desk has serves for any target. They are
-# looked for in the sysroot first; the desk's are reached through a folder of links, because the rest of /usr/include is not the target's.
+# Four header-only libraries. They are equal on all architectures, so the headers of this machine work for any target.
+# The sysroot is searched first. Headers of this machine are used through a folder of links, because the rest of its
+# /usr/include does not belong to the target.
 add_library(flamewire_headers INTERFACE)
 function(flamewire_headers variable header package)
   find_path(${variable} ${header})
@@ -16,7 +17,7 @@ function(flamewire_headers variable header package)
     find_path(${variable}_ON_DESK ${header} PATHS /usr/local/include /usr/include NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH)
   endif()
   if(NOT ${variable}_ON_DESK)
-    message(FATAL_ERROR "${header} is missing: install ${package} (headers alone; or name the folder with -D${variable}=DIR)")
+    message(FATAL_ERROR "${header} is missing: install ${package} (only headers are needed), or set the folder with -D${variable}=DIR")
   endif()
   set(links ${CMAKE_BINARY_DIR}/headers-of-the-desk)
   file(MAKE_DIRECTORY ${links})
@@ -29,7 +30,8 @@ flamewire_headers(FLAMEWIRE_ASIO_INCLUDE asio.hpp libasio-dev asio asio.hpp)
 flamewire_headers(FLAMEWIRE_FMT_INCLUDE fmt/format.h libfmt-dev fmt)
 flamewire_headers(FLAMEWIRE_PROTOZERO_INCLUDE protozero/pbf_reader.hpp libprotozero-dev protozero)
 flamewire_headers(FLAMEWIRE_RAPIDJSON_INCLUDE rapidjson/document.h rapidjson-dev rapidjson)
-# src/base/fmt_format.cc knows the definitions of one version; any other one is used header-only, which compiles more slowly.
+# src/base/fmt_format.cc has the definitions of one version. Other versions are used header-only, which compiles more
+# slowly.
 if(FLAMEWIRE_FMT_INCLUDE)
   set(fmt_folder ${FLAMEWIRE_FMT_INCLUDE})
 else()
@@ -47,8 +49,8 @@ else()
   set(RAPIDJSON_DIR ${FLAMEWIRE_RAPIDJSON_INCLUDE_ON_DESK})
 endif()
 
-# flamewire_without_unwind_tables(ARCHIVE VARIABLE): a copy of a library in C without its .eh_frame. No exception passes through it, and
-# in a static file the tables of such code are a tenth of it. VARIABLE: the copy.
+# flamewire_without_unwind_tables(ARCHIVE VARIABLE): sets VARIABLE to a copy of a C library without .eh_frame. No
+# exception passes through it, and the unwind tables of such code are a tenth of a static file.
 function(flamewire_without_unwind_tables archive variable)
   get_filename_component(name ${archive} NAME)
   set(copy ${CMAKE_BINARY_DIR}/without-unwind-tables/${name})
@@ -58,7 +60,7 @@ function(flamewire_without_unwind_tables archive variable)
 endfunction()
 
 if(FLAMEWIRE_AGENT)
-  # The agent is one static file, so the target's libraries must be there as archives.
+  # The agent is one static file, so it needs the target's libraries as archives.
   include(CheckCXXSourceCompiles)
   set(CMAKE_REQUIRED_LINK_OPTIONS -static)
   check_cxx_source_compiles("#include <string>\nint main(int argc, char** argv) { return std::string(argv[0]).size() > 1u + argc; }"
@@ -67,7 +69,7 @@ if(FLAMEWIRE_AGENT)
   if(NOT FLAMEWIRE_STATIC_PROGRAMS)
     message(FATAL_ERROR "A static C++ program cannot be linked, so libc.a or libstdc++.a is missing: install libc6-dev and libstdc++-12-dev "
       "(Debian's cross compilers bring libstdc++.a, toolchains/sysroot.sh libc.a; in a Yocto SDK: glibc-staticdev and libstdc++-staticdev), "
-      "or configure with -DFLAMEWIRE_AGENT=OFF. What the linker said is in CMakeFiles/CMakeError.log.")
+      "or configure with -DFLAMEWIRE_AGENT=OFF. The linker's output is in CMakeFiles/CMakeError.log.")
   endif()
   find_library(FLAMEWIRE_ZSTD_ARCHIVE NAMES libzstd.a)
   find_path(FLAMEWIRE_ZSTD_INCLUDE zstd.h)
@@ -76,7 +78,7 @@ if(FLAMEWIRE_AGENT)
       "zstd-staticdev), name them with -DFLAMEWIRE_ZSTD_ARCHIVE=FILE -DFLAMEWIRE_ZSTD_INCLUDE=DIR, or configure with -DFLAMEWIRE_AGENT=OFF.")
   endif()
   flamewire_without_unwind_tables(${FLAMEWIRE_ZSTD_ARCHIVE} zstd_archive)
-  # glibc, the compiler's own: the linker finds this copy first.
+  # The compiler's glibc. The linker finds this copy first.
   separate_arguments(flags NATIVE_COMMAND "${CMAKE_CXX_FLAGS}")
   if(CMAKE_SYSROOT)
     list(APPEND flags --sysroot=${CMAKE_SYSROOT})

@@ -1,20 +1,21 @@
-# The two flavors in which a library of ours is compiled, and the function that declares one.
+# The two flavors of each library, and the function that declares a library.
 #
-#   desk    what runs at the desk (server, tests): -O2 from the build type, RTTI, fmt as a library
-#   agent   what goes into the static agent: -Os, no RTTI, no exceptions (what a library throws there ends the program with a
-#           sentence in any case), fmt compiled into it without locales
+#   desk    for the server, the command line and tests: -O2 from the build type, RTTI, fmt as a library
+#   agent   for the static agent: -Os, no RTTI, no exceptions (an exception of a library would end the program anyway),
+#           fmt compiled in without locales
 #
 # flamewire_library(NAME [AGENT] [DESK] [HOT] [DECODES] SOURCES ... [LINK ...] [DESK_LINK ...] [AGENT_LINK ...])
-#   declares flamewire_NAME (desk) and/or flamewire_NAME_agent. LINK names other libraries of ours without
-#   prefix; each flavor links the same flavor. It is built when a program links it. DESK_LINK / AGENT_LINK are foreign targets.
-#   HOT: it runs for each sample. In a unity build, -Os inlines less of it, and a sample costs 6 % more CPU time.
-#   DECODES: it decodes what a peer, a file or a process has written (Hardening.cmake).
+#   declares flamewire_NAME (desk) and/or flamewire_NAME_agent. LINK lists other libraries of this tree without prefix;
+#   each flavor links the same flavor. A library is only built if a program links it. DESK_LINK and AGENT_LINK list
+#   other targets.
+#   HOT: the library runs for each sample. In a unity build -Os inlines less of it, and a sample costs 6 % more CPU time.
+#   DECODES: the library decodes data of a peer, a file or a process (Hardening.cmake).
 include_guard(GLOBAL)
 include(AgentLibraries)
 include(Hardening)
 include(UnityBuild)
 
-# The desk's flavor is for the server and for tests: who builds the agent alone needs neither it nor its libraries.
+# The desk flavor is for the server and tests. A build of only the agent needs neither it nor its libraries.
 if(FLAMEWIRE_SERVER OR FLAMEWIRE_TESTS OR FLAMEWIRE_FUZZ)
   set(FLAMEWIRE_DESK ON)
 else()
@@ -29,19 +30,20 @@ target_compile_options(flamewire_options INTERFACE
   $<$<BOOL:${FLAMEWIRE_WERROR}>:-Werror>
   # g++ 12 reports impossible paths inside its own headers with these three (std::string, std::expected).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-maybe-uninitialized;-Wno-null-dereference>
-  # On 32-bit Arm it also notes for each vector that g++ 7 changed how some arguments are passed.
+  # On 32-bit Arm it also reports for each vector that g++ 7 changed how some arguments are passed.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-psabi>)
 # Files beyond 2 GiB and times beyond 2038, also in 32-bit programs.
 if(CMAKE_SIZEOF_VOID_P EQUAL 4)
   target_compile_definitions(flamewire_options INTERFACE _FILE_OFFSET_BITS=64 _TIME_BITS=64)
 endif()
-# Asio looks whether libstdc++ has aligned_alloc() before it has included anything of it: by what a file includes first, one
-# would allocate with it and another free with operator delete.
+# Asio checks for aligned_alloc() before it includes any header of libstdc++. So the order of includes would decide that
+# one source allocates with it and another one frees with operator delete.
 target_compile_definitions(flamewire_options INTERFACE
   FLAMEWIRE_VERSION="${FLAMEWIRE_VERSION}" ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_DISABLE_STD_ALIGNED_ALLOC)
 
-# RapidJSON 1.1.0 assigns to a const member in a template that nobody instantiates, which clang 19 (fuzzing, clang-tidy) refuses to
-# parse, and adds to a null pointer, which the sanitizer reports. A copy without these two lines stands before the system's.
+# RapidJSON 1.1.0 assigns to a const member in a template without instances, which clang 19 (fuzzing, clang-tidy)
+# rejects, and adds to a null pointer, which the sanitizer reports. A copy with these two lines corrected precedes the
+# system's headers.
 set(rapidjson_copy ${CMAKE_BINARY_DIR}/rapidjson-corrected)
 function(flamewire_correct_rapidjson file wrong right)
   file(READ ${RAPIDJSON_DIR}/rapidjson/${file} text)

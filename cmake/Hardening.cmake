@@ -1,17 +1,19 @@
-# What compiler and linker add against the abuse of a bug in memory (docs/security.md). tests/checks/programs.py checks the programs.
+# Options of compiler and linker that make memory bugs harder to exploit (docs/security.md). tests/checks/programs.py
+# checks the programs.
 #
-#   flamewire_hardening            compile options of the desk
+#   flamewire_hardening            compile options of the desk flavor
 #   flamewire_hardened_program     link options of its programs
 #   flamewire_agent_hardening      compile and link options of the static agent
-#   flamewire_decoder_hardening    compile options of the parts of the agent that decode what a peer, a file or a process has written
+#   flamewire_decoder_hardening    compile options of the parts of the agent that decode data of a peer, a file or a process
 #
-# Each is used where the compiler or linker has it: an SDK's may be older, or for a machine that lacks it.
+# An option is used if the compiler or linker supports it: an SDK may be older, or its machine may lack it.
 include_guard(GLOBAL)
 include(CheckCXXCompilerFlag)
 include(CheckCXXSourceCompiles)
 include(CheckLinkerFlag)
 
-# flamewire_compiler_has(VARIABLE FLAG...) and flamewire_linker_has(VARIABLE FLAG...): those of the flags that are accepted.
+# flamewire_compiler_has(VARIABLE FLAG...) and flamewire_linker_has(VARIABLE FLAG...): set VARIABLE to the supported
+# flags.
 function(flamewire_compiler_has variable)
   set(accepted "")
   foreach(flag IN LISTS ARGN)
@@ -45,7 +47,7 @@ else()
 endif()
 flamewire_compiler_has(stack_clash -fstack-clash-protection)
 
-# glibc's checks need optimization, and a sanitizer has its own. Some compilers define the level by themselves.
+# glibc's checks need optimization, and sanitizers have their own checks. Some compilers define the level themselves.
 set(fortify "")
 if(NOT FLAMEWIRE_SANITIZE)
   set(CMAKE_TRY_COMPILE_CONFIGURATION ${CMAKE_BUILD_TYPE})
@@ -67,7 +69,7 @@ target_compile_options(flamewire_agent_hardening INTERFACE ${fortify})
 target_link_options(flamewire_agent_hardening INTERFACE ${read_only_data})
 add_library(flamewire_decoder_hardening INTERFACE)
 target_compile_options(flamewire_decoder_hardening INTERFACE ${stack_protection})
-# For x86-64, a protected function is 41 bytes longer. In all of them that is 61 KB, with which the file would be larger than 2 MB.
+# On x86-64 a protected function is 41 bytes longer. For all functions that is 61 KB, and the file would exceed 2 MB.
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   target_link_libraries(flamewire_agent_hardening INTERFACE flamewire_decoder_hardening)
 endif()

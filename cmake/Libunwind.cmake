@@ -1,10 +1,10 @@
-# libunwind behind our own unwind rules (src/unwind/walk/libunwind_step.h): the part of it that knows this target's
-# architecture. Sets FLAMEWIRE_LIBUNWIND to OFF where there is none of ours, else declares
+# libunwind as the fallback of Flamewire's own unwind rules (src/unwind/walk/libunwind_step.h), for the target's
+# architecture. Sets FLAMEWIRE_LIBUNWIND to OFF if the architecture is not supported, or else declares
 #
-#   flamewire_libunwind          for the desk: the shared library (Debian's archive cannot go into a PIE)
+#   flamewire_libunwind          for the desk flavor: the shared library, because Debian's archive cannot be linked into a PIE
 #   flamewire_libunwind_archive  for the static agent
 #
-# Only ever -lunwind-ARCH, never -lunwind beside it: both define _Unwind_Resume, which libgcc has.
+# Links only -lunwind-ARCH, not -lunwind, because -lunwind also defines _Unwind_Resume, like libgcc.
 include_guard(GLOBAL)
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
@@ -15,7 +15,7 @@ else()
   set(libunwind_arch "")
 endif()
 if(libunwind_arch)
-  option(FLAMEWIRE_LIBUNWIND "Put libunwind behind our own unwind rules" ON)
+  option(FLAMEWIRE_LIBUNWIND "Use libunwind as the fallback of Flamewire's own unwind rules" ON)
 else()
   set(FLAMEWIRE_LIBUNWIND OFF)
 endif()

@@ -1,9 +1,10 @@
-# mbed TLS with the one cipher suite of the link between agent and server (src/secure/mbedtls_config.h), compiled from its source:
+# mbed TLS with the one cipher suite of the link between agent and server (src/secure/mbedtls_config.h), compiled from
+# its source:
 #
-#   flamewire_mbedtls           for the desk
+#   flamewire_mbedtls           for the desk flavor
 #   flamewire_mbedtls_archive   for the static agent
 #
-# The source is Debian's, fetched by toolchains/mbedtls.sh when it is not there yet; any 2.28 will do.
+# The source is Debian's. toolchains/mbedtls.sh fetches it if it is missing. Any version 2.28 works.
 include_guard(GLOBAL)
 
 if(DEFINED ENV{FLAMEWIRE_MBEDTLS})
@@ -17,14 +18,14 @@ set(FLAMEWIRE_MBEDTLS ${mbedtls_default} CACHE PATH "Source of mbed TLS 2.28")
 if(NOT EXISTS ${FLAMEWIRE_MBEDTLS}/library/ssl_tls.c)
   execute_process(COMMAND ${CMAKE_SOURCE_DIR}/toolchains/mbedtls.sh ${FLAMEWIRE_MBEDTLS} OUTPUT_QUIET RESULT_VARIABLE mbedtls_result)
   if(NOT mbedtls_result EQUAL 0)
-    message(FATAL_ERROR "The source of mbed TLS 2.28 is neither in ${FLAMEWIRE_MBEDTLS} nor to be had from Debian's mirrors: unpack it yourself and "
+    message(FATAL_ERROR "The source of mbed TLS 2.28 is not in ${FLAMEWIRE_MBEDTLS} and cannot be fetched from Debian's mirrors: unpack it yourself and "
       "configure with -DFLAMEWIRE_MBEDTLS=DIR.")
   endif()
 endif()
 
 file(STRINGS ${FLAMEWIRE_MBEDTLS}/include/mbedtls/version.h mbedtls_version REGEX "define MBEDTLS_VERSION_STRING +\"2\\.28\\.")
 if(NOT mbedtls_version)
-  message(FATAL_ERROR "${FLAMEWIRE_MBEDTLS} is no mbed TLS 2.28: name one with -DFLAMEWIRE_MBEDTLS=DIR.")
+  message(FATAL_ERROR "${FLAMEWIRE_MBEDTLS} is not mbed TLS 2.28: set its folder with -DFLAMEWIRE_MBEDTLS=DIR.")
 endif()
 
 set(mbedtls_sources bignum chacha20 chachapoly cipher cipher_wrap constant_time ecdh ecp ecp_curves md platform platform_util poly1305 sha256
@@ -43,6 +44,6 @@ if(FLAMEWIRE_DESK)
   flamewire_add_mbedtls(flamewire_mbedtls flamewire_hardening)
 endif()
 if(FLAMEWIRE_AGENT)
-  # Without unwind tables, as the other libraries in C: no exception passes through it.
+  # Without unwind tables, like the other C libraries: no exception passes through it.
   flamewire_add_mbedtls(flamewire_mbedtls_archive "flamewire_agent_hardening;flamewire_decoder_hardening" -Os -ffunction-sections -fdata-sections -fno-pie -fno-asynchronous-unwind-tables -fno-unwind-tables)
 endif()

@@ -1,17 +1,17 @@
-# Unity builds: several sources as one translation unit. Most of the compile time of a source goes into headers, which the sources
-# of a unit share. The agent gets 25 KB smaller, too.
+# Unity builds: several sources as one translation unit. Headers take most of the compile time of a source, and the
+# sources of a unit share them. This also makes the agent 25 KB smaller.
 #
-# FLAMEWIRE_UNITY_BUILD says which sources are compiled so:
+# FLAMEWIRE_UNITY_BUILD selects the sources:
 #   OFF   none
-#   ON    the unit tests, and the agent's flavor of libraries that are not HOT: the desk's flavor shows that each source compiles by itself
-#   ALL   every library, too
+#   ON    the unit tests, and the agent flavor of libraries that are not HOT. The desk flavor checks that each source compiles alone.
+#   ALL   also all libraries
 #
-# flamewire_unity_build(TARGET)   to be called when the target has all that it links. Without Python 3.9 each source stays by itself.
+# flamewire_unity_build(TARGET)   call it after all target_link_libraries(). Without Python 3.9 it has no effect.
 include_guard(GLOBAL)
 set(FLAMEWIRE_UNITY_BUILD ON CACHE STRING "Compile several sources as one: OFF, ON for the agent and the unit tests, ALL")
 set_property(CACHE FLAMEWIRE_UNITY_BUILD PROPERTY STRINGS OFF ON ALL)
 if(NOT FLAMEWIRE_UNITY_BUILD MATCHES "^(OFF|ON|ALL)$")
-  message(FATAL_ERROR "FLAMEWIRE_UNITY_BUILD is OFF, ON or ALL, not ${FLAMEWIRE_UNITY_BUILD}")
+  message(FATAL_ERROR "FLAMEWIRE_UNITY_BUILD must be OFF, ON or ALL, not ${FLAMEWIRE_UNITY_BUILD}")
 endif()
 set(flamewire_unity_script ${CMAKE_SOURCE_DIR}/tests/checks/unity.py)
 if(FLAMEWIRE_UNITY_BUILD)
@@ -21,12 +21,12 @@ if(FLAMEWIRE_UNITY_BUILD)
   endif()
 endif()
 
-# A name of one source may hide one of another. g++ takes the sources of a unit for headers, and warns about local types in them.
-# What is linked last stands last on the command line.
+# A name of one source may hide one of another source. g++ treats the sources of a unit as headers, and warns about
+# local types in them. These options must be linked last, so that they are last on the command line.
 add_library(flamewire_unity_options INTERFACE)
 target_compile_options(flamewire_unity_options INTERFACE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
-# Longer units leave one processor idle, and compiling one changed source takes longer. Where every library has units, nobody waits
-# for a single source.
+# Longer units leave one processor idle, and make compiling one changed source slower. That does not matter if every
+# library has units.
 set(flamewire_unity_lines 1500)
 if(FLAMEWIRE_UNITY_BUILD STREQUAL ALL)
   set(flamewire_unity_lines 5000)

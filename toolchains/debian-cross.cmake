@@ -1,6 +1,7 @@
-# What the toolchain files of this folder share. Each sets `triplet`, `processor` and `emulated` (qemu's word; where the compiler needs more options,
-# also `machine_flags`) and includes this. The compiler is Debian's cross compiler, the sysroot what toolchains/sysroot.sh made of it.
-# CMake reads this again for each try_compile, so it may say nothing that depends on the order.
+# Shared by the toolchain files of this folder. Each sets `triplet`, `processor`, `emulated` (qemu's name of the
+# processor) and, if the compiler needs more options, `machine_flags`, and includes this file. The compiler is Debian's
+# cross compiler, and the sysroot is that of toolchains/sysroot.sh. CMake rereads this file for each try_compile, so it
+# must not depend on the order.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR ${processor})
 set(CMAKE_LIBRARY_ARCHITECTURE ${triplet})
@@ -12,7 +13,7 @@ if(NOT CMAKE_SYSROOT)
   if(FLAMEWIRE_SYSROOT)
     set(CMAKE_SYSROOT ${FLAMEWIRE_SYSROOT})
   else()
-    # As toolchains/sysroot.sh does.
+    # The same default as in toolchains/sysroot.sh.
     if(DEFINED ENV{FLAMEWIRE_SYSROOTS})
       set(sysroots $ENV{FLAMEWIRE_SYSROOTS})
     elseif(DEFINED ENV{XDG_CACHE_HOME})
@@ -26,12 +27,12 @@ endif()
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES FLAMEWIRE_SYSROOT)
 if(NOT EXISTS ${CMAKE_SYSROOT}/usr/include)
   message(FATAL_ERROR "There is no sysroot in ${CMAKE_SYSROOT}: run  toolchains/sysroot.sh ${triplet}  "
-    "(or  ./dev agents , which does all), or name yours with -DFLAMEWIRE_SYSROOT=DIR.")
+    "(or  ./dev agents , which does everything), or set its folder with -DFLAMEWIRE_SYSROOT=DIR.")
 endif()
 
-set(FLAMEWIRE_SYSROOT_IN_USE ${CMAKE_SYSROOT} CACHE INTERNAL "for what runs these programs under an emulator")
+set(FLAMEWIRE_SYSROOT_IN_USE ${CMAKE_SYSROOT} CACHE INTERNAL "for running the programs under an emulator")
 
-# Debian's cross compilers look into the folder of their own libc package before the sysroot.
+# Debian's cross compilers search the folder of their own libc package before the sysroot.
 set(libraries ${CMAKE_SYSROOT}/usr/lib/${triplet})
 set(CMAKE_C_FLAGS_INIT "-B${libraries} ${machine_flags}")
 set(CMAKE_CXX_FLAGS_INIT "-B${libraries} ${machine_flags}")
@@ -45,7 +46,7 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 set(ENV{PKG_CONFIG_LIBDIR} ${libraries}/pkgconfig:${CMAKE_SYSROOT}/usr/share/pkgconfig)
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${CMAKE_SYSROOT})
 
-# Tests for another processor run under qemu's user mode, with the sysroot's shared libraries.
+# Tests for another processor run in qemu's user mode, with the shared libraries of the sysroot.
 find_program(FLAMEWIRE_EMULATOR qemu-${emulated}-static)
 if(FLAMEWIRE_EMULATOR)
   set(CMAKE_CROSSCOMPILING_EMULATOR ${FLAMEWIRE_EMULATOR} -L ${CMAKE_SYSROOT})

@@ -1,17 +1,17 @@
 # shellcheck shell=bash
-# Packages of another Debian architecture without touching the machine: apt works on a private state, dpkg knows nothing of it, no root
-# is needed. Which mirrors are asked, and how, is what the machine's own apt configuration says. Sourced by scripts that say
-# `set -euo pipefail` and define `die MESSAGE`.
+# Packages of another Debian architecture without changing the machine: apt uses a private state, and neither dpkg nor
+# root is involved. The mirrors are those of the machine's apt configuration. To be sourced by scripts that use `set
+# -euo pipefail` and define `die MESSAGE`.
 
-# private_apt ARCHITECTURE WORK: makes the state below WORK and asks the mirrors what there is. Afterwards `apt` is apt-get on it, and
-# what it downloads is in WORK/apt/cache/archives.
+# private_apt ARCHITECTURE WORK: creates the state below WORK and reads the mirrors' indexes. Afterwards `apt` runs
+# apt-get with this state, and downloads are in WORK/apt/cache/archives.
 private_apt() {
   private_apt_state "$1" "$2"
   private_apt_update
 }
 
-# private_apt_sources ARCHITECTURE WORK: the same for source packages alone, which the machine's configuration need not name: they are
-# asked of the mirrors that it names for packages.
+# private_apt_sources ARCHITECTURE WORK: the same for source packages. The machine's configuration need not contain
+# them: they come from its mirrors for binary packages.
 private_apt_sources() {
   private_apt_state "$1" "$2"
   local folder=$2/apt/sources list='' parts='' file
@@ -36,7 +36,7 @@ private_apt_state() {
   local apt=$private_apt_work/apt
   mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial"
   : >"$apt/status"
-  # All settings of the machine's apt, without the hooks (they clean the machine's own cache) and with other folders.
+  # All settings of the machine's apt, but without hooks, which clean the machine's cache, and with other folders.
   {
     apt-config dump | grep -v -E '::(Pre|Post)-Invoke|^APT::Architecture|^Dir::(State|Cache|Log)'
     cat <<CONF
@@ -51,28 +51,28 @@ Dir::Cache "$apt/cache";
 Dir::Log "$apt";
 Debug::NoLocking "true";
 CONF
-    # apt gives up root while it downloads, and another user cannot write here.
+    # apt drops root for downloads, and another user cannot write here.
     if [ "$(id -u)" = 0 ]; then printf 'APT::Sandbox::User "root";\n'; fi
   } >"$apt/conf"
 }
 
 private_apt_update() {
-  # One source without this architecture, or with a damaged index, must not stop this: the others may have everything.
+  # A source without this architecture or with a damaged index is not an error: the others may have all packages.
   if ! apt update >"$private_apt_work/apt/log" 2>&1; then
-    printf 'apt cannot read all of its sources; what it says, and then does without:\n' >&2
+    printf 'apt cannot read all of its sources and continues without these:\n' >&2
     grep '^E:' "$private_apt_work/apt/log" >&2 || true
   fi
 }
 apt() { APT_CONFIG=$private_apt_work/apt/conf LC_ALL=C apt-get -q "$@"; }
 
-# apt_download PACKAGE...: these and what they need.
+# apt_download PACKAGE...: downloads the packages and their dependencies.
 apt_download() {
   apt -y --download-only install "$@" >"$private_apt_work/apt/log" 2>&1 ||
     { cat "$private_apt_work/apt/log" >&2; die "apt cannot provide $*"; }
 }
 
-# packages_unpack DIR KNOWN...: all that was downloaded, with its checksums in DIR/packages.sha256. A package of a name and version that
-# one of the KNOWN lists has with another checksum is refused.
+# packages_unpack DIR KNOWN...: unpacks all downloads and writes their checksums to DIR/packages.sha256. A package with
+# the name and version but not the checksum of an entry in a KNOWN list is refused.
 packages_unpack() {
   local root=$1 list differs package link
   shift
@@ -81,10 +81,10 @@ packages_unpack() {
   for list in "$@"; do
     [ -f "$list" ] || continue
     differs=$(awk 'NR == FNR { sum[$2] = $1; next } ($2 in sum) && sum[$2] != $1 { print $2 }' "$list" "$root/packages.sha256")
-    [ -z "$differs" ] || die "not the packages that $list recorded: $(tr '\n' ' ' <<<"$differs")"
+    [ -z "$differs" ] || die "the checksums differ from $list: $(tr '\n' ' ' <<<"$differs")"
   done
   for package in "$private_apt_work"/apt/cache/archives/*.deb; do dpkg-deb -x "$package" "$root"; done
-  # A link to /lib/... would lead to the machine's own.
+  # A link to /lib/... would lead to the machine's own folder.
   find "$root" -type l -lname '/*' -print0 | while IFS= read -r -d '' link; do
     ln -sfnr "$root$(readlink "$link")" "$link"
   done

@@ -1,4 +1,4 @@
-# The agent for s390x, whose byte order is big-endian: for tests of ours, nobody profiles there. See docs/cross-compiling.md.
+# The agent for s390x, which is big-endian. Only for tests. See docs/cross-compiling.md.
 set(triplet s390x-linux-gnu)
 set(processor s390x)
 set(emulated s390x)

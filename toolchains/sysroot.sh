@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Makes a folder with the C library, the static libraries and the headers that an agent for another architecture is linked with:
-# Debian's own packages of that architecture, unpacked. The machine itself is left alone: apt works on a private state, dpkg knows
-# nothing of it, no root is needed. Which mirrors are asked and how is what the machine's own apt configuration says.
+# Makes a folder with the C library, static libraries and headers for an agent of another architecture, by unpacking
+# Debian's packages of that architecture. It does not change the machine: apt uses a private state, and neither dpkg nor
+# root is involved. The mirrors are those of the machine's apt configuration.
 set -euo pipefail
 
-# libc and the two libraries that go into the agent; the others are headers, and Catch2 is for the tests in tests/cross.
+# libc and the two libraries of the agent. The others are headers, and Catch2 is for tests/cross.
 packages=(libc6-dev libunwind-dev libzstd-dev libasio-dev libfmt-dev rapidjson-dev libprotozero-dev catch2)
 
 usage() {
   cat <<TXT
 Usage: toolchains/sysroot.sh [--record] TRIPLET [DIR]
   TRIPLET   aarch64-linux-gnu, arm-linux-gnueabihf, s390x-linux-gnu or x86_64-linux-gnu
-  DIR       where to (default: \$FLAMEWIRE_SYSROOTS/TRIPLET, which is \$XDG_CACHE_HOME/flamewire/sysroots unless set);
-            a complete one is used as it is
-  --record  also write the checksums of the packages into toolchains/sysroot-packages.sha256
-The checksums of all packages are in DIR/packages.sha256. A package of a name and version that is recorded (there or in
-toolchains/sysroot-packages.sha256) with another checksum is refused.
+  DIR       the output folder (default: TRIPLET below \$FLAMEWIRE_SYSROOTS or \$XDG_CACHE_HOME/flamewire/sysroots).
+            A complete one is kept as it is.
+  --record  also add the checksums of the packages to toolchains/sysroot-packages.sha256
+The checksums of all packages are in DIR/packages.sha256. A package whose name and version are recorded there or in
+toolchains/sysroot-packages.sha256 with another checksum is refused.
 TXT
 }
 die() { printf 'sysroot.sh: %s\n' "$*" >&2; exit 1; }
@@ -31,14 +31,14 @@ case $triplet in
   arm-linux-gnueabihf) architecture=armhf ;;
   s390x-linux-gnu) architecture=s390x ;;
   x86_64-linux-gnu) architecture=amd64 ;;
-  *) die "'$triplet' is none of aarch64-linux-gnu, arm-linux-gnueabihf, s390x-linux-gnu, x86_64-linux-gnu" ;;
+  *) die "unknown triplet '$triplet'. Use aarch64-linux-gnu, arm-linux-gnueabihf, s390x-linux-gnu or x86_64-linux-gnu" ;;
 esac
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 known=$here/sysroot-packages.sha256
 # shellcheck source=toolchains/private-apt.sh
 . "$here/private-apt.sh"
 
-# Complete means: made of these packages, to the end. The stamp is written last.
+# A folder is complete if it was made from these packages. The stamp is written last.
 stamp=$root/.complete
 wanted="$architecture ${packages[*]}"
 if [ -z "$record" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
@@ -46,7 +46,7 @@ if [ -z "$record" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; the
   exit 0
 fi
 if [ -e "$root" ] && [ ! -f "$root/packages.sha256" ] && [ -n "$(ls -A "$root")" ]; then
-  die "$root is there and is no sysroot of ours: give another folder"
+  die "$root exists and was not made by this script: give another folder"
 fi
 
 mkdir -p "$(dirname "$root")"

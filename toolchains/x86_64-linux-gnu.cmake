@@ -1,5 +1,5 @@
-# The agent for x86-64: see docs/cross-compiling.md. On an x86-64 machine it is linked with the machine's own libraries unless a
-# sysroot is named.
+# The agent for x86-64: see docs/cross-compiling.md. On an x86-64 machine it is linked with the machine's own libraries,
+# unless FLAMEWIRE_SYSROOT is set.
 set(triplet x86_64-linux-gnu)
 set(processor x86_64)
 set(emulated x86_64)

@@ -1,6 +1,6 @@
-// Bundles the UI into dist/: index.html, app.js, flame.js (its worker), editor.js with its languages, app.css, favicon.svg. `--out DIR` elsewhere,
-// `--watch` rebuilds on change, `--source DIR` takes the sources from there and packages from beside this file.
-// licences.txt beside dist/ has the licenses of the packages that are in the bundle.
+// Bundles the UI into dist/: index.html, app.js, flame.js (its worker), editor.js with its languages, app.css,
+// favicon.svg. `--out DIR` selects another folder, `--watch` rebuilds on changes, and `--source DIR` bundles other
+// sources with the packages beside this file. licences.txt beside dist/ contains the licenses of the bundled packages.
 import { build, context } from 'esbuild';
 import { watchFile } from 'node:fs';
 import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
@@ -17,8 +17,8 @@ const out = option('--out', join(here, 'dist'));
 const source = option('--source', here);
 const watch = process.argv.includes('--watch');
 
-// The source editor is loaded when the first source is shown. It is a bundle of its own, and the page's own bundle stays in one
-// piece: a page that is saved as a file has nothing to load.
+// The source editor is a separate bundle, which is loaded when the first source is shown. The page itself stays in one
+// bundle, because a page that is saved as a file cannot load others.
 const editorApart = {
   name: 'editor-apart',
   setup: (at) => at.onResolve({ filter: /code\/editor$/ }, () => ({ path: './editor.js', external: true })),
@@ -38,7 +38,7 @@ const common = {
   nodePaths: [join(here, 'node_modules')],
   metafile: true,
 };
-// What the charts do not draw or call: without its name in the tables that the package hands out, esbuild leaves it out.
+// Removes unused parts of the charts from the tables that the package exports, so that esbuild omits them.
 const chartsWeDraw = {
   name: 'charts-we-draw',
   setup: (at) =>
@@ -50,10 +50,10 @@ const chartsWeDraw = {
     })),
 };
 const page = { ...common, entryPoints: { app: join(source, 'src/main.tsx') }, plugins: [editorApart, chartsWeDraw] };
-// No module: workers of that kind are newer than the oldest browser.
+// Not a module, because the oldest supported browser has no module workers.
 const worker = { ...common, entryPoints: { flame: join(source, 'src/flame/worker.ts') }, format: 'iife' };
-// The package makes every dialect of a language when it is loaded; we use one of each. Said to have no effect but their result, the
-// calls that make the others go away.
+// The package creates all dialects of a language when it is loaded, but the page uses one each. Marking the calls as
+// pure lets esbuild remove those for other dialects.
 const oneDialect = {
   name: 'one-dialect',
   setup: (at) =>
@@ -64,7 +64,7 @@ const oneDialect = {
       ),
     })),
 };
-// Each language in a file of its own.
+// Each language is a separate file.
 const editor = {
   ...common,
   entryPoints: { editor: join(source, 'src/code/editor.ts') },
@@ -73,7 +73,7 @@ const editor = {
   chunkNames: 'editor-[name]-[hash]',
 };
 
-// The folder of the package that a file of the bundle comes from; null for our own.
+// The folder of the package that contains a bundled file; null for sources of this tree.
 function packageOf(file) {
   const match = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(file);
   return match && match[1];
@@ -85,13 +85,13 @@ async function licences(metafile) {
   for (const folder of [...folders].sort()) {
     const { name, version, license } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
     const file = (await readdir(folder)).find((entry) => /^licen[cs]e/i.test(entry));
-    if (!file) throw new Error(`${name} comes without the text of its licence (${license})`);
+    if (!file) throw new Error(`${name} has no file with the text of its license (${license})`);
     texts.push(`${name} ${version}: ${license}\n\n${(await readFile(join(folder, file), 'utf8')).trim()}\n`);
   }
   return texts.join(`\n${'-'.repeat(78)}\n\n`);
 }
 
-// A page that opens at once, also over a slow line: everything in it together, compressed.
+// The limit for the compressed size of the whole page, so that it opens fast even over a slow link.
 const MOST_BYTES = 250_000;
 async function checkSize(outputs) {
   const sizes = await Promise.all(

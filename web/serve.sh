@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `./dev web`: a server whose page comes from the sources, which are bundled again after each change. Ctrl-C ends both.
+# `./dev web`: runs a server with the page from the sources, which are bundled again after each change. Ctrl-C stops
+# both.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=build/web/watched
@@ -28,6 +29,6 @@ until [ -n "$url" ] && [ -f "$out/app.js" ]; do
   url=$(sed -n 's/^page: //p' "$log")
 done
 tail -n +3 "$log"
-printf 'The page from web/src, bundled after each change (reload it then): %s\nCtrl-C ends it.\n' "$url"
+printf 'The page from web/src, rebuilt after each change (reload it then): %s\nPress Ctrl-C to stop.\n' "$url"
 while kill -0 "${pids[0]}" 2>/dev/null && kill -0 "${pids[1]}" 2>/dev/null; do sleep 0.5; done
 exit 1

@@ -1,4 +1,4 @@
-// The web UI as part of the program. The bytes are made from web/ at build time.
+// The web UI as part of the program, generated from web/ at build time.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ struct Asset {
     std::string_view bytes;
 };
 
-// All files, sorted by path. They live as long as the program.
+// All files, sorted by path. They are valid as long as the program runs.
 std::span<const Asset> assets();
 
 }  // namespace flamewire::web

@@ -34,7 +34,7 @@ def test_refusals(tmp_path):
     assert run().returncode == 2
     (tmp_path / "mine").write_text("not a sysroot")
     foreign = run("aarch64-linux-gnu", tmp_path)
-    assert foreign.returncode == 1 and "no sysroot of ours" in foreign.stderr
+    assert foreign.returncode == 1 and "was not made by this script" in foreign.stderr
     assert (tmp_path / "mine").read_text() == "not a sysroot"
 
 

@@ -1,9 +1,9 @@
-// Replays a capture and writes the batches to a session file, which flamewire and flamewire-server open.
+// Replays a capture and writes the batches to a session file, which flamewire and flamewire-server can open.
 //
 //   capture-replay CAPTURE [--output SESSION] [--summary FILE] [--times N]
 //
-// With --times, all replays must be equal. Exit codes: 0 success; 1 the capture cannot be replayed, or replays differ; 2
-// wrong usage.
+// With --times, all replays must be equal. Exit codes: 0 success; 1 the capture cannot be replayed, or replays differ;
+// 2 wrong usage.
 #include <fmt/format.h>
 
 #include <charconv>
