@@ -1,4 +1,4 @@
-// The picker's words and paths, and what a change of the settings form sends.
+// The texts and paths of the file picker, and the request for a change in the settings form.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { BrowseEntry, Config } from '../src/api/types';
@@ -14,13 +14,13 @@ const entry = (patch: Partial<BrowseEntry>): BrowseEntry => ({
   ...patch,
 });
 
-test('paths are joined, names of roots are whole', () => {
+test('paths are joined, and roots have full names', () => {
   assert.equal(join('/a', 'b'), '/a/b');
   assert.equal(join('/', 'b'), '/b');
   assert.equal(join('', '/home/me'), '/home/me');
 });
 
-test('the way to a folder begins at the outermost root', () => {
+test('the path to a folder starts at the outermost root', () => {
   assert.deepEqual(crumbs({ path: '/home/me/src/a', roots: ['/home/me/src', '/home/me', '/sdk'] }), [
     { name: '/home/me', path: '/home/me' },
     { name: 'src', path: '/home/me/src' },
@@ -33,7 +33,7 @@ test('the way to a folder begins at the outermost root', () => {
   ]);
 });
 
-test('an entry says what helps to choose it', () => {
+test('an entry shows what helps to choose it', () => {
   const elf = { arch: 'aarch64', build_id: '0123456789abcdef', symbols: true, debug_info: false };
   assert.match(entryNote(entry({ elf })), /aarch64 · symbols, no debug info · 0123456789ab$/);
   assert.match(entryNote(entry({ elf: { ...elf, symbols: false } })), /stripped/);
@@ -46,7 +46,7 @@ test('an entry says what helps to choose it', () => {
   assert.equal(canChoose(entry({}), 'folder'), false);
 });
 
-test('only what differs is sent', () => {
+test('only changed settings are sent', () => {
   const config: Config = {
     binaries: ['/a'],
     maps: [],

@@ -69,7 +69,7 @@ test('instructions and lines lead to each other', () => {
     { name: 'f', file: 'f.cc', line: 11 },
   ]);
   assert.deepEqual(chainOf(code, 3), []);
-  // In the file that is shown, else the innermost.
+  // The place in the shown file, or else the innermost one.
   assert.equal(placeIn(code, 1, 'f.cc')?.line, 11);
   assert.equal(placeIn(code, 1, 'other.cc')?.file, 'g.h');
   assert.equal(placeIn(code, 3, 'f.cc'), null);
@@ -86,7 +86,7 @@ test('instructions and lines lead to each other', () => {
 });
 
 test('jumps take the nearest free lane, short ones first', () => {
-  // 0 -> 9 over 2 -> 4 and 5 -> 7 (loops); 3 stands alone.
+  // 0 -> 9 spans 2 -> 4 and 7 -> 5 (a loop).
   const arrows = arrowsOf([9, -1, 4, -1, -1, -1, -1, 5, -1, -1], [2, 0, 1, 0, 0, 0, 0, 2, 0, 0]);
   assert.deepEqual(arrows, [
     { from: 2, to: 4, lane: 0, conditional: false },
@@ -100,7 +100,7 @@ test('jumps take the nearest free lane, short ones first', () => {
   ]);
   assert.equal(pieces[5]!.find((piece) => piece.arrow === 1)?.end, 'head');
   assert.equal(pieces[9]![0]!.down, false);
-  // Many that overlap: no more lanes than there are.
+  // If many jumps overlap, the number of lanes is limited.
   const many = arrowsOf(
     Array.from({ length: 100 }, (_, i) => 99 - i),
     Array(100).fill(1),
@@ -108,14 +108,14 @@ test('jumps take the nearest free lane, short ones first', () => {
   assert.ok(many.length <= 2 * MOST_LANES && many.every((arrow) => arrow.lane < MOST_LANES));
 });
 
-test('mnemonics stand apart from operands and keep their prefixes', () => {
+test('mnemonics are separate from operands and keep their prefixes', () => {
   assert.deepEqual(splitText('mov %rax,%rbx'), ['mov', '%rax,%rbx']);
   assert.deepEqual(splitText('lock xadd %eax,(%rdx)'), ['lock xadd', '%eax,(%rdx)']);
   assert.deepEqual(splitText('ret'), ['ret', '']);
   assert.deepEqual(splitText('notrack jmp *%rax'), ['notrack jmp', '*%rax']);
 });
 
-test('files have the grammar of their ending', () => {
+test('the grammar of a file follows from its extension', () => {
   assert.equal(grammarOf('/a/b.cc'), 'cpp');
   assert.equal(grammarOf('/usr/include/c++/12/vector'), 'cpp');
   assert.equal(grammarOf('/a/Makefile'), null);
@@ -124,7 +124,7 @@ test('files have the grammar of their ending', () => {
   assert.equal(grammarOf('x.TSX'), 'javascript');
 });
 
-test('whose code is shown and what is marked is in the address', () => {
+test('the URL contains the shown function and the marked lines', () => {
   const hash = '#source?file=a.cc&line=7&split=off&code=f%3Cint%3E&codein=app&at=0x40af';
   const view = parseHash(hash);
   assert.equal(view.address, 0x40af);

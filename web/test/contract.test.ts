@@ -1,4 +1,4 @@
-// The types that the page is compiled against are those of docs/openapi.yaml. `npm run types` makes them anew.
+// The page is compiled against the types of docs/openapi.yaml. `npm run types` regenerates them.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ const contract = process.env['FLAMEWIRE_OPENAPI'] ?? '../docs/openapi.yaml';
 test('types.gen.ts agrees with docs/openapi.yaml', async () => {
   const fresh = astToString(await openapiTS(pathToFileURL(contract), { silent: true }));
   const checked = readFileSync('src/api/types.gen.ts', 'utf8');
-  // Descriptions become comments; a better word there is no other contract.
+  // Descriptions become comments. A change of a description does not change the contract.
   const bare = (text: string) =>
     text
       .replace(/\/\*[\s\S]*?\*\//g, '')

@@ -1,4 +1,4 @@
-// Comparisons, with values worked out by hand.
+// Comparisons, with values computed by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Diff, FunctionDiff } from '../src/api/types';
@@ -41,7 +41,7 @@ function sample(normalise: 'total' | 'time' = 'total'): Diff {
 }
 const named = (tree: FlameTree, name: string) => tree.name.findIndex((id) => tree.names[id] === name);
 
-test('a tree of two sides knows the change of every frame, as a difference of shares or of rates', () => {
+test('a tree of two sides contains the change of each frame, as a difference of shares or of rates', () => {
   const tree = buildTree(sample(), 'name');
   const change = (of: FlameTree, name: string) => of.diff!.change[named(of, name)];
   assert.equal(change(tree, 'work'), 0.5 - 0.7);
@@ -56,7 +56,7 @@ test('a tree of two sides knows the change of every frame, as a difference of sh
   const timed = buildTree(sample('time'), 'name');
   assert.equal(change(timed, 'work'), 100 / 4 - 70);
   assert.equal(change(timed, 'gone'), -30);
-  // Nothing on one side is a rate of nothing.
+  // An empty side has a rate of zero.
   const empty = sample();
   const nothing = buildTree(
     {
@@ -71,7 +71,7 @@ test('a tree of two sides knows the change of every frame, as a difference of sh
   assert.equal(buildTree(graphOf({ a: 1 }), 'name').diff, null);
 });
 
-test('widths are of either side, and so is the order by weight', () => {
+test('widths and the order by weight can be those of either side', () => {
   const order = (tree: FlameTree) => {
     const names = [];
     for (let child = tree.firstChild[0]!; child >= 0; child = tree.nextSibling[child]!)
@@ -92,9 +92,9 @@ test('widths are of either side, and so is the order by weight', () => {
   assert.equal(buildTree(sample(), 'weight', 'function', 'all', 'baseline').total[0], 100);
 });
 
-test('paths name the heaviest sibling of both sides together, as the server does', () => {
+test('paths name the heaviest sibling by the sum of both sides, as on the server', () => {
   const graph = sample();
-  // Two siblings of one name in different modules: 100 + 0 against 0 + 130 together.
+  // Two siblings with the same name in different modules: 100 + 0 against 0 + 130 in total.
   const fresh = graph.nodes.name.findIndex((id) => graph.names[id] === 'fresh');
   const gone = graph.nodes.name.findIndex((id) => graph.names[id] === 'gone');
   graph.nodes.name[gone] = graph.nodes.name[fresh]!;
@@ -109,7 +109,7 @@ test('paths name the heaviest sibling of both sides together, as the server does
   }
 });
 
-test('a subtree that is fetched on zoom brings both sides', () => {
+test('a subtree that is fetched on zoom contains both sides', () => {
   const base = sample();
   const detail = sample();
   const work = base.nodes.name.findIndex((id) => base.names[id] === 'work');
@@ -131,7 +131,7 @@ test('a subtree that is fetched on zoom brings both sides', () => {
   const other = named(tree, 'other');
   assert.deepEqual([tree.diff!.total[other], tree.diff!.baseTotal[other]], [50, 30]);
   assert.deepEqual([tree.diff!.total[work], tree.diff!.baseTotal[work], tree.diff!.baseSelf[work]], [110, 80, 50]);
-  // Ancestors take over what is newer.
+  // Ancestors take over the newer values.
   assert.deepEqual([tree.total[0], tree.diff!.baseTotal[0]], [210, 110]);
 });
 
@@ -150,7 +150,7 @@ test('the scale of colours is a round number, and the sign decides the hue', () 
     }
 });
 
-test('changes in words', () => {
+test('changes as text', () => {
   assert.equal(changeText(0.1234, 'total', 'ns'), '+12.3 pp');
   assert.equal(changeText(-0.0123, 'total', 'ns'), '−1.23 pp');
   assert.equal(changeText(0.00001, 'total', 'ns'), '+<0.01 pp');
@@ -186,7 +186,7 @@ const row = (name: string, self: number, base: number, presence: FunctionDiff['p
   presence,
 });
 
-test('functions by the size of their change, and those that changed one way', () => {
+test('functions sorted by their change, and filtered by its direction', () => {
   const rows = [row('a', 5, 4), row('b', 0, 9, 'gone'), row('c', 3, 0, 'new'), row('d', 2, 2)];
   const names = (
     key: Parameters<typeof selectChanges>[1],
@@ -210,7 +210,7 @@ test('functions by the size of their change, and those that changed one way', ()
   assert.match(text[1]!, /^b,m,user,gone,-9\.00000,0,9,/);
 });
 
-test('what is compared stands in the address', () => {
+test('the URL contains the baseline', () => {
   const view = {
     ...defaultView,
     baseline: { session: 'old-1', pids: [3], tids: [7, 8], start: 0, end: 1500.5 },

@@ -1,4 +1,4 @@
-// Trees, layout, search and grafting, with values worked out by hand.
+// Trees, layout, search and grafting, with values computed by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { frameColour, kinds, shadeOf } from '../src/flame/colour';
@@ -31,8 +31,8 @@ function boxesOf(
   return out;
 }
 
-test('siblings stand by name, own weight at the end', () => {
-  // all 100 = idle 15 + main 85; main = a 25 + b 50 + own 10; b = leaf 30 + own 20.
+test('siblings are sorted by name, with self weight at the end', () => {
+  // all 100 = idle 15 + main 85; main = a 25 + b 50 + self 10; b = leaf 30 + self 20.
   assert.deepEqual(boxesOf(buildTree(sample(), 'name')), {
     all: [0, 0, 100],
     idle: [1, 0, 15],
@@ -56,7 +56,7 @@ test('siblings by weight, the largest first', () => {
 
 test('a zoomed window is scaled and cut at its edges', () => {
   const tree = buildTree(sample(), 'name');
-  // The window is b: 40..90 of the weight on 200 pixels, so 4 pixels a unit.
+  // The window is b: 40..90 of the weight on 200 pixels, so 4 pixels per unit.
   assert.deepEqual(boxesOf(tree, 40, 90, 200), {
     all: [0, 0, 200],
     main: [1, 0, 200],
@@ -65,11 +65,11 @@ test('a zoomed window is scaled and cut at its edges', () => {
   });
 });
 
-test('rows out of view are left out', () => {
+test('rows out of view are omitted', () => {
   assert.deepEqual(Object.keys(boxesOf(buildTree(sample(), 'name'), 0, 100, 100, 2, 2)).sort(), ['a', 'b']);
 });
 
-test('weight that was left out stands before the own weight', () => {
+test('pruned weight comes before the self weight', () => {
   const tree = buildTree(graphOf({ main: 10, 'main;big': 60 }, { main: { weight: 30, count: 7 } }), 'name');
   assert.equal(tree.hidden[named(tree, 'main')], 30);
   assert.deepEqual(boxesOf(tree)['pruned main'], [2, 60, 30]);
@@ -83,7 +83,7 @@ test('frames under half a pixel are drawn as one', () => {
   assert.deepEqual(shown['small main'], [2, 0, 10]);
 });
 
-test('points find their box', () => {
+test('a point leads to its box', () => {
   const tree = buildTree(sample(), 'name');
   const boxes: Boxes = layOut(tree, { from: 0, to: 100, width: 100, firstRow: 0, lastRow: 9 }, newBoxes());
   const at = (depth: number, x: number) => {
@@ -106,7 +106,7 @@ test('paths lead to nodes and back', () => {
   assert.deepEqual(pathOf(tree, 0), []);
 });
 
-test('siblings of one name are told apart', () => {
+test('siblings with the same name are distinguished', () => {
   const graph = graphOf({ 'main;f': 60, 'main;g': 5, 'main;f;deep': 10 });
   // A lighter f of another kind beside the heavier one.
   const n = graph.nodes;
@@ -128,7 +128,7 @@ test('siblings of one name are told apart', () => {
   assert.deepEqual(pathOf(tree, lighter).map(entryName), ['main', 'f']);
 });
 
-test('a stack 5,000 deep is no problem', () => {
+test('a stack of 5,000 frames works', () => {
   const path = Array.from({ length: 5000 }, (_, i) => `f${i % 50}`);
   const graph = graphOf({});
   const names = [...new Set(path)];
@@ -157,15 +157,15 @@ test('the matched share counts each stack once', () => {
     'name',
   );
   const found = findMatches(tree, compilePattern('^rec$')!);
-  assert.equal(found.weight, 60); // 40 below main, 20 at the root, however often rec repeats
+  assert.equal(found.weight, 60); // 40 below main, 20 at the root, although rec repeats
   assert.equal(found.nodes.length, 4);
-  // Below main only what is there counts; below a frame that matches, everything does.
+  // Below main only its own matches count; below a matching frame everything counts.
   assert.equal(findMatches(tree, compilePattern('^rec$')!, nodeAt(tree, ['main']).node).weight, 40);
   assert.equal(findMatches(tree, compilePattern('^leaf$')!, nodeAt(tree, ['main']).node).weight, 10);
   assert.equal(findMatches(tree, compilePattern('^rec$')!, nodeAt(tree, ['main', 'rec', 'leaf']).node).weight, 10);
 });
 
-test('matches come in the order of the picture', () => {
+test('matches are in the order of the picture', () => {
   const tree = buildTree(graphOf({ 'z;hit1': 5, 'a;hit3': 1, 'm;hit2': 9 }), 'name');
   const found = findMatches(tree, compilePattern('hit')!);
   assert.deepEqual(
@@ -174,7 +174,7 @@ test('matches come in the order of the picture', () => {
   );
 });
 
-test('patterns: small letters match both cases, wrong ones are plain text', () => {
+test('patterns: lowercase letters match both cases, invalid patterns are plain text', () => {
   assert.ok(compilePattern('visit')!.test('VisitQuadrant'));
   assert.ok(!compilePattern('Visit')!.test('visit_quadrant'));
   const broken = compilePattern('vector<int>(')!;
@@ -195,7 +195,7 @@ test('pruned parts below a path are found', () => {
   assert.equal(nodesAlong(graph, ['main', 'b']).length, 2);
 });
 
-test('a fetched subtree replaces what was left out, and newer weight goes up', () => {
+test('a fetched subtree replaces the pruned part, and newer weight propagates to ancestors', () => {
   const base = graphOf({ main: 5, 'main;a': 50, 'main;b': 30 }, { 'main;b': { weight: 15, count: 2 } });
   const detail = graphOf({ '': 32, small1: 10, small2: 8 }); // 50 now, 45 before
   detail.names[0] = 'b';
@@ -213,7 +213,7 @@ test('a fetched subtree replaces what was left out, and newer weight goes up', (
   assert.equal(tree.hidden[nodeAt(tree, ['main', 'b']).node], 0);
 });
 
-test('a path that was left out altogether is put in', () => {
+test('a path that was pruned entirely is added', () => {
   const base = graphOf({ 'main;a': 90 }, { main: { weight: 10, count: 3 } });
   const detail = graphOf({ '': 1, deep: 2 });
   detail.names[0] = 'c2';
@@ -232,7 +232,7 @@ test('kinds differ in colour, names in shade', () => {
   assert.equal(shadeOf('main'), shadeOf('main'));
 });
 
-test('a frame that stands for a skipped caller is no function, and no root', () => {
+test('a frame for a skipped caller is neither a function nor a root', () => {
   const graph = graphOf({ 'main;[caller missing];leaf': 5 });
   graph.modules.push('');
   graph.nodes.module = graph.nodes.name.map((name) => (graph.names[name]!.startsWith('[') ? 1 : 0));
@@ -241,7 +241,7 @@ test('a frame that stands for a skipped caller is no function, and no root', () 
   assert.ok(!hasMissingCallers(tree));
 });
 
-test('weight without a sample is no function, and no caller is missing', () => {
+test('weight without a sample is not a function, and does not mean missing callers', () => {
   const graph = graphOf({ '[not sampled: short-lived threads]': 5, main: 2 });
   graph.modules.push('');
   graph.nodes.module = graph.nodes.name.map((name) => (graph.names[name]!.startsWith('[') ? 1 : 0));
@@ -250,10 +250,10 @@ test('weight without a sample is no function, and no caller is missing', () => {
   assert.ok(!hasMissingCallers(tree));
 });
 
-test('the root of cut stacks is no function, and only where it has no module', () => {
+test('the root of truncated stacks is not a function, and only if it has no module', () => {
   const graph = graphOf({ '[truncated];inner': 5, '[incomplete];leaf': 2, 'main;[truncated]': 3 });
   const without = buildTree(graph, 'name');
-  assert.ok(!hasMissingCallers(without), 'a function of a module may be called what it likes');
+  assert.ok(!hasMissingCallers(without), 'a function of a module can have any name');
   graph.modules.push('');
   graph.nodes.module = graph.nodes.name.map((name) => (graph.names[name]!.startsWith('[') ? 1 : 0));
   const tree = buildTree(graph, 'name');
@@ -265,7 +265,7 @@ test('the root of cut stacks is no function, and only where it has no module', (
   assert.ok(!hasMissingCallers(buildTree(graphOf({ main: 1 }), 'name')));
 });
 
-test('a path through a stack 4,096 deep is found whole', () => {
+test('the whole path through a stack of 4,096 frames is found', () => {
   const path = Array.from({ length: 4096 }, (_, i) => `recurse_${i % 3}`);
   const nodes = path.length + 1;
   const list = (make: (i: number) => number) => Array.from({ length: nodes }, (_, i) => make(i));

@@ -27,7 +27,7 @@ const rows = [
 ];
 const names = (list: readonly FunctionRow[]) => list.map((one) => one.name[0]).join('');
 
-test('numbers are ordered as numbers, equals as they came', () => {
+test('numbers are sorted as numbers, and equal ones keep their order', () => {
   const order = (keys: number[]) => Array.from(orderByNumber(Float64Array.from(keys)));
   assert.deepEqual(order([3, 1, 2]), [1, 2, 0]);
   assert.deepEqual(order([5, 0, 5, 1e300, 0.25, 5e-324, 2 ** 53, 0]), [1, 7, 5, 4, 0, 2, 6, 3]);
@@ -46,7 +46,7 @@ test('rows are sorted and filtered', () => {
   assert.equal(names(table.select('self', false, compilePattern('hard'), 'libm')), '');
 });
 
-test('plain text is found as an expression would find it', () => {
+test('a search for plain text gives the same as one for the expression', () => {
   const texts = ['alpha', '', 'BETA alpha', 'beta', 'al', 'pha', 'İstanbul', 'gamma::alphabet', 'x.y', 'xay', 'last'];
   const column = new TextColumn(texts);
   const found = (text: string) =>
@@ -59,13 +59,13 @@ test('plain text is found as an expression would find it', () => {
   assert.deepEqual(found('last'), [10]);
   assert.deepEqual(found('stanbul'), [6]);
   assert.deepEqual(found('no such'), []);
-  assert.deepEqual(found('(al'), []); // no expression: as it stands
+  assert.deepEqual(found('(al'), []); // not a valid expression: plain text
   assert.deepEqual(found('al\\npha'), []);
   assert.deepEqual(found('al\npha'), []);
   assert.deepEqual(Array.from(new TextColumn([]).matches(compilePattern('a')!)), []);
 });
 
-test('groups have the sum of own weight; a closed one is its head', () => {
+test('groups have the sum of self weights; a closed group has only its head', () => {
   const sorted = new FunctionTable(rows).select('self', false, null, '');
   const text = (closed: string[]) =>
     grouped(sorted, 'module', new Set(closed))
@@ -78,7 +78,7 @@ test('groups have the sum of own weight; a closed one is its head', () => {
   assert.deepEqual(modulesOf(rows), ['libm', 'prog']);
 });
 
-test('CSV has what is shown, quoted where it must be', () => {
+test('CSV contains the shown rows, with quotes where necessary', () => {
   assert.equal(
     functionsCsv([rows[2]!], 'ns'),
     'function,module,kind,file,line,self (ns),self %,self samples,total (ns),total %,total samples\r\n' +

@@ -1,7 +1,7 @@
-// Small call trees for tests, written as paths with their own weight: { 'main;work': 3 }.
+// Small call trees for tests, written as paths with self weights: { 'main;work': 3 }.
 import type { FlameGraph } from '../src/api/types';
 
-// Frames are separated by `;`. `pruned` adds weight that the answer left out to a frame's total.
+// Frames are separated by `;`. `pruned` adds pruned weight to a frame's total.
 export function graphOf(
   stacks: Record<string, number>,
   pruned: Record<string, { weight: number; count: number }> = {},

@@ -1,4 +1,4 @@
-// No file of the page imports itself through others, not even for a type.
+// Imports of the page have no cycles, not even for types.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -21,7 +21,7 @@ function importsOf(file: string): string[] {
 test('imports have no cycles', () => {
   const graph = new Map(files.map((file) => [file, importsOf(file)]));
   assert.ok(graph.get(join(root, 'main.tsx'))!.length > 10);
-  // What imports nothing that is left is in no cycle.
+  // Remove files that import none of the remaining ones: they are not in a cycle.
   for (let before = -1; before !== graph.size; ) {
     before = graph.size;
     for (const [file, imported] of graph) if (!imported.some((one) => graph.has(one))) graph.delete(file);

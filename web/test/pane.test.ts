@@ -1,4 +1,4 @@
-// The window on a tree, its keys and its rows, with values worked out by hand.
+// The viewport of a tree, its keys and its rows, with values computed by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { framesOf, hitAt, hitIn, nodeIn } from '../src/flame/drawn';
@@ -13,7 +13,7 @@ import { graphOf } from './graph';
 const tree = buildTree(graphOf({ main: 10, 'main;b': 20, 'main;b;leaf': 30, 'main;a': 25, idle: 15 }), 'name');
 const at = (of: FlameTree, ...path: string[]) => nodeAt(of, path).node;
 
-test('rows hang from the top, or stand on the bottom', () => {
+test('rows are counted from the top or from the bottom', () => {
   const hanging = { upright: false, content: 400, scrolled: 30 };
   const standing = { ...hanging, upright: true };
   assert.deepEqual([rowTop(hanging, 2), rowTop(standing, 2)], [10, 310]);
@@ -22,26 +22,26 @@ test('rows hang from the top, or stand on the bottom', () => {
   assert.deepEqual(visibleRows(standing, 100), { first: 13, last: 18 });
 });
 
-test('the window goes to a frame in 150 ms, and follows it in new data at once', () => {
+test('the viewport moves to a frame in 150 ms, and follows it immediately in new data', () => {
   const view = new Viewport();
   view.setTree(tree);
   assert.deepEqual([view.from, view.to, view.rows()], [0, 100, 4]);
   assert.equal(view.setZoom(['main', 'b'], 1000), true);
   assert.equal(view.setZoom(['main', 'b'], 1000), false);
   assert.ok(view.step(1075));
-  // Half of the time is seven eighths of the way to 40 … 90.
+  // After half of the time, it is seven eighths of the way to 40 … 90.
   assert.deepEqual([view.from, view.to], [35, 91.25]);
   assert.equal(view.step(1150), false);
   assert.deepEqual([view.from, view.to, view.isMoving], [40, 90, false]);
   view.setSpan({ from: 0.5, to: 1 }, null);
   assert.deepEqual([view.from, view.to], [65, 90]);
-  // b is 200 … 400 of it now; its second half stays in the window.
+  // b is now 200 … 400; its second half stays in the viewport.
   view.setTree(buildTree(graphOf({ 'main;b': 200, 'main;a': 200 }), 'name'));
   assert.deepEqual([view.from, view.to], [300, 400]);
   assert.deepEqual(view.whole(), { from: 200, to: 400 });
 });
 
-test('keys walk inward and outward as the picture stands', () => {
+test('keys walk inward and outward according to the direction of the picture', () => {
   const key = (name: string, more = {}) => ({
     key: name,
     ctrlKey: false,
@@ -67,7 +67,7 @@ test('keys walk inward and outward as the picture stands', () => {
   );
 });
 
-test('a press on the picture of a moment ago means the same frame of newer data', () => {
+test('a click on an older picture means the same frame in newer data', () => {
   const boxes = layOut(tree, { from: 0, to: 100, width: 200, firstRow: 0, lastRow: 9 }, newBoxes());
   const newer = buildTree(graphOf({ fresh: 500, 'main;b;leaf': 10, 'main;b': 40, 'main;a': 1 }), 'name');
   const rows = { upright: false, content: 400, scrolled: 0 };

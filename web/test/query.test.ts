@@ -1,9 +1,9 @@
-// Asking again when data changed: never two requests at a time, none unseen, and the newest state wins.
+// Queries repeat when data change: one request at a time, none while the page is hidden, and the newest state wins.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { signal } from '@preact/signals';
 
-// What query.ts needs of a browser.
+// The parts of a browser that query.ts needs.
 const page = Object.assign(new EventTarget(), { visibilityState: 'visible' });
 Object.assign(globalThis, { document: page, window: globalThis });
 const { createQuery } = await import('../src/store/query');
@@ -31,9 +31,9 @@ function setUp() {
   return { key, version, scope, asked, query };
 }
 
-// Lets timers and promises run, to see that nothing happens.
+// Runs timers and promises, to check that nothing happens.
 const turn = () => new Promise((resolve) => setTimeout(resolve, 30));
-// Waits for what must happen; the query itself waits for 1.5 times what a request took.
+// Waits for a condition. The query itself waits for 1.5 times the duration of a request.
 const until = async (condition: () => boolean) => {
   while (!condition()) await turn();
 };
@@ -43,7 +43,7 @@ test('changes during a request lead to one more, for the newest version', async 
   await until(() => asked.length === 1);
   for (let i = 2; i < 20; i++) version.value = i;
   await turn();
-  assert.equal(asked.length, 1, 'one at a time');
+  assert.equal(asked.length, 1, 'more than one request at a time');
   asked[0]!.answer('one');
   await until(() => asked.length === 2);
   assert.equal(query.data.value, 'one');
@@ -51,10 +51,10 @@ test('changes during a request lead to one more, for the newest version', async 
   await turn();
   assert.equal(query.data.value, 'two');
   await turn();
-  assert.equal(asked.length, 2, 'nothing changed, nothing is asked');
+  assert.equal(asked.length, 2, 'a request without a change');
 });
 
-test('another key drops the request under way and keeps the old data until the answer', async () => {
+test('another key cancels the pending request and keeps the old data until the answer', async () => {
   const { key, version, asked, query } = setUp();
   await until(() => asked.length === 1);
   asked[0]!.answer('of a');
@@ -62,7 +62,7 @@ test('another key drops the request under way and keeps the old data until the a
   key.value = 'b';
   assert.ok(query.loading.value);
   await until(() => asked.length === 2);
-  version.value = 2; // news for the same key do not start it over
+  version.value = 2; // new data for the same key do not restart the request
   await turn();
   assert.ok(!asked[1]!.signal.aborted);
   key.value = 'c';
@@ -76,7 +76,7 @@ test('another key drops the request under way and keeps the old data until the a
   assert.ok(!query.loading.value);
 });
 
-test('rows stay while one is pressed; an answer to another question is shown at once', async () => {
+test('rows stay while one is pressed; an answer for another key is shown immediately', async () => {
   const { key, version, asked, query } = setUp();
   await until(() => asked.length === 1);
   asked[0]!.answer('one');
@@ -90,7 +90,7 @@ test('rows stay while one is pressed; an answer to another question is shown at 
   assert.equal(query.data.value, 'one');
   page.dispatchEvent(new Event('pointerup'));
   await Promise.resolve();
-  assert.equal(query.data.value, 'one', 'the click comes first');
+  assert.equal(query.data.value, 'one', 'the click must be handled first');
   await until(() => query.data.value === 'two');
 
   page.dispatchEvent(Object.assign(new Event('pointerdown'), { button: 0 }));
@@ -101,7 +101,7 @@ test('rows stay while one is pressed; an answer to another question is shown at 
   page.dispatchEvent(new Event('pointercancel'));
 });
 
-test('nothing is asked while the page is hidden or there is no key', async () => {
+test('there are no requests while the page is hidden or there is no key', async () => {
   const { key, version, asked } = setUp();
   await until(() => asked.length === 1);
   asked[0]!.answer('seen');
@@ -121,7 +121,7 @@ test('nothing is asked while the page is hidden or there is no key', async () =>
   assert.equal(asked.length, 2);
 });
 
-test('data of another scope go at once, errors leave the data', async () => {
+test('another scope clears the data immediately, an error keeps them', async () => {
   const { scope, key, version, asked, query } = setUp();
   await until(() => asked.length === 1);
   asked[0]!.answer('old');
@@ -138,7 +138,7 @@ test('data of another scope go at once, errors leave the data', async () => {
   assert.equal(query.error.value, null);
 });
 
-test('an answer does not stand for another question that was refused', async () => {
+test('an answer does not stay for another key that was refused', async () => {
   const { key, asked, query } = setUp();
   await until(() => asked.length === 1);
   asked[0]!.answer('of the first');
@@ -151,7 +151,7 @@ test('an answer does not stand for another question that was refused', async () 
   assert.equal(query.error.value!.code, 'not_saved');
 });
 
-test('newer data that nobody waits for come with those that somebody does, or after a moment', async () => {
+test('deferrable data are shown together with other data, or after a moment', async () => {
   const version = signal(1);
   const scope = signal('s');
   const asked: Pending[] = [];
@@ -167,7 +167,7 @@ test('newer data that nobody waits for come with those that somebody does, or af
   });
   await until(() => asked.length === 1);
   asked[0]!.answer('first');
-  await until(() => calm.data.value === 'first'); // there was nothing: at once
+  await until(() => calm.data.value === 'first'); // immediately, because there were no data
   version.value = 2;
   await until(() => asked.length === 2);
   asked[1]!.answer('second');
@@ -181,8 +181,8 @@ test('newer data that nobody waits for come with those that somebody does, or af
   version.value = 3;
   await until(() => asked.length === 4);
   asked[3]!.answer('third');
-  await until(() => calm.data.value === 'third'); // by itself
-  // What waits is not shown in another scope.
+  await until(() => calm.data.value === 'third'); // without other data
+  // Deferred data are not shown in another scope.
   version.value = 4;
   await until(() => asked.length === 5);
   asked[4]!.answer('fourth');

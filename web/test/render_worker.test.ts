@@ -1,5 +1,5 @@
-// RenderWorker and WorkerClient: the same answers, trees and drawings, whether messages cross to a worker or stay in the page. The
-// border of a worker is structuredClone, which is what it does to messages.
+// RenderWorker and WorkerClient: answers, trees and drawings are the same with a worker and within the page.
+// structuredClone simulates a worker, because that is how messages to workers are copied.
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import { ApiError } from '../src/api/client';
@@ -13,7 +13,7 @@ import { buildTree, type FlameTree } from '../src/flame/tree';
 import { RenderWorker } from '../src/flame/render_worker';
 import { graphOf } from './graph';
 
-// What the server answers next, and what it was asked.
+// The next answers of the server, and the requests that it got.
 let answers: Array<FlameGraph | Promise<FlameGraph> | { status: number; code: string }> = [];
 let asked: URL[] = [];
 beforeEach(() => {
@@ -28,11 +28,11 @@ globalThis.fetch = (async (path: string) => {
   return Response.json(answer);
 }) as typeof fetch;
 
-// A canvas that keeps what is drawn on it, letters seven wide.
+// A canvas that records what is drawn on it. Letters are 7 wide.
 function canvasOf(drawn: string[]) {
   const state: Record<string, unknown> = {};
-  const told = ['fillRect', 'fillText', 'strokeRect'];
-  let pixels = 0; // told apart by their sum
+  const recorded = ['fillRect', 'fillText', 'strokeRect'];
+  let pixels = 0; // identified by their sum
   const context = new Proxy(state, {
     get: (_, name: string) => {
       if (name === 'measureText') return (text: string) => ({ width: 7 * text.length });
@@ -46,7 +46,7 @@ function canvasOf(drawn: string[]) {
         };
       if (name in state) return state[name];
       return (...values: unknown[]) =>
-        told.includes(name) && drawn.push(`${name} ${values.join(' ')} ${String(state.fillStyle)}`);
+        recorded.includes(name) && drawn.push(`${name} ${values.join(' ')} ${String(state.fillStyle)}`);
     },
   });
   return {
@@ -59,7 +59,7 @@ function canvasOf(drawn: string[]) {
   } as unknown as HTMLCanvasElement;
 }
 
-// A worker in name only: all that crosses is cloned. Canvases are not, which a browser hands over.
+// A simulated worker: messages are cloned, except canvases, which a browser transfers.
 class CloneWorker extends EventTarget {
   onmessage: ((event: MessageEvent<Transfer>) => void) | null = null;
   onerror: (() => void) | null = null;
@@ -98,7 +98,7 @@ const question = (more: Partial<FlameQuestion> = {}): FlameQuestion & { kind: 'f
 });
 const stacks = { main: 10, 'main;b': 20, 'main;b;leaf': 30, 'main;a': 25, idle: 15 };
 
-// All that a tree says of its nodes, texts in place of their numbers.
+// The content of a tree's nodes, with texts instead of their ids.
 const contents = (tree: FlameTree) => ({
   ...tree,
   id: 0,
@@ -130,7 +130,7 @@ const sceneOf = (tree: FlameTree): Scene => ({
   overview: { from: 0, to: tree.total[0]!, rows: 4 },
 });
 
-test('texts are said once, and a table that has too many begins anew', () => {
+test('texts are sent once, and a table that gets too large starts again', () => {
   const out = new TextsOut();
   const into = new TextsIn();
   const first = out.put(['all', 'main', 'all']);
@@ -142,14 +142,14 @@ test('texts are said once, and a table that has too many begins anew', () => {
   assert.deepEqual(second.news, { from: 2, added: ['idle'] });
   assert.deepEqual(into.take(second.news), ['all', 'main', 'idle']);
   into.take(out.put(Array.from({ length: 5000 }, (_, i) => `f${i}`)).news);
-  // 5,003 are known, of which an answer of one needs none.
+  // The table has 5,003 texts, and this answer needs none of them.
   const third = out.put(['new']);
   assert.deepEqual(third.news, { from: 0, added: ['new'] });
   assert.deepEqual(into.take(third.news), ['new']);
-  assert.equal(before[1], 'main'); // what was taken before is as it was
+  assert.equal(before[1], 'main'); // earlier results stay valid
 });
 
-test('a tree is the same on the other side, with labels of its own or without', () => {
+test('a tree is the same on the other side, with or without separate labels', () => {
   const graph = graphOf(stacks);
   graph.nodes.line = graph.nodes.line.map((_, node) => node);
   const packer = new Packer();
@@ -162,11 +162,11 @@ test('a tree is the same on the other side, with labels of its own or without', 
     const [copy] = arrived.made.trees;
     assert.equal(copy!.id, 7);
     assert.deepEqual(contents(copy!), contents(tree));
-    assert.equal(tree.total[0], 100); // the worker's own is whole
+    assert.equal(tree.total[0], 100); // the worker's copy is complete
   }
 });
 
-test('trees, boxes and drawings are the same in a worker and here', async () => {
+test('trees, boxes and drawings are the same with and without a worker', async () => {
   const results = [];
   for (const client of [apart().client, here()]) {
     const drawn: string[] = [];
@@ -176,7 +176,7 @@ test('trees, boxes and drawings are the same in a worker and here', async () => 
     const tree = made!.trees[0]!;
     const handle = client.attachCanvas(canvasOf(drawn), canvasOf(drawn), (seen) => heard.push(seen));
     handle.draw(sceneOf(tree), null);
-    await Promise.resolve(); // what is said in one go crosses then
+    await Promise.resolve(); // sends messages that belong together
     const matches = new Uint8Array(tree.size);
     matches[1] = 1;
     handle.draw(sceneOf(tree), matches);
@@ -192,8 +192,8 @@ test('trees, boxes and drawings are the same in a worker and here', async () => 
     results.push({ head: made!.head, tree: contents(tree), boxes, drawn });
   }
   assert.deepEqual(results[0], results[1]);
-  // idle 15 and main 85 of 100 on 300 pixels. Scrolled to its end the root stands on the bottom, at 180 of 200, and main above it;
-  // letters begin 5 from a frame's edge.
+  // idle 15 and main 85 of 100 on 300 pixels. Scrolled to the end, the root is at the bottom, at 180 of 200, and main
+  // is above it. Text starts 5 pixels from a frame's edge.
   const first = results[0]!.boxes[0]!.map(([, depth, x, width]) => [depth, x, width]);
   for (const box of [
     [0, 0, 300],
@@ -210,7 +210,7 @@ test('trees, boxes and drawings are the same in a worker and here', async () => 
   );
 });
 
-test('matches cross only when they changed', async () => {
+test('matches are only sent if they changed', async () => {
   const { worker, client } = apart();
   answers = [graphOf(stacks)];
   const tree = (await client.ask(question()))!.trees[0]!;
@@ -219,7 +219,7 @@ test('matches cross only when they changed', async () => {
   const before = worker.posted;
   for (const found of [null, matches, matches, null]) handle.draw(sceneOf(tree), found);
   await Promise.resolve();
-  assert.equal(worker.posted, before + 1); // what is said in one go
+  assert.equal(worker.posted, before + 1); // one message for both
   const scenes = worker.crossed.filter((message) => message.type === 'scene');
   assert.deepEqual(
     scenes.map(({ matches: news }) => news),
@@ -227,7 +227,7 @@ test('matches cross only when they changed', async () => {
   );
 });
 
-test('a worker that cannot be loaded is no loss: what was asked is answered here', async () => {
+test('without a worker, because it cannot be loaded, the page answers itself', async () => {
   const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {}, onerror: () => {} });
   const client = new WorkerClient(() => worker as unknown as Worker);
   answers = [graphOf(stacks)];
@@ -236,7 +236,7 @@ test('a worker that cannot be loaded is no loss: what was asked is answered here
   assert.equal((await made)!.trees[0]!.total[0], 100);
 });
 
-test('so is one whose canvases cannot be drawn on', async () => {
+test('without a worker, because it cannot draw on canvases, the page answers itself', async () => {
   const worker = Object.assign(new EventTarget(), {
     postMessage() {},
     terminate() {},
@@ -249,7 +249,7 @@ test('so is one whose canvases cannot be drawn on', async () => {
   assert.equal((await made)!.trees[0]!.total[0], 100);
 });
 
-test('what nobody waits for any more is given back', async () => {
+test('results that are no longer needed are released', async () => {
   const { worker, client } = apart();
   let arrive: (graph: FlameGraph) => void = () => {};
   answers = [new Promise((resolve) => (arrive = resolve))];
@@ -266,7 +266,7 @@ test('what nobody waits for any more is given back', async () => {
   await assert.rejects(client.ask(question(), abort.signal), { name: 'AbortError' });
 });
 
-test('errors of the server arrive as what they are, a lack of samples as no data', async () => {
+test('errors of the server keep their type, and missing samples mean no data', async () => {
   for (const client of [apart().client, here()]) {
     answers = [{ status: 500, code: 'internal' }];
     await assert.rejects(
@@ -279,7 +279,7 @@ test('errors of the server arrive as what they are, a lack of samples as no data
   }
 });
 
-test('other answers come as they are, by a worker that is there', async () => {
+test('other answers pass through an existing worker unchanged', async () => {
   const { worker, client } = apart();
   assert.equal(client.fetch('/api/status'), null);
   worker.onmessage!({ data: { type: 'ready', draws: true } } as MessageEvent<Transfer>);
@@ -292,7 +292,7 @@ test('other answers come as they are, by a worker that is there', async () => {
   assert.equal(here().fetch('/api/status'), null);
 });
 
-test('another order needs no server, and a dropped tree has none', async () => {
+test('another order needs no request, and a dropped tree has no order', async () => {
   const { client } = apart();
   answers = [graphOf(stacks)];
   const tree = (await client.ask(question()))!.trees[0]!;
@@ -304,7 +304,7 @@ test('another order needs no server, and a dropped tree has none', async () => {
   const heard: Array<Seen | null> = [];
   const handle = client.attachCanvas(canvasOf([]), canvasOf([]), (seen) => heard.push(seen));
   client.drop(tree.id);
-  handle.draw(sceneOf(tree), null); // still there: it is said with the next question
+  handle.draw(sceneOf(tree), null); // the tree still exists: the drop is sent with the next question
   assert.equal(
     await client.ask({ kind: 'arrange', tree: tree.id, arrangement: { order: 'name', width: 'view' } }),
     null,
@@ -319,7 +319,7 @@ test('another order needs no server, and a dropped tree has none', async () => {
   assert.equal(handle.isBusy, false);
 });
 
-test('a zoom fetches only its subtree while the rest still holds', async () => {
+test('a zoom fetches only its subtree if the rest is still valid', async () => {
   const { client } = apart();
   const base = graphOf({ main: 10, 'main;big': 60 }, { main: { weight: 30, count: 7 } });
   answers = [base];
@@ -336,7 +336,7 @@ test('a zoom fetches only its subtree while the rest still holds', async () => {
     Array.from(name, (at) => names[at]),
     ['all', 'main', 'big', 'small'],
   );
-  // What is there in full is not asked for again; what holds no longer is.
+  // A complete subtree is not requested again, except if it is no longer valid.
   answers = [graphOf(stacks)];
   await client.ask(question({ path: ['main', 'big'], keep: whole!.head.base }));
   await client.ask(question({ path: ['main'], keep: 0 }));

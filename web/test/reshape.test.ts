@@ -1,4 +1,4 @@
-// Trees of other shapes out of one that is merged by line. Weights are counted by hand.
+// Trees of other shapes, computed from one that is merged by line. Weights are counted by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FlameGraph, ShapeParams } from '../src/api/types';
@@ -7,7 +7,7 @@ import { callersOf, functionsOf, LEFT_OUT, reshape } from '../src/model/reshape'
 
 const plain: ShapeParams = { inverted: false, merge: 'function', collapse: false, hidden: [] };
 
-// "main:1;work:2" -> own weight. A place after `:` is the line, `+` before a name marks an inlined frame.
+// "main:1;work:2" -> self weight. The line follows `:`, and `+` before a name marks an inlined frame.
 function byLine(stacks: Record<string, number>, pruned: Record<string, number> = {}): FlameGraph {
   const names = ['all'];
   const nodes: FlameGraph['nodes'] = {
@@ -50,7 +50,7 @@ function byLine(stacks: Record<string, number>, pruned: Record<string, number> =
     return nodes.parent.length - 1;
   };
   for (const [path, weight] of Object.entries(stacks)) {
-    // Each caller before what it calls, so that nothing here goes as deep as the stack.
+    // Each caller before its callee, so that this does not recurse as deep as the stack.
     for (let end = path.indexOf(';'); end >= 0; end = path.indexOf(';', end + 1)) at(path.slice(0, end));
     const node = at(path);
     nodes.self[node]! += weight * 10;
@@ -82,7 +82,7 @@ function byLine(stacks: Record<string, number>, pruned: Record<string, number> =
   };
 }
 
-// "name self/total" in samples, children indented, + before inlined frames, a line where the tree is merged by it.
+// "name self/total" in samples: children are indented, inlined frames have a +, and trees merged by line have lines.
 function show(graph: FlameGraph, lines = false): string {
   const n = graph.nodes;
   const out: string[] = [];
@@ -127,7 +127,7 @@ test('direct recursion is one frame when it is collapsed', () => {
   );
 });
 
-test('bottom-up begins with the innermost frames; own weight is of stacks that begin there', () => {
+test('bottom-up starts with the innermost frames; self weight is that of stacks that start there', () => {
   const three = byLine({ 'main:1;work:2;leaf:9': 4, 'main:5;leaf:8': 8, 'main:1;work:3': 1 });
   assert.equal(
     show(reshape(three, { ...plain, inverted: true }, [])),
@@ -135,7 +135,7 @@ test('bottom-up begins with the innermost frames; own weight is of stacks that b
   );
 });
 
-test('hidden subtrees go with their weight, and with callers of which nothing is left', () => {
+test('hidden subtrees disappear with their weight, and with callers that become empty', () => {
   const hide = (...hidden: string[][]) =>
     show(reshape(byLine({ 'a:1;b:1': 1, 'a:1;c:1': 2, 'd:1;b:1': 4 }), { ...plain, hidden }, []));
   assert.equal(hide(['a', 'b']), 'all 0/6\n d 0/4\n  b 4/4\n a 0/2\n  c 2/2');
@@ -144,13 +144,13 @@ test('hidden subtrees go with their weight, and with callers of which nothing is
   assert.equal(hide(['nothing'], ['a', 'nothing']), 'all 0/7\n d 0/4\n  b 4/4\n a 0/3\n  c 2/2\n  b 1/1');
 });
 
-test('a path leads to its subtree, of siblings to the one that it qualifies', () => {
+test('a path leads to its subtree; kind and module select among siblings', () => {
   assert.equal(show(reshape(sample, plain, ['main', 'work\u001e0\u001eapp'])), 'work 3/23\n work 16/16\n leaf 4/4');
   assert.equal(show(reshape(sample, plain, ['main', 'work'])), '+work 32/32');
   assert.equal(reshape(sample, plain, ['main', 'nowhere']).nodes.total[0], 0);
 });
 
-test('what the file has no frames of keeps its weight', () => {
+test('weight without frames in the file is kept', () => {
   const cut = byLine({ 'main:1': 1, 'main:1;work:2': 2 }, { 'main:1;work:2': 5 });
   const graph = reshape(cut, plain, []);
   assert.equal(show(graph), 'all 0/8\n main 1/8\n  work 2/7');
@@ -161,7 +161,7 @@ test('what the file has no frames of keeps its weight', () => {
   );
 });
 
-test('functions have their own weight, and the total once a stack', () => {
+test('functions have self weight, and a total that counts each stack once', () => {
   const rows = functionsOf(sample).functions.map(
     (row) => `${row.name} ${row.kind} ${row.self_samples}/${row.total_samples}`,
   );
@@ -169,7 +169,7 @@ test('functions have their own weight, and the total once a stack', () => {
   assert.equal(functionsOf(sample).functions[0]!.total_percent, (100 * 55) / 63);
 });
 
-test('callers and callees count a stack once, by the outermost frame; neighbours by any frame', () => {
+test('callers and callees count a stack once, by the outermost frame; direct neighbors by any frame', () => {
   const answer = callersOf(sample, plain, 'work', '')!;
   assert.equal(show(answer.callers), 'work 0/55\n main 55/55');
   assert.equal(show(answer.callees), 'work 35/55\n work 16/16\n leaf 4/4');
@@ -182,7 +182,7 @@ test('callers and callees count a stack once, by the outermost frame; neighbours
   assert.equal(callersOf(sample, plain, 'nothing', ''), null);
 });
 
-test('a deep stack is no matter', () => {
+test('a deep stack works', () => {
   const deep = byLine({ [Array.from({ length: 2000 }, (_, i) => `f${i % 3}:1`).join(';')]: 1 });
   assert.equal(reshape(deep, plain, []).nodes.parent.length, 2001);
   assert.equal(reshape(deep, { ...plain, inverted: true }, []).nodes.parent.length, 2001);
@@ -190,7 +190,7 @@ test('a deep stack is no matter', () => {
   assert.equal(functionsOf(deep).functions.length, 3);
 });
 
-test('a file answers for its view alone, and says what it lacks', () => {
+test('a file has answers only for its view, and reports what it lacks', () => {
   const saved = {
     event: 'cycles',
     start: '100',

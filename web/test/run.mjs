@@ -1,4 +1,5 @@
-// Bundles the tests with esbuild and runs them with Node's own test runner. Arguments go to it (--test-name-pattern=NAME).
+// Bundles the tests with esbuild and runs them with Node's test runner, with these arguments
+// (--test-name-pattern=NAME).
 import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -6,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const here = dirname(fileURLToPath(import.meta.url));
-// Below node_modules, so that packages are found from there.
+// Below node_modules, so that the bundles find the packages.
 const cache = join(here, '../node_modules/.cache');
 mkdirSync(cache, { recursive: true });
 const out = mkdtempSync(join(cache, 'tests-'));

@@ -26,7 +26,7 @@ test('colours of CSS become pixels', () => {
   assert.throws(() => pixelOf('tomato'), /not a color of this page/);
 });
 
-test('each colour that a picture can have is understood', () => {
+test('each color that a picture can have is parsed', () => {
   for (const theme of ['dark', 'light'] as const) {
     for (const kind of ['user', 'kernel', 'jit', 'inlined', 'unknown'] as const)
       for (let shade = 0; shade < 7; shade++) pixelOf(frameColour(kind, shade, theme));
@@ -37,7 +37,7 @@ test('each colour that a picture can have is understood', () => {
   }
 });
 
-test('pixels fade and lie over each other as on a canvas', () => {
+test('pixels blend and overlap as on a canvas', () => {
   assert.deepEqual(channels(faded(pixelOf('rgba(1,2,3,0.5)'), 0.5)), [1, 2, 3, 64]);
   assert.deepEqual(channels(over(pixelOf('rgba(255,255,255,0.28)'), pixelOf('#000000'))), [71, 71, 71, 255]);
   assert.deepEqual(channels(over(pixelOf('#102030'), pixelOf('#ffffff'))), [16, 32, 48, 255]);
@@ -45,12 +45,12 @@ test('pixels fade and lie over each other as on a canvas', () => {
   assert.deepEqual(channels(over(0, pixelOf('#102030'))), [16, 32, 48, 255]);
 });
 
-test('rows are filled once and copied down, cut at the edges', () => {
+test('rows are filled once and copied down, and clipped at the edges', () => {
   const lines = new Scanlines(20, 6);
   lines.begin();
-  lines.fill(-5, 3, 0, 2, 7); // sticks out at the left
-  lines.fill(3, 40, 0, 2, 8); // and at the right
-  lines.fill(2, 4, 4, 5, 5); // below it but for two
+  lines.fill(-5, 3, 0, 2, 7); // beyond the left edge
+  lines.fill(3, 40, 0, 2, 8); // beyond the right edge
+  lines.fill(2, 4, 4, 5, 5); // all but two rows are below it
   lines.fill(0, 20, 6, 3, 1);
   lines.fill(0, 20, -3, 3, 1);
   lines.fill(25, 30, 0, 2, 1);

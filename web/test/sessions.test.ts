@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keepText, pageText, parseTag, sessionTitle } from '../src/text/sessions';
 
-test('a session is called by its name, else by what was recorded', () => {
+test('the title of a session is its name, or else its target', () => {
   assert.equal(sessionTitle({ id: 'i', name: 'before', target: 'nginx' }), 'before');
   assert.equal(sessionTitle({ id: 'i', name: '', target: 'nginx' }), 'nginx');
   assert.equal(sessionTitle({ id: 'i', name: '', target: '' }), 'i');
@@ -15,7 +15,7 @@ test('a tag is one word, an equals sign and anything', () => {
   for (const text of ['', 'word', '=v', 'two words=v']) assert.equal(parseTag(text), null, text);
 });
 
-test('the rules of keeping in words', () => {
+test('the retention rules as text', () => {
   assert.equal(keepText({ count: 0, days: 0, size_bytes: 0 }), '');
   assert.equal(keepText({ count: 1, days: 0, size_bytes: 0 }), 'kept: at most 1 session');
   assert.equal(
@@ -24,7 +24,7 @@ test('the rules of keeping in words', () => {
   );
 });
 
-test('where in the list a page stands', () => {
+test('the position of a page in the list', () => {
   assert.equal(pageText(0, 100, 2345), '1–100 of 2,345');
   assert.equal(pageText(2300, 45, 2345), '2,301–2,345 of 2,345');
   assert.equal(pageText(0, 0, 0), 'none of 0');

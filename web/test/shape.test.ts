@@ -1,4 +1,4 @@
-// Trees merged by line or address, the window on a zoomed frame, colors, and all of it in the address.
+// Trees merged by line or address, the window on a zoomed frame, colors, and these in the URL.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HEAT_STEPS, heatColour, heatStep, moduleColour } from '../src/flame/colour';
@@ -20,7 +20,7 @@ function twoLines() {
   return graph;
 }
 
-test('places are written on frames, and paths tell them apart', () => {
+test('frames show their places, and paths distinguish them', () => {
   const tree = buildTree(twoLines(), 'name', 'line');
   const shown = Array.from(tree.label, (label) => tree.labels[label]);
   assert.deepEqual(shown.slice(1).sort(), ['f:7', 'f:9', 'main:3']);
@@ -29,14 +29,14 @@ test('places are written on frames, and paths tell them apart', () => {
   assert.deepEqual(path, ['main', 'f\u001e0\u001eprog\u001e7']);
   assert.equal(nodeAt(tree, path).node, light);
   assert.equal(nodesAlong(twoLines(), path, 'line').at(-1), light);
-  // Siblings stand by what is written on them.
+  // Siblings are sorted by their labels.
   assert.ok(tree.start[light]! < tree.start[shown.indexOf('f:9')]!);
-  // By function a line is not a part of the name.
+  // In a tree by function, the line is not part of the name.
   const plain = buildTree(graphOf({ main: 1 }), 'name');
   assert.equal(plain.labels, plain.names);
 });
 
-test('addresses stand in hexadecimal, and survive a graft', () => {
+test('addresses are hexadecimal, and survive a graft', () => {
   const withAddress = (stacks: Record<string, number>) => {
     const graph = graphOf(stacks);
     graph.nodes.address = graph.nodes.parent.map((_, node) => (node === 0 ? 0 : 0x1000 + node));
@@ -55,7 +55,7 @@ test('addresses stand in hexadecimal, and survive a graft', () => {
   assert.deepEqual(grafted.nodes.address, [0, 0x1001, 0x1002, 0x2222]);
 });
 
-test('the window comes closer around a place, and stays within the frame', () => {
+test('the window narrows around a position, and stays within the frame', () => {
   assert.deepEqual(widened(wholeSpan, 0.5, 0.5), { from: 0.25, to: 0.75 });
   assert.deepEqual(widened(wholeSpan, 0.5, 0), { from: 0, to: 0.5 });
   assert.deepEqual(widened({ from: 0.25, to: 0.75 }, 0.5, 1), { from: 0.5, to: 0.75 });
@@ -65,14 +65,14 @@ test('the window comes closer around a place, and stays within the frame', () =>
   assert.equal(panned(wholeSpan, -1), wholeSpan);
 });
 
-test('a window in the address is one that can be shown', () => {
+test('a window from the URL is limited to a valid one', () => {
   assert.equal(spanText({ from: 0.25, to: 0.75 }), '0.25-0.75');
   assert.deepEqual(parseSpan('0.25-0.75'), { from: 0.25, to: 0.75 });
   for (const wrong of [null, '', '0.5', '0.7-0.3', '0.5-0.5', '0-2', 'a-b', '-1-1'])
     assert.equal(parseSpan(wrong), null, String(wrong));
 });
 
-test('the shape of the view survives the address', () => {
+test('the shape of the view survives the URL', () => {
   const view = {
     ...defaultView,
     tab: 'callers' as const,
@@ -93,7 +93,7 @@ test('the shape of the view survives the address', () => {
   assert.equal(parseHash('#flame?merge=colour&order=sideways&recursion=1&colour=x&group=y').merge, 'function');
 });
 
-test('heat is told by lightness alone, too', () => {
+test('heat is also visible by lightness alone', () => {
   assert.deepEqual(
     [heatStep(0, 100), heatStep(100, 100), heatStep(25, 100), heatStep(5, 0)],
     [0, HEAT_STEPS - 1, 6, 0],

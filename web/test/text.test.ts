@@ -34,7 +34,7 @@ import { Rate } from '../src/text/rate';
 import { modesOf, settingsOf, wholeness } from '../src/text/stacks';
 import { commandIn } from '../src/text/remedy';
 
-test('time away from a CPU says in what state', () => {
+test('off-CPU time contains the state', () => {
   assert.equal(weightOf('off-cpu', 2.5e9, 'ns'), '2.50 s blocked');
   assert.equal(weightOf('run-queue', 2e6, 'ns'), '2.00 ms runnable');
   assert.equal(weightOf('cpu-clock', 2e6, 'ns'), '2.00 ms');
@@ -54,7 +54,7 @@ test('numbers', () => {
   assert.equal(bytes(5_400_000), '5.15 MiB');
 });
 
-test('how far the symbols of a module are', () => {
+test('the state of the symbols of a module', () => {
   const fetch = { bytes: 1_048_576, total_bytes: 4_194_304, problem: '' };
   assert.equal(fetchText(null), '');
   assert.equal(fetchText({ ...fetch, state: 'asked' }), 'Its symbols are being requested from the agent.');
@@ -95,7 +95,7 @@ test('paths of files', () => {
   assert.deepEqual(splitPath('traffic.cc'), { folder: '', file: 'traffic.cc' });
 });
 
-test('the address holds the view, and defaults leave it empty', () => {
+test('the URL contains the view, and is empty for the default view', () => {
   assert.equal(formatHash(defaultView), '#flame');
   assert.deepEqual(parseHash(''), defaultView);
   const view = {
@@ -123,7 +123,7 @@ test('the address holds the view, and defaults leave it empty', () => {
   assert.deepEqual(parseHash(formatHash(view)), view);
 });
 
-test('addresses that people mangled give a usable view', () => {
+test('malformed URLs give a usable view', () => {
   const view = parseHash('#nonsense?tid=7,x,-3&start=abc&end=&line=1.5&sort=bad');
   assert.equal(view.tab, 'flame');
   assert.deepEqual(view.tids, [7]);
@@ -133,7 +133,7 @@ test('addresses that people mangled give a usable view', () => {
   assert.equal(view.sort, 'self');
 });
 
-test('query strings leave out what is not set', () => {
+test('query strings omit values that are not set', () => {
   assert.equal(query({}), '');
   assert.equal(query({ a: '', b: null, c: undefined, d: [] }), '');
   assert.equal(query({ start: 0, tid: [1, 2], event: 'a b' }), '?start=0&tid=1%2C2&event=a+b');
@@ -145,7 +145,7 @@ test('rates over a window', () => {
   for (let i = 0; i <= 10; i++) rate.add(i * 500, i * 50);
   assert.equal(rate.perSecond(5000), 100);
   assert.equal(rate.perSecond(9000), 0);
-  rate.add(9000, 10); // a new recording starts from below
+  rate.add(9000, 10); // a new recording starts with a lower count
   assert.equal(rate.perSecond(9000), 0);
 });
 
@@ -171,7 +171,7 @@ test('thread time in an unknown state is formatted as a duration', () => {
   assert.equal(amountText({ reason: 'thread_state_unknown', count: 2_500_000_000 }), '2.50 s');
 });
 
-test('of a damaged file the number of lost samples is the least that it can be', () => {
+test('for a damaged file the number of lost samples is a minimum', () => {
   assert.equal(lostText(0), '0');
   assert.equal(lostText(1234), '1,234');
   assert.equal(lostText(0, true), 'unknown');
@@ -185,13 +185,13 @@ test('commands are found in remedies', () => {
     'setcap cap_perfmon+ep ./flamewire-agent',
   );
   assert.equal(
-    commandIn('on the target: sysctl -w kernel.kptr_restrict=0, then start anew'),
+    commandIn('on the target: sysctl -w kernel.kptr_restrict=0, then start it again'),
     'sysctl -w kernel.kptr_restrict=0',
   );
   assert.equal(commandIn('Use a newer kernel'), 'Use a newer kernel');
 });
 
-test('hot lines, around the ends', () => {
+test('hot lines, with wraparound', () => {
   const line = (number: number, own: number) => ({ line: number, weight: own }) as SourceLine;
   const hot = hotLines([line(1, 0), line(4, 100), line(9, 4), line(12, 5), line(20, 60)]);
   assert.deepEqual(hot, [4, 12, 20]);
@@ -202,25 +202,25 @@ test('hot lines, around the ends', () => {
   assert.equal(nextHot([], 4, 1), 0);
 });
 
-test('how whole stacks are, in words', () => {
+test('how complete stacks are, as text', () => {
   const none = { samples: 0, whole: 0, joined: 0, truncated: 0, open_end: 0, stopped: 0, frames: 0, stack_bytes: 0 };
   assert.equal(wholeness(none), '');
   assert.equal(wholeness({ ...none, samples: 5, whole: 5 }), 'all whole');
-  // Those that were joined are whole.
+  // Joined stacks are whole.
   assert.equal(
     wholeness({ ...none, samples: 1000, whole: 985, joined: 12, truncated: 3 }),
     '99.7 % whole · 12 joined · 3 truncated',
   );
   assert.equal(wholeness({ ...none, samples: 1_000_000, whole: 999_999, stopped: 1 }), '99.9 % whole · 1 stopped');
   assert.equal(wholeness({ ...none, samples: 4, joined: 4 }), 'all whole · 4 joined');
-  // Frame pointers alone say nothing about the root.
+  // Frame pointers alone do not show whether the root was reached.
   assert.equal(wholeness({ ...none, samples: 4, open_end: 4 }), 'all open-ended');
   assert.equal(wholeness({ ...none, samples: 200, open_end: 199, truncated: 1 }), '99.5 % open-ended · 1 truncated');
   assert.equal(wholeness({ ...none, samples: 2, whole: 1, open_end: 1 }), '50.0 % whole · 1 open-ended');
   assert.equal(wholeness({ ...none, samples: 2, stopped: 2 }), '0.0 % whole · 2 stopped');
 });
 
-test('the ways in which stacks are found, the most used first', () => {
+test('the stack modes, the most used first', () => {
   assert.equal(modesOf({ unwind: 'fp' }), 'fp');
   assert.equal(modesOf({ unwind: 'auto', unwind_processes: [] }), 'auto');
   assert.equal(modesOf({ unwind: 'dwarf', unwind_processes: [{ mode: 'dwarf', samples: 9 }] }), 'dwarf');
@@ -249,7 +249,7 @@ test('a table for spreadsheets has no formulas and no control characters', () =>
   assert.equal(line('a\x1b[2J\x9b\u202e\u2028b'), 'a [2J   b');
 });
 
-test('counters in words and figures', () => {
+test('counters as text', () => {
   assert.equal(statusWord('counted'), null);
   assert.equal(statusWord('unsupported')!.word, 'not supported');
   assert.equal(counterValue(1234567, 'faults'), '1,234,567');
@@ -263,9 +263,9 @@ test('counters in words and figures', () => {
   assert.equal(shareCounted(33.33), '33.3 %');
 });
 
-test('a line of rates: intervals of different lengths, and no line where nothing was counted', () => {
+test('a line of rates: intervals of different lengths, and gaps without counts', () => {
   assert.equal(sparkPath({ start_ms: [], end_ms: [], value: [] }, 100, 10), '');
-  // 10 a ms for 1 s, 5 a ms for 2 s; then a gap of 1 s, then 10 a ms again.
+  // 10 per ms for 1 s, 5 per ms for 2 s; then a gap of 1 s, then 10 per ms again.
   const path = sparkPath(
     { start_ms: [0, 1000, 4000], end_ms: [1000, 3000, 5000], value: [10_000, 10_000, 10_000] },
     100,
@@ -274,7 +274,7 @@ test('a line of rates: intervals of different lengths, and no line where nothing
   assert.equal(path, 'M0.0 0.0H20.0L20.0 5.0H60.0M80.0 0.0H100.0');
 });
 
-test('limits of health', () => {
+test('thresholds of health', () => {
   assert.deepEqual(
     [79.9, 80, 94.9, 95].map((value) => level('cpu', value)),
     ['ok', 'warning', 'warning', 'critical'],
@@ -291,7 +291,7 @@ test('limits of health', () => {
   assert.equal(level('cpu', null), 'ok');
 });
 
-test('uploads are named after what is sent, and states are counted worst first', () => {
+test('uploads are named after their content, and states are counted with the worst first', () => {
   const one = uploadId('libcity.so', 1000, 17, 'libcity.so@5566');
   assert.match(one, /^page-[0-9a-f]{16}$/);
   assert.equal(uploadId('libcity.so', 1000, 17, 'libcity.so@5566'), one);
@@ -310,7 +310,7 @@ test('uploads are named after what is sent, and states are counted worst first',
   ]);
 });
 
-test('a long file on paper is as many lines around the hottest, and a short one is whole', () => {
+test('a print of a long file has the lines around the hottest one, and a short file is complete', () => {
   const file = (length: number) => Array.from({ length }, (_, i) => ({ line: i + 1 }));
   const ends = (lines: readonly { line: number }[]) => [lines[0]!.line, lines.at(-1)!.line];
   assert.deepEqual(ends(linesOnPaper(file(10), 5, 10)), [1, 10]);

@@ -1,9 +1,9 @@
-// Names in boxes: letters of known widths.
+// Names in boxes, with letters of known widths.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TextFit } from '../src/flame/text_fit';
 
-test('a name fits, loses its end, or is left out', () => {
+test('a name fits, is shortened, or is omitted', () => {
   let measured = 0;
   const width = (letter: string) => (letter === 'i' ? 2 : letter === '…' ? 6 : letter === '😀' ? 10 : 5);
   const fitting = new TextFit((text) => {
@@ -15,9 +15,9 @@ test('a name fits, loses its end, or is left out', () => {
   assert.equal(fitting.fit('main', 15.9), '');
   assert.equal(fitting.fit('iiii', 8), 'iiii');
   assert.equal(fitting.fit('', 0), '');
-  assert.equal(fitting.fit('a😀😀', 21), 'a😀…'); // never half of a letter
+  assert.equal(fitting.fit('a😀😀', 21), 'a😀…'); // never half of a character
   assert.equal(fitting.fit('é'.repeat(1e6), 40), 'éééééé…');
   const before = measured;
   for (let i = 0; i < 100; i++) fitting.fit('main'.repeat(i), 300);
-  assert.equal(measured, before, 'each letter once');
+  assert.equal(measured, before, 'each letter must be measured only once');
 });

@@ -1,4 +1,4 @@
-// The threads table in words, worked out by hand.
+// Texts of the threads table, computed by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
@@ -12,7 +12,7 @@ import {
   wakeUpNote,
 } from '../src/text/threads';
 
-test('CPU time says where it comes from', () => {
+test('CPU time shows its source', () => {
   assert.equal(cpuText({ cpu_percent: 52.345, cpu_from: 'counted' }), '52.3 %');
   assert.equal(cpuText({ cpu_percent: 52.345, cpu_from: 'clock_samples' }), '~52.3 %');
   assert.equal(cpuText({ cpu_percent: 152, cpu_from: 'share' }), '≈152.0 %');
@@ -23,14 +23,14 @@ test('CPU time says where it comes from', () => {
   assert.equal(cpuSource([]), '');
 });
 
-test('bars stand side by side on one scale', () => {
+test('bars share one scale', () => {
   assert.equal(barsPath([2, 0, 4], 4, 30, 10), 'M0 10V5H10V10H20V0H30V10Z');
   assert.equal(barsPath([9], 4, 30, 10), 'M0 10V0H30V10Z');
   assert.equal(barsPath([], 4, 30, 10), '');
   assert.equal(barsPath([0], 0, 30, 10), '');
 });
 
-test('where a thread runs is told in short', () => {
+test('the place of a thread is shown in short form', () => {
   const id = '0123456789abcdef'.repeat(4);
   assert.equal(shortId(id), '0123456789ab');
   assert.equal(shortId('web-frontend'), 'web-frontend');
@@ -43,7 +43,7 @@ test('a recording without woken-by reports that Runnable lacks wake-up latency',
   assert.equal(wakeUpNote([{ name: 'off-cpu' }, { name: 'woken-by' }]), '');
 });
 
-test('states stand on each other', () => {
+test('states are stacked', () => {
   const row = {
     tid: 1,
     pid: 1,

@@ -1,4 +1,4 @@
-// The time axis: which stretch, slices, lines, words.
+// The time axis: range, slices, lines and texts.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Counters, Mark } from '../src/api/types';
@@ -18,7 +18,7 @@ import {
 import { markText, marksAt } from '../src/timeline/marks';
 import { counterLine, healthLine, healthPlots, valueAt, type Frame } from '../src/timeline/plots';
 
-test('the axis shows all, the newest part, or a fixed stretch', () => {
+test('the axis shows everything, the newest part, or a fixed range', () => {
   assert.deepEqual(spanOf(null, 42_000), { from: 0, to: 42_000 });
   assert.deepEqual(spanOf({ last: 10_000 }, 42_000), { from: 32_000, to: 42_000 });
   assert.deepEqual(spanOf({ last: 10_000 }, 4_000), { from: 0, to: 4_000 });
@@ -26,12 +26,12 @@ test('the axis shows all, the newest part, or a fixed stretch', () => {
   assert.deepEqual(spanOf(null, 0), { from: 0, to: 10 });
 });
 
-test('zooming keeps the time under the pointer, and stays inside the session', () => {
+test('zooming keeps the time under the pointer, and stays within the session', () => {
   const span = zoomed({ from: 0, to: 40_000 }, 0.5, 10_000);
   assert.deepEqual(span, { from: 5_000, to: 25_000 });
   assert.deepEqual(axisOf(span, 40_000, true), { from: 5_000, to: 25_000 });
   assert.equal(axisOf(zoomed(span, 10, 10_000), 40_000, true), null);
-  // At the newest end a live session is followed, a replay is not.
+  // At the newest end a live session is followed, but not a replay.
   assert.deepEqual(axisOf({ from: 30_000, to: 40_000 }, 40_000, true), { last: 10_000 });
   assert.deepEqual(axisOf({ from: 30_000, to: 40_000 }, 40_000, false), { from: 30_000, to: 40_000 });
   assert.deepEqual(axisOf({ from: 36_000, to: 46_000 }, 40_000, false), { from: 30_000, to: 40_000 });
@@ -40,7 +40,7 @@ test('zooming keeps the time under the pointer, and stays inside the session', (
   assert.deepEqual(panned({ from: 100, to: 200 }, -0.5), { from: 50, to: 150 });
 });
 
-test('slices are round and few enough', () => {
+test('slices have round widths, and there are not too many', () => {
   assert.equal(bucketFor({ from: 0, to: 42_000 }, 400), 200);
   assert.equal(bucketFor({ from: 0, to: 40_000 }, 400), 100);
   assert.equal(bucketFor({ from: 0, to: 100 }, 400), 10);
@@ -48,7 +48,7 @@ test('slices are round and few enough', () => {
   for (const span of [1, 999, 12_345, 7e6, 9e8]) assert.ok(span / bucketFor({ from: 0, to: span }, 300) <= 300.001);
 });
 
-test('dragging gives whole milliseconds inside what is known', () => {
+test('dragging gives whole milliseconds within the session', () => {
   assert.deepEqual(rangeOf(1000.4, 2999.6, 10_000), { start: 1000, end: 3000 });
   assert.deepEqual(rangeOf(3000, 1000, 10_000), { start: 1000, end: 3000 });
   assert.deepEqual(rangeOf(-50, 20_000, 9_000), { start: 0, end: 9_000 });
@@ -57,8 +57,9 @@ test('dragging gives whole milliseconds inside what is known', () => {
   assert.deepEqual(stepped({ start: 500, end: 1500 }, -1, 10_000), { start: 0, end: 1000 });
 });
 
-test('a range grows to whole steps where nothing finer is left', () => {
-  // ms 0 is 3.7 s of the target's clock, so steps of 10 s begin at 6.3 s, 16.3 s …; the first is cut by the session's start.
+test('a range grows to whole steps in coarsened parts', () => {
+  // ms 0 is 3.7 s of the target's clock, so steps of 10 s begin at 6.3 s, 16.3 s …; the first is cut by the session's
+  // start.
   const coarse = [{ start_ms: 0, end_ms: 26_300, bucket_ms: 10_000 }];
   assert.deepEqual(snapped({ start: 8_000, end: 9_000 }, coarse, 3.7e9), { start: 6_300, end: 16_300 });
   assert.deepEqual(snapped({ start: 1_000, end: 30_000 }, coarse, 3.7e9), { start: 0, end: 30_000 });
@@ -68,13 +69,13 @@ test('a range grows to whole steps where nothing finer is left', () => {
   assert.deepEqual(snapped({ start: 1_000, end: 2_000 }, dropped, 0), { start: 1_000, end: 2_000 });
 });
 
-test('the axis is in the address', () => {
+test('the URL contains the axis', () => {
   for (const axis of [null, { last: 30_000 }, { from: 1000, to: 5000 }])
     assert.deepEqual(parseAxis(axisText(axis)), axis);
   for (const bad of ['', 'last-', '5000-1000', '1-2', 'x', null]) assert.equal(parseAxis(bad), null);
 });
 
-test('ticks are since the start, with the wall clock below', () => {
+test('ticks show the time since the start, with the time of day below', () => {
   const noon = new Date(2026, 0, 2, 12, 0, 5, 250).getTime();
   assert.equal(wallClock(noon, 60_000), '12:00');
   assert.equal(wallClock(noon, 1000), '12:00:05');
@@ -83,7 +84,7 @@ test('ticks are since the start, with the wall clock below', () => {
   assert.ok(axisTicks({ from: 0, to: 42_000 }, 1000).length <= 11);
 });
 
-test('counters are steps of a rate, with a hole where nothing was counted', () => {
+test('counters are steps of a rate, with gaps where nothing was counted', () => {
   const counter = (unit: string) =>
     ({
       groups: [
@@ -108,7 +109,7 @@ test('counters are steps of a rate, with a hole where nothing was counted', () =
   assert.equal(valueAt(clock, -1), null);
 });
 
-test('health: a level holds until the next frame, a sum that grows is a speed', () => {
+test('health: a level is valid until the next frame, a growing total is a rate', () => {
   const plot = (id: string) => healthPlots.find((one) => one.id === id)!;
   const start = 1_000_000_000;
   const at = (s: number) => start + s * 1e9;
@@ -143,7 +144,7 @@ test('health: a level holds until the next frame, a sum that grows is a speed', 
   assert.deepEqual(rx, { time: [0, 2000, 4000], value: [1000, null, null] });
 });
 
-test('marks say what happened', () => {
+test('marks describe what happened', () => {
   const mark = (more: Partial<Mark>): Mark => ({
     kind: 'exec',
     start_ms: 10,

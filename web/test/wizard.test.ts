@@ -1,4 +1,4 @@
-// The guide's steps, what is sent of its form, and how what works on a machine is shown.
+// The guide's steps, the requests for its form, and the list of what works on a machine.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isLoopback, parseAddress } from '../src/text/address';
@@ -51,7 +51,7 @@ test('addresses', () => {
 
 const usualArgs = { frequency: 99, unwind: 'auto', events: [], filter: '', kernel: true };
 
-test('start says all, dwarf its stack, a change only what changes', () => {
+test('start sends everything, dwarf also its stack size, and a change only what changed', () => {
   const draft = { ...usualDraft, pid: 7, comm: 'demo' };
   assert.deepEqual(startArgs(draft), { pid: 7, ...usualArgs });
   assert.deepEqual(startArgs({ ...draft, unwind: 'dwarf', stackKib: 64, events: ['cpu-clock'], kernel: false }), {
@@ -70,11 +70,11 @@ test('start says all, dwarf its stack, a change only what changes', () => {
     stack_size: 8192,
   });
   assert.deepEqual(changeArgs(draft, { ...draft, pid: 0, events: [] }), {});
-  // The last event taken away leaves the usual one.
+  // Removing the last event leaves the default one.
   assert.deepEqual(changeArgs({ ...draft, events: ['off-cpu'] }, draft), { events: [] });
 });
 
-test('a recording begins as the agent was started, until a person says otherwise', () => {
+test('a recording uses the options of the agent unless a person changes them', () => {
   const idle = { state: 'idle', frequency: 499, unwind: 'fp', stack_size: 32768, filter: '', kernel: false };
   const own = { frequency: 499, unwind: 'fp', stackKib: 32, filter: '', kernel: false };
   assert.deepEqual(draftOfIdle({ ...idle, event_list: '', events: ['cycles', 'cpu-clock'] }), {
@@ -89,7 +89,7 @@ test('a recording begins as the agent was started, until a person says otherwise
   });
   const special = 'sched:sched_switch/prev_pid == 1, 2/,cycles';
   assert.deepEqual(draftOfIdle({ ...idle, event_list: special }), { ...own, events: [], others: special });
-  // An agent of before says less, and one that records says what runs, not what comes.
+  // An older agent reports less, and a recording agent reports the current recording, not the next one.
   assert.deepEqual(draftOfIdle({ state: 'idle' }), {
     frequency: 99,
     unwind: 'auto',
@@ -119,7 +119,7 @@ test('several processes in one recording', () => {
   assert.equal(targetText(draft), 'demo (7), nginx (9)');
   assert.equal(targetName(draft), 'demo and 1 more');
   assert.match(commandOf(draft), / --pid 7,9 /);
-  // The first one is taken out: the other is alone; and without that none is left.
+  // Removing the first process leaves the other one, and removing that leaves none.
   assert.deepEqual(startArgs({ ...usualDraft, ...toggled(both, a) }), { pid: 9, ...usualArgs });
   assert.equal(toggled(toggled(both, a), b).pid, 0);
   assert.deepEqual(toggled(wide('the whole system'), b), processTarget([b]));
@@ -136,7 +136,7 @@ test('several processes in one recording', () => {
   ]);
 });
 
-test('events that were typed, and a filter of tracepoints', () => {
+test('typed events, and a filter for tracepoints', () => {
   const draft = { ...usualDraft, pid: 7 };
   const typed = {
     ...draft,
@@ -161,7 +161,7 @@ test('events that were typed, and a filter of tracepoints', () => {
     ['', false],
   ] as const)
     assert.equal(hasTracepoint({ ...draft, others }), is, others);
-  // Without a tracepoint there is nothing to filter.
+  // The filter needs a tracepoint.
   assert.equal(startArgs({ ...typed, others: 'cycles:u' })['filter'], '');
   assert.match(
     commandOf({ ...draft, others: 'sched:sched_switch', filter: 'prev_pid == 42' }),
@@ -174,7 +174,7 @@ test('events that were typed, and a filter of tracepoints', () => {
   assert.deepEqual(changeArgs(running, { ...running, others: 'cycles' }), { events: ['sched:sched_switch', 'cycles'] });
 });
 
-test('the whole system in the place of a process', () => {
+test('the whole system instead of a process', () => {
   const draft = { ...usualDraft, pid: wholeSystem, comm: 'the whole system' };
   assert.deepEqual(startArgs(draft), { all: true, ...usualArgs });
   assert.deepEqual(changeArgs({ ...usualDraft, pid: 5 }, draft), { all: true });
@@ -219,7 +219,7 @@ test('a part of the machine: a container, a control group, some CPUs', () => {
   );
 });
 
-test('a draft of a reply, and one that the browser kept', () => {
+test('drafts from a reply and from the storage of the browser', () => {
   const draft = draftOfReply({
     pid: 42,
     target: 'pid 42 (a (b))',
@@ -246,7 +246,7 @@ test('a draft of a reply, and one that the browser kept', () => {
   assert.equal(draftOfStored({ frequency: 499, pid: 5 }).pid, 0);
 });
 
-test('what is wrong with a form', () => {
+test('errors of a form', () => {
   assert.equal(problemOf(usualDraft), '');
   assert.match(problemOf({ ...usualDraft, frequency: 0 }), /whole number/);
   assert.match(problemOf({ ...usualDraft, frequency: 1.5 }), /whole number/);
@@ -255,7 +255,7 @@ test('what is wrong with a form', () => {
   assert.equal(isValid({ ...usualDraft, frequency: 5000 }), true);
 });
 
-test('steps follow each other, and none is reached without what it needs', () => {
+test('steps are in order, and each needs the choices of earlier ones', () => {
   assert.equal(after('connect'), 'process');
   assert.equal(after('start'), 'start');
   assert.equal(before('connect'), 'connect');
@@ -278,14 +278,14 @@ test('steps follow each other, and none is reached without what it needs', () =>
     steps.filter((step) => reachable(step, chosen, true)),
     [...steps],
   );
-  // The agent went away: back, but not on.
+  // Without the agent you can go back, but not on.
   assert.deepEqual(
     steps.filter((step) => reachable(step, { ...chosen, step: 'check' }, false)),
     ['connect', 'process', 'check'],
   );
 });
 
-test('what the browser remembers', () => {
+test('what the browser stores', () => {
   const draft = {
     ...usualDraft,
     pid: 9,
@@ -309,7 +309,7 @@ const finding = (patch: Partial<Finding>): Finding => ({
   ...patch,
 });
 
-test('events that fail alike are one line; what has a remedy comes first', () => {
+test('events with the same failure are one line; failures with a remedy come first', () => {
   const lines = findingLines([
     finding({ code: 'perf-events', works: true, text: 'fine' }),
     finding({ name: 'cycles', text: 'this CPU or kernel has no event cycles' }),
