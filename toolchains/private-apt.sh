@@ -81,7 +81,7 @@ packages_unpack() {
   for list in "$@"; do
     [ -f "$list" ] || continue
     differs=$(awk 'NR == FNR { sum[$2] = $1; next } ($2 in sum) && sum[$2] != $1 { print $2 }' "$list" "$root/packages.sha256")
-    [ -z "$differs" ] || die "the checksums differ from $list: $(tr '\n' ' ' <<<"$differs")"
+    [ -z "$differs" ] || die "these are not the packages that $list recorded: $(tr '\n' ' ' <<<"$differs")"
   done
   for package in "$private_apt_work"/apt/cache/archives/*.deb; do dpkg-deb -x "$package" "$root"; done
   # A link to /lib/... would lead to the machine's own folder.

@@ -1,7 +1,6 @@
-# Checks the agent's file: it is for the right machine, static, small and stripped, has its symbols in a separate file,
-# and contains no large libraries without use (iostream, locale, regex, scanf). It must also start if the kernel refuses
-# everything.
-#   cmake -DAGENT=FILE -DARCH=name in --version -DMACHINE=name in readelf -DLIMIT=bytes -DREADELF=... -DNM=... [-DEMULATOR=...]
+# The promised properties of the agent's file: for its machine, static, small, stripped, with its symbols next to it, and without expensive
+# libraries that it does not need (iostream, locale, regex, scanf). It must also start if the kernel refuses everything.
+#   cmake -DAGENT=FILE -DARCH=what --version calls it -DMACHINE=what readelf calls it -DLIMIT=bytes -DREADELF=... -DNM=... [-DEMULATOR=...]
 #         -P check_agent.cmake
 foreach(tool READELF NM)
   if(NOT ${tool})
@@ -18,10 +17,10 @@ if(NOT header MATCHES "Type: +EXEC")
 endif()
 execute_process(COMMAND ${READELF} -lW ${AGENT} OUTPUT_VARIABLE segments COMMAND_ERROR_IS_FATAL ANY)
 if(segments MATCHES "INTERP")
-  message(FATAL_ERROR "the agent needs a dynamic loader")
+  message(FATAL_ERROR "the agent asks for a dynamic loader")
 endif()
 if(NOT segments MATCHES "GNU_EH_FRAME| EXIDX ")
-  message(FATAL_ERROR "the agent has neither .eh_frame_hdr nor .ARM.exidx, so it cannot be unwound")
+  message(FATAL_ERROR "the agent has neither .eh_frame_hdr nor .ARM.exidx: it cannot be unwound")
 endif()
 execute_process(COMMAND ${READELF} -dW ${AGENT} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
 if(dynamic MATCHES "NEEDED")
@@ -38,18 +37,18 @@ endif()
 set(build_id ${CMAKE_MATCH_1})
 execute_process(COMMAND ${READELF} -nW ${AGENT}.debug OUTPUT_VARIABLE notes COMMAND_ERROR_IS_FATAL ANY)
 if(NOT notes MATCHES "Build ID: ${build_id}")
-  message(FATAL_ERROR "${AGENT}.debug does not belong to this agent")
+  message(FATAL_ERROR "${AGENT}.debug is not of this agent")
 endif()
 
 file(SIZE ${AGENT} size)
 message(STATUS "${size} bytes")
 if(size GREATER LIMIT)
-  message(FATAL_ERROR "the agent has ${size} bytes; the limit is ${LIMIT}")
+  message(FATAL_ERROR "the agent has ${size} bytes; ${LIMIT} are allowed")
 endif()
 
 execute_process(COMMAND ${NM} -C ${AGENT}.debug OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
 if(NOT symbols MATCHES "flamewire::agent::Recorder")
-  message(FATAL_ERROR "${AGENT}.debug does not contain flamewire::agent::Recorder")
+  message(FATAL_ERROR "${AGENT}.debug has no symbols of ours")
 endif()
 foreach(forbidden
     "std::basic_ostream<" "std::basic_istream<" "std::basic_filebuf<" "std::basic_ofstream<" "std::locale::" "std::__detail::_NFA<"
@@ -63,21 +62,21 @@ execute_process(COMMAND ${EMULATOR} ${AGENT} --version OUTPUT_VARIABLE version C
 message(STATUS "${version}")
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/../../VERSION number LIMIT_COUNT 1)
 if(NOT version MATCHES "^flamewire-agent ${number} ${ARCH}\nbuild-id: ${build_id}\nunwinding: frame pointers[^\n]*\ncompression: zstd 1[^\n]*\nencryption: mbed TLS 2[^\n]*\n")
-  message(FATAL_ERROR "the agent says something else than version ${number}, architecture ${ARCH}, build-id ${build_id} and its features")
+  message(FATAL_ERROR "--version does not print version ${number}, architecture ${ARCH}, build-id ${build_id} and the features")
 endif()
 execute_process(COMMAND ${EMULATOR} ${AGENT} --help OUTPUT_VARIABLE help COMMAND_ERROR_IS_FATAL ANY)
 if(NOT help MATCHES "^flamewire-agent: samples processes")
   message(FATAL_ERROR "--help prints:\n${help}")
 endif()
 
-if(EMULATOR)  # qemu's user mode lacks perf_event_open: the agent must print one sentence, exit with 1, and leave no file
+if(EMULATOR)  # qemu's user mode has no perf_event_open: the agent prints one sentence and fails without writing a file
   set(recording ${AGENT}.test.flw)
-  execute_process(COMMAND ${EMULATOR} ${AGENT} --output ${recording} --duration 1 -- /bin/true ERROR_VARIABLE message RESULT_VARIABLE code)
-  if(NOT code EQUAL 1 OR NOT message STREQUAL
+  execute_process(COMMAND ${EMULATOR} ${AGENT} --output ${recording} --duration 1 -- /bin/true ERROR_VARIABLE errors RESULT_VARIABLE code)
+  if(NOT code EQUAL 1 OR NOT errors STREQUAL
      "flamewire-agent: this kernel has no perf_event_open (it is built without CONFIG_PERF_EVENTS, or a sandbox hides it)\n")
-    message(FATAL_ERROR "without perf_event_open the agent exits with ${code} and prints:\n${message}")
+    message(FATAL_ERROR "without perf_event_open the agent exits with ${code} and prints:\n${errors}")
   endif()
   if(EXISTS ${recording})
-    message(FATAL_ERROR "without perf_event_open the agent leaves a file behind")
+    message(FATAL_ERROR "without perf_event_open the agent leaves a file")
   endif()
 endif()

@@ -1,5 +1,4 @@
-# Runs a program of another build under the emulator of its toolchain file. With SAME_AS, both programs must print the
-# same.
+# Runs a program of another build under the emulator of its toolchain file. With SAME_AS, its output must equal that of the given program.
 #   cmake -DPROGRAM=... -DBUILD=its build folder [-DSAME_AS=PROGRAM of this machine] -P run_emulated.cmake
 file(STRINGS ${BUILD}/CMakeCache.txt lines REGEX "^(FLAMEWIRE_EMULATOR:|FLAMEWIRE_SYSROOT_IN_USE:)")
 foreach(line IN LISTS lines)
@@ -18,11 +17,11 @@ execute_process(COMMAND ${SAME_AS} OUTPUT_VARIABLE here COMMAND_ERROR_IS_FATAL A
 # cmake-lint: disable=E1122
 string(LENGTH "${here}" length)
 if(length LESS 10000)
-  message(FATAL_ERROR "${SAME_AS} prints only ${length} bytes, too few to compare")
+  message(FATAL_ERROR "${SAME_AS} writes ${length} bytes: too few to compare")
 endif()
 if(NOT there STREQUAL here)
   file(WRITE ${PROGRAM}.out "${there}")
   file(WRITE ${PROGRAM}.expected "${here}")
-  message(FATAL_ERROR "the output differs on the other machine: compare ${PROGRAM}.out with ${PROGRAM}.expected")
+  message(FATAL_ERROR "other bytes on the other machine: compare ${PROGRAM}.out with ${PROGRAM}.expected")
 endif()
 message(STATUS "${length} bytes, the same")
