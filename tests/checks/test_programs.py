@@ -59,7 +59,7 @@ def test_hardened_programs(flags, tmp_path):
     pytest.param(["-fcf-protection=none"], "main.c is compiled without -fcf-protection=full",
                  marks=pytest.mark.skipif(platform.machine() != "x86_64", reason="CET exists on x86 only")),
 ])
-def test_what_a_program_lacks(flags, finding, tmp_path):
+def test_missing_hardening(flags, finding, tmp_path):
     assert finding in findings(tmp_path, *flags)
 
 

@@ -145,7 +145,7 @@ def defined(name, *files):
     return {name.split("::")[-1]: frozenset(unity.Definition(name, file) for file in files)}
 
 
-def test_sources_whose_names_clash_are_in_different_units():
+def test_sources_with_clashing_names_are_in_different_units():
     unit = unity.Unit()
     unit.add("a.cc", defined("a::Row", "a.cc") | defined("a::Batch", "batch.h"), 10)
     assert not unit.clashes(defined("a::Batch", "batch.h") | defined("a::text_of", "b.cc"))
@@ -156,7 +156,7 @@ def test_sources_whose_names_clash_are_in_different_units():
     assert unit.clashes(defined("a::inner::Batch", "other.h"))
 
 
-def test_a_name_of_a_source_clashes_although_a_header_has_it_too(tmp_path, monkeypatch):
+def test_a_name_of_a_source_clashes_even_if_a_header_also_has_it(tmp_path, monkeypatch):
     monkeypatch.setattr(unity, "ROOT", tmp_path)
     (tmp_path / "server.h").write_text("namespace server {\nstruct Options {\n};\n}  // namespace server\n")
     for name in ("import.cc", "serve.cc"):

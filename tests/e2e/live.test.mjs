@@ -201,7 +201,7 @@ step('a search gives the share of the stacks that match', async () => {
   const drawn = outermost.reduce((sum, frame) => sum + frame.width, 0) / canvas.width;
   assert.ok(hits.length > outermost.length, 'visit_quadrant does not recurse');
   assert.ok(shared > 0.1 && shared < 0.45, `visit_quadrant is in ${shared} of the stacks`);
-  assert.ok(Math.abs(shared - drawn) < 0.02, `said ${shared}, drawn ${drawn}`);
+  assert.ok(Math.abs(shared - drawn) < 0.02, `shown ${shared}, drawn ${drawn}`);
   await page.keyboard.press('Enter');
   await shows(page, '#matched', /^\S+ %\s*matched\s*1 \/ \d/);
   await shot('search-dark');
