@@ -49,7 +49,7 @@ def test_a_changed_package_is_refused(tmp_path):
     made = run("aarch64-linux-gnu", root)
     if "apt cannot provide" in made.stderr:
         pytest.skip("NOT TESTED: no package mirror can be reached")
-    assert made.returncode == 1 and "the checksums differ from" in made.stderr and "rapidjson-dev_" in made.stderr, made.stderr
+    assert made.returncode == 1 and "not the packages that" in made.stderr and "rapidjson-dev_" in made.stderr, made.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["root"], "its working folder is still there"
     assert sorted(path.name for path in root.iterdir()) == ["packages.sha256"]
     assert subprocess.run(["dpkg", "--print-foreign-architectures"], capture_output=True, check=True).stdout == before
