@@ -1,5 +1,5 @@
-// A Thumb and ARM program without frame pointers that ran on an armv7 processor (fixture/make_armv7.py says how it was
-// recorded), walked on any host. The expected frames are gdb's.
+// A Thumb and ARM program without frame pointers, recorded on an armv7 processor (see fixture/make_armv7.py) and walked
+// on any host. The expected frames come from gdb.
 #include <catch2/catch.hpp>
 
 #include <fstream>

@@ -1,5 +1,5 @@
-// What code says where no table does: linkers' stubs and the ends of threads. The bytes are the linkers' and libcs',
-// as objdump shows them.
+// Facts that come from code where no table has them: linker stubs and the ends of threads. The bytes are those of
+// linkers and libcs, as objdump shows them.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Code words(std::initializer_list<std::uint32_t> list) {
 
 std::string text(const Code& code) { return {reinterpret_cast<const char*>(code.data()), code.size()}; }
 
-// From each of these instructions on it is a stub.
+// Whether the code from this instruction on is a stub.
 bool is_stub(const ArchInfo& arch, const Code& code, std::size_t at = 0, const Code& before = {}) {
     return arch.is_stub(before, std::span(code).subspan(at));
 }
@@ -41,9 +41,10 @@ bool is_stub(const ArchInfo& arch, const Code& code, std::size_t at = 0, const C
 TEST_CASE("code: PLT entries of x86-64 and x86") {
     CHECK(is_stub(arch_x86_64, bytes({0xff, 0x25, 0xe2, 0x2f, 0, 0})));
     CHECK(is_stub(arch_x86_64, bytes({0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0xe2, 0x2f, 0, 0})));
-    CHECK_FALSE(is_stub(arch_x86_64, bytes({0xff, 0x15, 0xe2, 0x2f, 0, 0})));        // call *N(%rip)
-    CHECK_FALSE(is_stub(arch_x86_64, bytes({0xf3, 0x0f, 0x1e, 0xfa, 0x55})));        // a function
-    CHECK_FALSE(is_stub(arch_x86_64, bytes({0x68, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0})));  // has pushed, in a moment
+    CHECK_FALSE(is_stub(arch_x86_64, bytes({0xff, 0x15, 0xe2, 0x2f, 0, 0})));  // call *N(%rip)
+    CHECK_FALSE(is_stub(arch_x86_64, bytes({0xf3, 0x0f, 0x1e, 0xfa, 0x55})));  // a function
+    // It has already pushed a word when it jumps.
+    CHECK_FALSE(is_stub(arch_x86_64, bytes({0x68, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0})));
     CHECK_FALSE(is_stub(arch_x86_64, bytes({0xff})));
     CHECK_FALSE(is_stub(arch_x86_64, {}));
     CHECK(is_stub(arch_x86, bytes({0xff, 0x25, 0, 0xc0, 4, 8})));
@@ -57,15 +58,15 @@ TEST_CASE("code: PLT entries of aarch64") {
     CHECK(is_stub(arch_aarch64, words({0xd503245f, 0xb0000bd0, 0xf9400211, 0x91000210, 0xd61f0220})));  // bti c
     CHECK(is_stub(arch_aarch64, words({0x90000010, 0x91000210, 0xd61f0200})));                          // a veneer
     CHECK_FALSE(is_stub(arch_aarch64, words({0xb0000bd0, 0xf9400211, 0x91000210, 0xd63f0220})));        // blr x17
-    CHECK_FALSE(is_stub(arch_aarch64, words({0xb0000bd0, 0xf9400211, 0x91000210})));                    // goes on
+    CHECK_FALSE(is_stub(arch_aarch64, words({0xb0000bd0, 0xf9400211, 0x91000210})));                    // continues
     CHECK_FALSE(is_stub(arch_aarch64, {}));
-    // The first entry pushes first.
+    // The first entry starts with a push.
     const Code plt0 = words({0xa9bf7bf0, 0x90000bd0, 0xf947fe11, 0x913fe210, 0xd61f0220});
     CHECK_FALSE(is_stub(arch_aarch64, plt0));
     for (const std::size_t at : {4u, 8u, 12u, 16u})
         CHECK_FALSE(
             is_stub(arch_aarch64, plt0, at, Code(plt0.begin(), plt0.begin() + static_cast<std::ptrdiff_t>(at))));
-    // An entry behind it does not.
+    // An entry that follows it does not.
     CHECK(is_stub(arch_aarch64, entry, 0, words({0xd61f0220, 0xd503201f, 0xd503201f, 0xd503201f})));
 }
 
@@ -100,8 +101,8 @@ TEST_CASE("code: the end of a thread") {
 
 namespace {
 
-// How a frame is left by an instruction of a trampoline: where its CFA is from sp, and whether the frame pointer, the return
-// address are saved below it.
+// How to leave the frame at an instruction of a trampoline: the distance of the CFA from sp, and whether the frame
+// pointer and the return address are saved below it.
 struct ExpectedRule {
     std::size_t at;
     std::int32_t cfa_offset;
@@ -111,7 +112,7 @@ struct ExpectedRule {
 void check_trampoline(const ArchInfo& arch, const Code& trampoline, const std::vector<ExpectedRule>& each,
                       std::size_t after_call, std::size_t prefix = 0) {
     REQUIRE(arch.trampoline_before + arch.trampoline_after <= max_trampoline_window);
-    // Between others of its kind, as CPython lays them.
+    // Between two copies of itself, as CPython lays trampolines out.
     Code code = trampoline;
     code.resize((trampoline.size() + 15) / 16 * 16);
     const std::size_t begin = code.size();
@@ -121,7 +122,7 @@ void check_trampoline(const ArchInfo& arch, const Code& trampoline, const std::v
     std::size_t instructions = 0;
     for (std::size_t at = 0; at < trampoline.size(); ++at) {
         INFO("at " << at);
-        // What the agent reads: so many bytes on each side, fewer at the edges of the memory.
+        // The range that the agent reads: a fixed number of bytes on each side, and fewer at the edges of the memory.
         const std::size_t from = begin + at > arch.trampoline_before ? begin + at - arch.trampoline_before : 0;
         const std::size_t to = std::min(code.size(), begin + at + arch.trampoline_after);
         const auto window = std::span(code).subspan(from, to - from);
@@ -146,7 +147,7 @@ void check_trampoline(const ArchInfo& arch, const Code& trampoline, const std::v
         CHECK(at + rule->after == (next == each.end() ? trampoline.size() : next->at));
     }
     CHECK(instructions == each.size());
-    // With any byte changed it is another function. What may precede it (`prefix`) matters only at its own place.
+    // With any byte changed, it is another function. Bytes that may precede it (`prefix`) matter only in that position.
     for (std::size_t at = prefix; at < trampoline.size(); ++at) {
         INFO("changed byte " << at);
         Code other = trampoline;
@@ -159,8 +160,8 @@ void check_trampoline(const ArchInfo& arch, const Code& trampoline, const std::v
 
 }  // namespace
 
-// The bytes are what GNU as makes of Python/asm_trampoline.S (3.12, 3.13) and asm_trampoline_x86_64.S, asm_trampoline_aarch64.S
-// of CPython, without and with -fcf-protection or -mbranch-protection.
+// The bytes are what GNU as generates from CPython's Python/asm_trampoline.S (3.12, 3.13), asm_trampoline_x86_64.S and
+// asm_trampoline_aarch64.S, without and with -fcf-protection or -mbranch-protection.
 TEST_CASE("code: CPython's trampolines of x86-64, at each instruction") {
     check_trampoline(arch_x86_64, bytes({0x48, 0x83, 0xec, 8, 0xff, 0xd1, 0x48, 0x83, 0xc4, 8, 0xc3}),
                      {{0, 8, false, false, false},
@@ -228,8 +229,8 @@ TEST_CASE("code: CPython's trampolines of aarch64, at each instruction") {
         trampoline_rule(words({0xa9bf7bfd, 0x910003fd, 0xd63f0060, 0xa8c17bfd, 0xd65f03c0}), 0, false, arch_arm));
 }
 
-TEST_CASE("code: a walk from a stub, and to the end of a thread, that no table describes") {
-    // In a stub at 0x1000, called from 0x1150, in a function that the thread's start at 0x1204 called.
+TEST_CASE("code: a walk from a stub, and to the end of a thread, without tables") {
+    // In a stub at 0x1000, called at 0x1150 by a function that the thread's start at 0x1204 called.
     constexpr std::uint64_t bias = 0x400000, stack_at = 0x7000;
     struct Case {
         Arch arch;
@@ -250,7 +251,7 @@ TEST_CASE("code: a walk from a stub, and to the end of a thread, that no table d
     module.arch = each.arch;
     module.memory[0x1000] = text(each.stub);
     module.memory[0x1204] = text(each.exit);
-    FrameRow row;  // 0x1100: one word of locals, then the return address
+    FrameRow row;  // 0x1100: one word of local variables, then the return address
     row.start = 0x1100;
     row.end = 0x1200;
     row.cfa_register = each.sp;
@@ -259,7 +260,7 @@ TEST_CASE("code: a walk from a stub, and to the end of a thread, that no table d
     row.registers[column] = {.kind = RegisterRule::Kind::at_cfa, .offset = -std::int64_t{each.word}};
     module.rows = {row};
 
-    // [return address of the stub's caller], local, return address to the end of the thread
+    // [return address of the stub's caller], local variable, return address to the end of the thread
     std::vector<std::uint64_t> stack{0x55, bias + 0x1204};
     if (on_stack) stack.insert(stack.begin(), bias + 0x1150);
     std::string copy;

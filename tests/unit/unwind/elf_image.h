@@ -41,11 +41,11 @@ public:
 
     [[nodiscard]] Writer writer() const { return {is_64_, big_endian_}; }
 
-    // flags: 1 execute, 2 write, 4 read. Stands at the next page of the file.
+    // flags: 1 execute, 2 write, 4 read. The bytes start at the next page of the file.
     void load(std::uint32_t flags, std::uint64_t address, std::string bytes) {
         segments_.push_back({1, flags, place(bytes), address, bytes.size()});
     }
-    // Of bytes that are loaded.
+    // A program header for bytes that are loaded.
     void segment(std::uint32_t segment_type, std::uint64_t address, std::uint64_t size) {
         segments_.push_back({segment_type, 4, offset_of(address), address, size});
     }
@@ -53,7 +53,7 @@ public:
                  std::uint32_t section_type = 1) {
         sections_.push_back({std::move(name), section_type, flags, address, offset_of(address), size});
     }
-    // Of bytes that are not loaded.
+    // A section for bytes that are not loaded.
     void unloaded(std::string name, const std::string& bytes, std::uint64_t flags = 0) {
         sections_.push_back({std::move(name), 1, flags, 0, place(bytes), bytes.size()});
     }
@@ -92,7 +92,7 @@ public:
         return out.out + bytes_ + names.out + table.out;
     }
 
-    std::size_t page = 0x1000;  // loads stand at multiples of it; small enough, and files are small
+    std::size_t page = 0x1000;  // loads start at multiples of it; small, so that files are small
 
 private:
     struct Segment {
@@ -136,7 +136,8 @@ public:
     FrameWriter(Writer writer, std::uint64_t address, bool debug = false, bool dwarf64 = false)
         : writer_(std::move(writer)), address_(address), debug_(debug), dwarf64_(dwarf64) {}
 
-    // `content` is what follows the id; `common` nothing: a common entry, else its offset. Returns the entry's offset.
+    // `content` writes what follows the id. `common` is -1 for a common entry, else the offset of its common entry.
+    // Returns the entry's offset.
     std::uint64_t entry(std::int64_t common, const std::function<void(Writer&, std::uint64_t here)>& content) {
         const std::uint64_t start = writer_.out.size(), id_at = start + (dwarf64_ ? 12 : 4);
         Writer body{writer_.is_64, writer_.big_endian};
@@ -158,7 +159,7 @@ public:
             out.raw(usual_instructions);
         });
     }
-    // A function by pcrel, sdata4 pointers (.eh_frame) or addresses (.debug_frame).
+    // A function with pcrel, sdata4 pointers (.eh_frame) or addresses (.debug_frame).
     std::uint64_t function(std::uint64_t common, std::uint64_t start, std::uint64_t size,
                            std::string_view instructions = {}) {
         return entry(static_cast<std::int64_t>(common), [&](Writer& out, std::uint64_t here) {
@@ -181,7 +182,7 @@ private:
     bool debug_, dwarf64_;
 };
 
-// .eh_frame_hdr with a search table of (start, address of the entry).
+// .eh_frame_hdr with a search table of (function start, address of its entry).
 inline std::string search_table(Writer out, std::uint64_t address, std::uint64_t frames,
                                 const std::vector<std::pair<std::uint64_t, std::uint64_t>>& entries) {
     out.u8(1).u8(0x1b).u8(0x03).u8(0x3b).u32(frames - (address + 4)).u32(entries.size());

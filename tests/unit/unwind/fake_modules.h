@@ -1,4 +1,4 @@
-// Modules whose tables a test writes by hand, an address space for them, and stacks to walk.
+// Modules with tables that a test writes by hand, an address space for them, and stacks to walk.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ struct Module {
     int rows_asked = 0;
 };
 
-// What is registered here is what modules of tests are; open_tables has no other way to them.
+// The modules of a test. They are global because open_tables has no other access to them.
 inline std::map<ModuleId, Module>& modules() {
     static std::map<ModuleId, Module> all;
     return all;
@@ -72,15 +72,15 @@ private:
 inline Result<std::unique_ptr<ModuleTables>> open_tables(ModuleId id, elf::ByteSource, PageCache&, TableWork& work) {
     Module& module = modules()[id];
     ++module.opened;
-    if (!module.opens) return fail(ErrorCode::invalid, "no ELF file");
+    if (!module.opens) return fail(ErrorCode::invalid, "not an ELF file");
     return std::unique_ptr<ModuleTables>(std::make_unique<Tables>(module, work));
 }
 
 class Files final : public ModuleFiles {
 public:
-    int asked = 0;
+    int lookups = 0;
     Result<elf::ByteSource> open(ModuleId) override {
-        ++asked;
+        ++lookups;
         return elf::source_of_bytes({});
     }
 };
@@ -89,7 +89,7 @@ class Space final : public CodeMap {
 public:
     explicit Space(std::vector<CodePiece> pieces) : pieces_(std::move(pieces)) {}
     std::optional<CodePiece> find(std::uint64_t address) override {
-        ++asked;
+        ++lookups;
         for (const CodePiece& piece : pieces_)
             if (piece.start <= address && address < piece.end) return piece;
         return std::nullopt;
@@ -98,8 +98,8 @@ public:
         const auto found = code_rules.find(pc.value);
         return found == code_rules.end() ? std::nullopt : std::optional(found->second);
     }
-    int asked = 0;
-    std::map<std::uint64_t, Rule> code_rules;  // of code without a file, by pc
+    int lookups = 0;
+    std::map<std::uint64_t, Rule> code_rules;  // for code without a file, by pc
 
 private:
     std::vector<CodePiece> pieces_;
@@ -126,7 +126,7 @@ private:
     std::vector<std::byte> bytes_;
 };
 
-// A row by what it says, in the order of a debugger's listing.
+// A row, described in the order of a debugger's listing.
 struct RowIs {
     FrameRow row;
     RowIs(std::uint64_t start, std::uint64_t end, std::uint8_t cfa_register, std::int64_t cfa_offset,
@@ -169,7 +169,7 @@ private:
     }
 };
 
-// What every test has: files and an unwinder over the modules above, of which there are none at first.
+// What every test needs: files, and an unwinder over the modules above, which are empty at first.
 struct World {
     explicit World(UnwinderOptions options = {}) : unwinder(files, with_fakes(options)) { modules().clear(); }
     World(const World&) = delete;

@@ -1,5 +1,5 @@
-// What the walk knows of 32-bit ARM without tables: signal frames, frame pointers, the kernel's convention. Frames are
-// laid out by hand from the kernel's and the compilers' conventions.
+// How a walk handles 32-bit ARM without tables: signal frames, frame pointers and the kernel's convention. Frames are
+// laid out by hand from the conventions of the kernel and the compilers.
 #include <catch2/catch.hpp>
 
 #include <array>
@@ -13,7 +13,7 @@ using namespace flamewire::unwind;
 
 namespace {
 
-// Memory by halfwords, as code needs it.
+// Memory in halfwords, because Thumb instructions are halfwords.
 struct Memory {
     std::map<std::uint64_t, std::uint16_t> halves;
 
@@ -43,7 +43,7 @@ std::vector<std::byte> code(std::initializer_list<unsigned> bytes) {
 
 constexpr std::uint64_t stack = 0xbe000000, arm_call = 0x10000, thumb_call = 0x20000;
 
-// Code with a call that ends at these addresses, and none elsewhere.
+// Code with calls that end at these addresses and nowhere else.
 Memory memory_with_calls() {
     Memory memory;
     memory.word(arm_call - 4, 0xeb00123f);  // bl
@@ -123,7 +123,7 @@ TEST_CASE("arch_arm: frame pointers of three layouts") {
         CHECK(caller->get(11) == outer);
         CHECK_FALSE(arch_arm.by_frame_pointer(with(7, frame), memory.reader()));
     }
-    SECTION("APCS: fp, sp, lr, pc below it; a variadic function pushed its arguments before") {
+    SECTION("APCS: fp, sp, lr, pc below it; a variadic function pushed its arguments first") {
         memory.word(frame - 12, outer);
         memory.word(frame - 8, frame + 4 + 16);
         memory.word(frame - 4, arm_call);
@@ -134,14 +134,14 @@ TEST_CASE("arch_arm: frame pointers of three layouts") {
         CHECK(caller->sp() == frame + 20);
         CHECK(caller->get(11) == outer);
     }
-    SECTION("the outermost function found a zero") {
+    SECTION("the outermost function's frame pointer is zero") {
         memory.word(frame, 0);
         memory.word(frame + 4, arm_call);
         REQUIRE(arch_arm.by_frame_pointer(with(11, frame), memory.reader()));
     }
 }
 
-TEST_CASE("arch_arm: a register that is no frame pointer") {
+TEST_CASE("arch_arm: a register that is not a frame pointer") {
     const std::uint64_t frame = stack + 0x40;
     Memory memory = memory_with_calls();
     memory.word(frame, stack + 0x100);
@@ -150,16 +150,17 @@ TEST_CASE("arch_arm: a register that is no frame pointer") {
     CHECK_FALSE(arch_arm.by_frame_pointer(with(11, frame + 2), memory.reader()));  // not aligned
     CHECK_FALSE(arch_arm.by_frame_pointer(with(11, stack - 8), memory.reader()));  // below the stack pointer
     CHECK_FALSE(arch_arm.by_frame_pointer(with(11, 0x100), memory.reader()));
-    CHECK_FALSE(arch_arm.by_frame_pointer(with(4, frame), memory.reader()));  // r11 and r7 not known
+    CHECK_FALSE(arch_arm.by_frame_pointer(with(4, frame), memory.reader()));  // r11 and r7 are unknown
     memory.word(frame + 4, 0x50000);
-    CHECK_FALSE(arch_arm.by_frame_pointer(with(11, frame), memory.reader()));  // returns behind no call
+    // The return address does not follow a call.
+    CHECK_FALSE(arch_arm.by_frame_pointer(with(11, frame), memory.reader()));
     memory.word(frame + 4, arm_call + 1);
-    CHECK_FALSE(arch_arm.by_frame_pointer(with(11, frame), memory.reader()));  // not as Thumb code
+    CHECK_FALSE(arch_arm.by_frame_pointer(with(11, frame), memory.reader()));  // not as Thumb code either
     memory.word(frame + 4, 0x70000);
-    CHECK_FALSE(arch_arm.by_frame_pointer(with(11, frame), memory.reader()));  // to code that cannot be read
+    CHECK_FALSE(arch_arm.by_frame_pointer(with(11, frame), memory.reader()));  // returns to code that cannot be read
     memory.word(frame + 4, arm_call);
     memory.word(frame, frame - 0x10);
-    CHECK_FALSE(arch_arm.by_frame_pointer(with(11, frame), memory.reader()));  // inwards
+    CHECK_FALSE(arch_arm.by_frame_pointer(with(11, frame), memory.reader()));  // leads inwards
 }
 
 TEST_CASE("arch_arm: return-from-signal code") {
@@ -172,7 +173,7 @@ TEST_CASE("arch_arm: return-from-signal code") {
     CHECK(arch_arm.is_signal_return(code({0x77, 0x27, 0x00, 0xdf})));
     CHECK(arch_arm.is_signal_return(code({0xad, 0x27, 0x00, 0xdf})));
     CHECK(arch_arm.is_signal_return(code({0x4f, 0xf0, 0xad, 0x07, 0x00, 0xdf})));
-    // Other system calls, and pieces.
+    // Other system calls, and truncated code.
     CHECK_FALSE(arch_arm.is_signal_return(code({0x78, 0x27, 0x00, 0xdf})));
     CHECK_FALSE(arch_arm.is_signal_return(code({0x01, 0x70, 0xa0, 0xe3, 0x00, 0x00, 0x00, 0xef})));
     CHECK_FALSE(arch_arm.is_signal_return(code({0x77, 0x70, 0xa0, 0xe3})));

@@ -1,4 +1,4 @@
-// Frames of the kernel and of the frame-pointer convention, in memory laid out by hand or by this machine's own kernel.
+// Frames of the kernel and of the frame-pointer convention. The memory is laid out by hand or by this machine's kernel.
 #include "unwind/arch/arch.h"
 
 #include <catch2/catch.hpp>
@@ -34,7 +34,7 @@ std::vector<std::byte> code_of(std::initializer_list<unsigned char> bytes) {
 
 }  // namespace
 
-TEST_CASE("Every architecture's numbers fit its registers") {
+TEST_CASE("Every architecture's register numbers fit its registers") {
     for (const Arch arch : {Arch::x86_64, Arch::x86, Arch::aarch64, Arch::arm}) {
         const ArchInfo& info = arch_info(arch);
         CHECK(info.names.count <= max_registers);
@@ -84,7 +84,7 @@ TEST_CASE("32-bit x86 by frame pointer") {
     CHECK(caller->get(5) == 0x1050);
 }
 
-TEST_CASE("aarch64 by frame pointer does not know the caller's stack pointer") {
+TEST_CASE("aarch64 by frame pointer gives no stack pointer of the caller") {
     const ArchInfo& arch = arch_info(Arch::aarch64);
     Registers registers(Arch::aarch64);
     registers.set(31, 0x1000);
@@ -115,8 +115,8 @@ TEST_CASE("Return-from-signal code") {
 }
 
 TEST_CASE("aarch64's signal frame") {
-    // Behind 128 bytes of siginfo: ucontext with flags, link, stack (24), signal set (128), padding to 176; then the fault
-    // address, x0 to x30, sp, pc.
+    // After 128 bytes of siginfo: ucontext with flags, link, stack (24), signal set (128), padding to 176. Then come
+    // the fault address, x0 to x30, sp and pc.
     Words words;
     for (std::uint64_t i = 0; i < 33; ++i) words.values[0x5000 + 128 + 176 + 8 + 8 * i] = 0x100 + i;
     Registers registers(Arch::aarch64);
@@ -150,11 +150,11 @@ TEST_CASE("32-bit x86's two signal frames") {
     Registers registers(Arch::x86);
     registers.set(4, 0x5000);
     Words plain;
-    put_context(plain, 0x5004);  // behind the signal's number
+    put_context(plain, 0x5004);  // after the signal number
     check(arch_info(Arch::x86).by_signal_frame(registers, code_of({0x58, 0xb8, 119, 0, 0, 0, 0xcd, 0x80}),
                                                plain.reader()));
     Words rt;
-    rt.values[0x5008] = 0x6000;  // number, siginfo, ucontext
+    rt.values[0x5008] = 0x6000;  // signal number, siginfo, ucontext
     put_context(rt, 0x6000 + 20);
     check(arch_info(Arch::x86).by_signal_frame(registers, code_of({0xb8, 173, 0, 0, 0, 0xcd, 0x80}), rt.reader()));
 }
@@ -179,7 +179,7 @@ void handler(int, siginfo_t*, void* context) {
 }
 }  // namespace
 
-TEST_CASE("x86-64's signal frame, as this machine's kernel makes it") {
+TEST_CASE("x86-64's signal frame, as this machine's kernel builds it") {
     struct sigaction action{};
     action.sa_sigaction = handler;
     action.sa_flags = SA_SIGINFO;

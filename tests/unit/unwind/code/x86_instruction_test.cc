@@ -1,5 +1,5 @@
-// Lengths and effects of x86-64 instructions. The bytes and what they mean are as objdump shows them; oracle_unwind_code
-// compares the lengths of whole libraries.
+// Lengths and effects of x86-64 instructions. The bytes and their meaning are as objdump shows them. oracle_unwind_code
+// compares the lengths for whole libraries.
 #include "unwind/code/x86_instruction.h"
 
 #include <catch2/catch.hpp>
@@ -22,7 +22,7 @@ std::vector<std::byte> bytes_of(std::initializer_list<unsigned> code) {
     return bytes;
 }
 
-// Also that a shorter piece is not an instruction.
+// Also checks that truncated code is not an instruction.
 CodeEffect effect_of(std::initializer_list<unsigned> code) {
     auto bytes = bytes_of(code);
     const auto effect = x86_64_effect(bytes);
@@ -99,7 +99,7 @@ TEST_CASE("x86-64: saved registers are moved and overwritten") {
     check({0x48, 0x92}, Kind::forget, 0, 1);                             // xchg %rax, %rdx
 }
 
-TEST_CASE("x86-64: where an instruction goes") {
+TEST_CASE("x86-64: targets of jumps and calls") {
     check({0xe8, 0xfb, 0xff, 0xff, 0xff}, Kind::call);              // call
     check({0xff, 0xd0}, Kind::call);                                // call *%rax
     check({0xff, 0x50, 0x08}, Kind::call);                          // call *8(%rax)
@@ -119,7 +119,7 @@ TEST_CASE("x86-64: where an instruction goes") {
     check({0x0f, 0x05}, Kind::none);                                // syscall
 }
 
-TEST_CASE("x86-64: lengths of what leaves the stack alone") {
+TEST_CASE("x86-64: lengths of instructions that leave the stack unchanged") {
     check({0x90}, Kind::none);                                         // nop
     check({0xf3, 0x0f, 0x1e, 0xfa}, Kind::none);                       // endbr64
     check({0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0}, Kind::none);  // nopw
@@ -142,12 +142,12 @@ TEST_CASE("x86-64: lengths of what leaves the stack alone") {
     check({0x66, 0x0f, 0x78, 0xc1, 0x02, 0x03}, Kind::none);              // extrq $3, $2 (SSE4a)
 }
 
-TEST_CASE("x86-64: what is no instruction") {
+TEST_CASE("x86-64: bytes that are not an instruction") {
     const auto effect = [](std::initializer_list<unsigned> code) { return x86_64_effect(bytes_of(code)); };
     CHECK_FALSE(effect({}));
     CHECK_FALSE(effect({0x48}));                    // a prefix alone
-    CHECK_FALSE(effect({0xe8, 1, 2, 3}));           // cut off
-    CHECK_FALSE(effect({0x8b, 0x84, 0x24, 1, 2}));  // in the displacement
+    CHECK_FALSE(effect({0xe8, 1, 2, 3}));           // truncated
+    CHECK_FALSE(effect({0x8b, 0x84, 0x24, 1, 2}));  // truncated in the displacement
     CHECK_FALSE(effect({0xc5, 0xf8}));
     CHECK_FALSE(effect({0x06}));        // push %es, of 32-bit mode
     CHECK_FALSE(effect({0x0f, 0x04}));  // nothing

@@ -1,5 +1,5 @@
-// Rows from x86-64 code alone. The code is that of Debian's libraries, as objdump shows it; the rows are worked out by
-// hand from what it pushes and pops. oracle_unwind_steps_x86_64 compares every instruction of running programs.
+// Rows from x86-64 code alone. The code is from Debian's libraries, as objdump shows it. The rows are derived by hand
+// from what it pushes and pops. oracle_unwind_steps_x86_64 compares every instruction of running programs.
 #include "unwind/code/x86_return.h"
 
 #include <catch2/catch.hpp>
@@ -35,7 +35,7 @@ struct Program {
         };
         return row_by_x86_64_code(read, start + offset, return_address);
     }
-    // "CFA = base + offset", the return address below it, and these registers in memory.
+    // Expects "CFA = base + offset", the return address below it, and these registers in memory.
     void check(std::uint64_t offset, bool return_address, unsigned base, std::int64_t cfa,
                const Saved& saved = {}) const {
         INFO("at " << std::hex << offset);
@@ -61,7 +61,7 @@ struct Program {
 
 }  // namespace
 
-TEST_CASE("x86-64: a frame from the code that takes it down") {
+TEST_CASE("x86-64: a frame from the epilogue that removes it") {
     // push %rbx; sub $0x10, %rsp; mov %edi, %ebx; call; test; je +2; add %eax, %ebx; add $0x10, %rsp; pop %rbx; ret
     const Program program{0x53, 0x48, 0x83, 0xec, 0x10, 0x89, 0xfb, 0xe8, 0,    0,    0,    0,
                           0x85, 0xc0, 0x74, 0x02, 0x01, 0xc3, 0x48, 0x83, 0xc4, 0x10, 0x5b, 0xc3};
@@ -74,8 +74,8 @@ TEST_CASE("x86-64: a frame from the code that takes it down") {
     CHECK_FALSE(program.row(24));
 }
 
-TEST_CASE("x86-64: registers that are saved by moves") {
-    // The square of numbers in GMP: add $-0x28, %rsp; mov %rbx, 0x20(%rsp); mov %rbp, 0x18(%rsp); nop;
+TEST_CASE("x86-64: registers that are saved by mov") {
+    // GMP's squaring function: add $-0x28, %rsp; mov %rbx, 0x20(%rsp); mov %rbp, 0x18(%rsp); nop;
     // mov 0x18(%rsp), %rbp; mov 0x20(%rsp), %rbx; add $0x28, %rsp; ret
     const Program program{0x48, 0x83, 0xc4, 0xd8, 0x48, 0x89, 0x5c, 0x24, 0x20, 0x48, 0x89, 0x6c, 0x24, 0x18, 0x90,
                           0x48, 0x8b, 0x6c, 0x24, 0x18, 0x48, 0x8b, 0x5c, 0x24, 0x20, 0x48, 0x83, 0xc4, 0x28, 0xc3};
@@ -114,37 +114,38 @@ TEST_CASE("x86-64: leave") {
     program.check(10, false, rsp, 8);
 }
 
-TEST_CASE("x86-64: jumps to where a register says") {
-    // A loop of GMP: push %r12; 1: nop; jmp *%rax; nop; pop %r12; ret. As deep behind the jump as in front of it.
+TEST_CASE("x86-64: indirect jumps through a register") {
+    // A loop of GMP: push %r12; 1: nop; jmp *%rax; nop; pop %r12; ret. The stack is as deep after the jump as before
+    // it.
     const Program loop{0x41, 0x54, 0x90, 0xff, 0xe0, 0x90, 0x41, 0x5c, 0xc3};
     loop.check(2, false, rsp, 16, {{r12, -16}});
-    // A tail call, and another function behind it: push %rbx; pop %rbx; jmp *%rax; nop; push %rbp; pop %rbp; ret
+    // A tail call, followed by another function: push %rbx; pop %rbx; jmp *%rax; nop; push %rbp; pop %rbp; ret
     const Program tail_call{0x53, 0x5b, 0xff, 0xe0, 0x90, 0x55, 0x5d, 0xc3};
     tail_call.check(0, false, rsp, 8);
     tail_call.check(1, false, rsp, 16, {{rbx, -16}});
-    // With nothing behind it.
+    // With nothing after it.
     const Program last{0x53, 0x5b, 0xff, 0xe0};
     last.check(1, false, rsp, 16, {{rbx, -16}});
-    // Out of sight: pop %rbx; jmp .+0x100000
+    // To code outside of the range that is read: pop %rbx; jmp .+0x100000
     const Program far_away{0x5b, 0xe9, 0xfb, 0xff, 0x0f, 0x00};
     far_away.check(0, false, rsp, 16, {{rbx, -16}});
 }
 
-TEST_CASE("x86-64: what never returns is followed by another function") {
+TEST_CASE("x86-64: a function that never returns is followed by another function") {
     // push %rbp; mov %rsp, %rbp; sub $0x10, %rsp; call; then push %rbp; mov %rsp, %rbp; nop; leave; ret
     const Program program{0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xe8, 0,
                           0,    0,    0,    0x55, 0x48, 0x89, 0xe5, 0x90, 0xc9, 0xc3};
-    program.check(0, false, rsp, 8);                 // its prologue tells
+    program.check(0, false, rsp, 8);                 // found from its prologue
     program.check(1, false, rsp, 16, {{rbp, -16}});  // between the two
     CHECK_FALSE(program.row(4));
     CHECK_FALSE(program.row(13, true));
     program.check(13, false, rsp, 8);
-    // call; pop %rbx; ret of a function that pushed what is not in front: with more on the stack than it came with
+    // call; sub $8, %rsp; ret: it would return with more on the stack than at its start.
     const Program less{0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xec, 0x08, 0xc3};
     CHECK_FALSE(less.row(0));
 }
 
-TEST_CASE("x86-64: calls in front of return addresses") {
+TEST_CASE("x86-64: calls before return addresses") {
     const auto follows = [](std::initializer_list<unsigned> code) {
         std::vector<std::byte> bytes(16, std::byte{0x90});
         for (const unsigned byte : code) bytes.push_back(static_cast<std::byte>(byte));

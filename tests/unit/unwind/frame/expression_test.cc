@@ -11,7 +11,7 @@ using namespace std::string_literals;
 
 namespace {
 
-// Memory in which the value at an address is the address + 1, but nothing is below 0x100.
+// Memory in which the value at an address is the address + 1. Nothing below 0x100 is readable.
 std::optional<std::uint64_t> address_plus_one(std::uint64_t address, std::uint8_t size) {
     if (address < 0x100) return std::nullopt;
     const std::uint64_t value = address + 1;
@@ -59,7 +59,7 @@ TEST_CASE("Registers and memory") {
     CHECK(value_of("\x77\x00\x06"s) == 0x1001u);
     CHECK(value_of("\x77\x00\x94\x01"s) == 0x01u);
     CHECK(value_of("\x7d\x04"s, {.arch = Arch::arm}) == 0x1004u);
-    CHECK_FALSE(value_of("\x70\x00"s));          // rax is not known
+    CHECK_FALSE(value_of("\x70\x00"s));          // the value of rax is unknown
     CHECK_FALSE(value_of("\x92\x80\x01\x00"s));  // register 128
     CHECK_FALSE(value_of("\x31\x06"s));          // address 1 cannot be read
     CHECK_FALSE(value_of("\x77\x00\x94\x09"s));  // 9 bytes
@@ -73,9 +73,9 @@ TEST_CASE("The stack") {
     CHECK(value_of("\x35\x36\x14\x1c"s) == 1u);          // over minus: 6 - 5
     CHECK(value_of("\x35\x36\x37\x15\x02"s) == 5u);      // pick 2
     CHECK(value_of("\x35\x36\x16\x1c"s) == 1u);          // swap: 6 - 5
-    CHECK(value_of("\x31\x32\x33\x17"s) == 2u);          // rot: the second comes up
-    CHECK(value_of("\x31\x32\x33\x17\x13"s) == 1u);      // then what was third
-    CHECK(value_of("\x31\x32\x33\x17\x13\x13"s) == 3u);  // and the old top is third now
+    CHECK(value_of("\x31\x32\x33\x17"s) == 2u);          // rot: the second becomes the top
+    CHECK(value_of("\x31\x32\x33\x17\x13"s) == 1u);      // then the former third
+    CHECK(value_of("\x31\x32\x33\x17\x13\x13"s) == 3u);  // and the former top is now third
     CHECK(value_of(""s, {.initial = 77}) == 77u);
     CHECK(value_of("\x23\x09"s, {.initial = 77}) == 86u);
     CHECK_FALSE(value_of(""s));
@@ -107,7 +107,7 @@ TEST_CASE("Arithmetic") {
     CHECK(value_of("\x09\xf0\x08\xff\x26"s) == ~std::uint64_t{0});
 }
 
-TEST_CASE("Numbers are as wide as the target's addresses") {
+TEST_CASE("Numbers have the width of the target's addresses") {
     const Given arm{.arch = Arch::arm};
     CHECK(value_of("\x30\x20"s, arm) == 0xffffffffu);
     CHECK(value_of("\x09\xf0\x34\x26"s, arm) == 0xffffffffu);
@@ -117,7 +117,7 @@ TEST_CASE("Numbers are as wide as the target's addresses") {
     CHECK(value_of("\x7d\x00\x06"s, arm) == 0x1001u);
 }
 
-TEST_CASE("Comparisons are signed; branches") {
+TEST_CASE("Comparisons are signed, and branches") {
     CHECK(value_of("\x35\x35\x29"s) == 1u);
     CHECK(value_of("\x35\x36\x2e"s) == 1u);
     CHECK(value_of("\x09\xff\x30\x2a"s) == 0u);  // -1 >= 0
@@ -130,13 +130,13 @@ TEST_CASE("Comparisons are signed; branches") {
     CHECK(value_of("\x35\x31\x28\x01\x00\x31\x96"s) == 5u);  // taken
     CHECK(value_of("\x35\x30\x28\x01\x00\x31\x96"s) == 1u);  // not taken
     CHECK(value_of("\x35\x2f\x00\x00"s) == 5u);              // to the end
-    CHECK_FALSE(value_of("\x35\x2f\x01\x00"s));              // behind it
-    CHECK_FALSE(value_of("\x35\x2f\xf0\xff"s));              // before the begin
-    CHECK_FALSE(value_of("\x35\x2f\xfd\xff"s));              // for ever
+    CHECK_FALSE(value_of("\x35\x2f\x01\x00"s));              // after the end
+    CHECK_FALSE(value_of("\x35\x2f\xf0\xff"s));              // before the beginning
+    CHECK_FALSE(value_of("\x35\x2f\xfd\xff"s));              // endless loop
 }
 
-TEST_CASE("What linkers write for x86-64's PLT") {
-    // rsp + 8 + (((rip & 15) >= 11) << 3): the second instruction of an entry has pushed a word.
+TEST_CASE("The expression that linkers write for x86-64's PLT") {
+    // rsp + 8 + (((rip & 15) >= 11) << 3): the second instruction of an entry has already pushed a word.
     const std::string plt = "\x77\x08\x80\x00\x3f\x1a\x3b\x2a\x33\x24\x22"s;
     CHECK(value_of(plt) == 0x1008u);  // rip ends in 6
     Registers registers;
@@ -145,10 +145,10 @@ TEST_CASE("What linkers write for x86-64's PLT") {
     CHECK(evaluate(as_bytes_view(plt), registers, address_plus_one, std::nullopt, 0, false) == 0x1010u);
 }
 
-TEST_CASE("Damaged and foreign expressions give nothing") {
+TEST_CASE("Damaged and unsupported expressions give nothing") {
     for (const char* code : {"\x08", "\x0a\x01", "\x10\x80", "\x77", "\x92\x07", "\x03\x01", "\x2f\x01", "\x15"})
         CHECK_FALSE(value_of(std::string("\x35") + code));
-    // A register's location, the frame base, a call, TLS, pieces, the CFA inside a CFA, vendors' own.
+    // A register's location, the frame base, a call, TLS, pieces, the CFA inside a CFA, vendor extensions.
     for (const char* code : {"\x50", "\x91\x01", "\x98\x01\x01", "\x9b", "\x93\x08", "\x9c", "\xe0", "\xf3", "\x01"})
         CHECK_FALSE(value_of(std::string("\x35\x35") + code));
 }
@@ -162,7 +162,7 @@ TEST_CASE("Operations are counted") {
     CHECK_FALSE(evaluate(as_bytes_view(endless), registers, address_plus_one, std::nullopt, 0, false, &allowance));
     CHECK(allowance == 0);
     CHECK_FALSE(evaluate(as_bytes_view(three), registers, address_plus_one, std::nullopt, 0, false, &allowance));
-    // One expression may take 1,000: 999 nops and a literal.
+    // One expression may take 1,000 operations: 999 nops and a literal.
     CHECK(value_of("\x35"s + std::string(999, '\x96')) == 5u);
     CHECK_FALSE(value_of("\x35"s + std::string(1000, '\x96')));
 }

@@ -1,4 +1,5 @@
-// Registers of samples. The places are uapi/asm/perf_regs.h's: on x86 the compiler's own copy of it says them.
+// Registers of samples. The positions come from uapi/asm/perf_regs.h. On x86, the compiler's own copy of it defines
+// them.
 #include "unwind/frame/linux_registers.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +13,7 @@ using namespace flamewire::unwind;
 
 namespace {
 
-// The value of each register says its place in the kernel's order.
+// The value of each register is its position in the kernel's order.
 std::vector<std::uint64_t> numbered(std::uint64_t mask) {
     std::vector<std::uint64_t> values;
     for (std::uint64_t bit = 0; bit < 64; ++bit)
@@ -25,7 +26,7 @@ std::vector<std::uint64_t> numbered(std::uint64_t mask) {
 #if defined(__x86_64__)
 TEST_CASE("x86-64 registers of a sample") {
     const std::uint64_t mask = sampled_register_mask(Arch::x86_64);
-    // The kernel refuses masks with these, and nobody needs the others.
+    // The kernel refuses masks with these segment registers. Nothing uses the others.
     for (const int segment : {PERF_REG_X86_DS, PERF_REG_X86_ES, PERF_REG_X86_FS, PERF_REG_X86_GS})
         CHECK((mask >> segment & 1) == 0);
     const auto registers = registers_of_sample(Arch::x86_64, RegisterAbi::bits_64, mask, numbered(mask));
@@ -48,7 +49,7 @@ TEST_CASE("32-bit processes on an x86-64 kernel") {
                                           PERF_REG_X86_BX, PERF_REG_X86_SP, PERF_REG_X86_BP,
                                           PERF_REG_X86_SI, PERF_REG_X86_DI, PERF_REG_X86_IP};
     for (std::size_t number = 0; number < in_dwarf_order.size(); ++number)
-        CHECK(registers->get(number) == static_cast<std::uint64_t>(in_dwarf_order[number]));  // 32 bits of it
+        CHECK(registers->get(number) == static_cast<std::uint64_t>(in_dwarf_order[number]));  // its low 32 bits
     const std::uint64_t mask_32 = sampled_register_mask(Arch::x86);
     CHECK(mask_32 == 0x1ff);
     CHECK(registers_of_sample(Arch::x86, RegisterAbi::bits_32, mask_32, numbered(mask_32)));
@@ -76,7 +77,7 @@ TEST_CASE("Arm's registers of a sample") {
     CHECK(arm->pc() == 15);
 }
 
-TEST_CASE("Registers that are not there") {
+TEST_CASE("Registers that are missing") {
     const std::uint64_t mask = sampled_register_mask(Arch::aarch64);
     const std::vector<std::uint64_t> values = numbered(mask);
     CHECK_FALSE(registers_of_sample(Arch::aarch64, RegisterAbi::none, mask, values));
@@ -85,7 +86,7 @@ TEST_CASE("Registers that are not there") {
     CHECK_FALSE(registers_of_sample(Arch::aarch64, RegisterAbi::bits_64, mask & ~(std::uint64_t{1} << 31), values));
     CHECK_FALSE(registers_of_sample(Arch::aarch64, RegisterAbi{7}, mask, values));
     CHECK_FALSE(registers_of_sample(Arch::arm, RegisterAbi::bits_64, 0xffff, numbered(0xffff)));
-    // A mask that leaves some out.
+    // A mask without some registers.
     const auto few = registers_of_sample(Arch::aarch64, RegisterAbi::bits_64, std::uint64_t{3} << 31,
                                          std::vector<std::uint64_t>{1, 2});
     REQUIRE(few);

@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::uint64_t ms = 1'000'000;
 constexpr std::uint64_t gap = 20 * ms;
-constexpr std::uint64_t top = 0x7fff'0000'0000;  // where the stack begins
+constexpr std::uint64_t top = 0x7fff'0000'0000;  // where the stack starts
 constexpr std::size_t depth = 1024;
 
-// A thread that calls, returns, and is seen through a copy of the innermost bytes of its stack, as the kernel makes it.
+// A thread that calls and returns. Walks see only a copy of the innermost bytes of its stack, as the kernel copies it.
 struct Machine {
     std::vector<Frame> frames;  // outermost first
 
@@ -24,7 +24,7 @@ struct Machine {
         frame.sp = (frames.empty() ? top : frames.back().sp) - frame_bytes;
         if (!frames.empty()) frames.back().return_address = true;
         frame.found_by = FoundBy::rule;
-        frame.pc_at = frame.sp - 8;  // as x86's call leaves it
+        frame.pc_at = frame.sp - 8;  // as x86's call instruction pushes it
         frames.push_back(frame);
     }
     void ret() {
@@ -36,7 +36,7 @@ struct Machine {
         for (std::size_t i = frames.size(); i-- > 0;) pcs.push_back(frames[i].pc);
         return pcs;
     }
-    // What a walk over `bytes` of copy finds; false: it came to the root.
+    // The frames that a walk over a copy of `bytes` finds. Returns false if it reached the root.
     bool seen(std::uint64_t bytes, std::vector<Frame>& out) const {
         out.clear();
         const std::uint64_t end = frames.back().sp + bytes;
@@ -73,7 +73,7 @@ struct Sampler {
 
 }  // namespace
 
-TEST_CASE("a descent that samples follow is shown whole at any depth") {
+TEST_CASE("a descent with samples on the way is shown whole at any depth") {
     Machine machine;
     Sampler sampler;
     machine.call(0x2000, 64);
@@ -82,7 +82,7 @@ TEST_CASE("a descent that samples follow is shown whole at any depth") {
         REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
         REQUIRE(pcs(sampler.frames) == machine.truth());
     }
-    // 200,000 bytes deep; copies of 16 KiB reach 40 frames.
+    // The stack is 200,000 bytes deep. Copies of 16 KiB reach 40 frames.
     REQUIRE(sampler.stitcher.counts().joined > 400);
     REQUIRE(sampler.stitcher.counts().truncated == 0);
     REQUIRE(sampler.frames.back().found_by == FoundBy::joined);
@@ -94,14 +94,14 @@ TEST_CASE("a descent that samples follow is shown whole at any depth") {
     }
 }
 
-TEST_CASE("callers that no sample showed are not made up") {
+TEST_CASE("callers that no sample showed are not invented") {
     Machine machine;
     Sampler sampler;
     for (int level = 0; level < 100; ++level) machine.call(0x3000, 400);
     REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
     REQUIRE(sampler.frames.size() < 50);
     REQUIRE(sampler.stitcher.counts().truncated == 1);
-    // The first whole stack makes the next ones whole.
+    // The first whole stack makes the following ones whole.
     while (machine.frames.size() > 20) machine.ret();
     REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
     for (int level = 0; level < 80; ++level) {
@@ -111,7 +111,7 @@ TEST_CASE("callers that no sample showed are not made up") {
     }
 }
 
-TEST_CASE("a thread that came down another path to the same frames gets its own callers") {
+TEST_CASE("a thread that came down another path to the same frames gets the new callers") {
     Machine machine;
     Sampler sampler;
     const auto descend = [&](std::uint64_t caller) {
@@ -121,7 +121,7 @@ TEST_CASE("a thread that came down another path to the same frames gets its own 
             (void)sampler.sample(machine, 16'384);
             REQUIRE(pcs(sampler.frames) == machine.truth());
         }
-        while (machine.frames.size() > 1) machine.ret();  // faster than any sample
+        while (machine.frames.size() > 1) machine.ret();  // faster than the sampling period
     };
     for (int round = 0; round < 3; ++round) {
         descend(0xaaaa);
@@ -129,7 +129,7 @@ TEST_CASE("a thread that came down another path to the same frames gets its own 
     }
     REQUIRE(sampler.stitcher.counts().joined > 6 * 100);
 
-    SECTION("and none when samples are missing where it could have changed paths") {
+    SECTION("no callers if samples are missing where the path could have changed") {
         machine.call(0xaaaa, 128);
         for (int level = 0; level < 200; ++level) {
             machine.call(0x3000, 400);
@@ -145,7 +145,7 @@ TEST_CASE("a thread that came down another path to the same frames gets its own 
     }
 }
 
-TEST_CASE("a thread that was caught leaping is not believed where it could leap again") {
+TEST_CASE("after an unseen leap, a thread is not trusted where it could leap again") {
     Machine machine;
     const bool reads = GENERATE(false, true);
     Sampler sampler(reads);
@@ -161,7 +161,7 @@ TEST_CASE("a thread that was caught leaping is not believed where it could leap 
             machine.call(0x3000, 400);
             sampled();
         }
-        while (machine.frames.size() > 1) machine.ret();  // and down again elsewhere, all within a period
+        while (machine.frames.size() > 1) machine.ret();  // and down another path, all within one period
         machine.call(0xbbbb, 128);
         for (int level = 0; level < 200; ++level) machine.call(0x3000, 400);
         for (int level = 0; level < 200; ++level) {
@@ -169,12 +169,12 @@ TEST_CASE("a thread that was caught leaping is not believed where it could leap 
             sampled();
         }
         machine.ret();
-        // Of the first time samples alone tell nothing; with looks, nothing is trusted before it is proven.
+        // Samples alone cannot detect the first leap. With memory reads, nothing is trusted before it is proven.
         REQUIRE((wrong > 0) == (round == 0 && !reads));
     }
 }
 
-TEST_CASE("a thread that was caught leaping is trusted only for ways longer than its leap") {
+TEST_CASE("after an unseen leap, a thread is trusted only across longer ways than that leap") {
     Machine machine;
     Sampler sampler;
     machine.call(0xaaaa, 128);
@@ -182,8 +182,7 @@ TEST_CASE("a thread that was caught leaping is trusted only for ways longer than
         machine.call(0x3000, 400);
         (void)sampler.sample(machine, 16'384);
     }
-    // Back to the root and down again between two samples: 41 frames out to the first one that has another caller, and
-    // 41 in.
+    // To the root and down again between two samples: 41 frames out to the first frame with another caller, and 41 in.
     while (machine.frames.size() > 1) machine.ret();
     machine.call(0xbbbb, 128);
     for (int level = 0; level < 42; ++level) machine.call(0x3000, 400);
@@ -200,7 +199,7 @@ TEST_CASE("a thread that was caught leaping is trusted only for ways longer than
     REQUIRE((frames_in == 43 || pcs(sampler.frames) == machine.truth()));
 }
 
-TEST_CASE("what memory holds ends what is remembered") {
+TEST_CASE("memory reads can refute stored frames") {
     Machine machine;
     Sampler sampler(true);
     std::vector<StackStitcher::Place> places;
@@ -209,7 +208,7 @@ TEST_CASE("what memory holds ends what is remembered") {
         machine.call(0x3000, 400);
         (void)sampler.sample(machine, 16'384);
     }
-    REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);  // nothing is proven
+    REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);  // nothing is proven yet
     for (int level = 0; level < 50; ++level) {
         machine.ret();
         (void)sampler.sample(machine, 16'384);
@@ -225,19 +224,19 @@ TEST_CASE("what memory holds ends what is remembered") {
     REQUIRE((places[1].address == top - 128 - 8 && places[1].value == 0xaaaa));
     REQUIRE((places[2].address == top - 528 - 8 && places[2].value == 0x3000));
 
-    SECTION("when it is the same, nothing changes") {
+    SECTION("the same values change nothing") {
         sampler.stitcher.memory_read(1, sampler.now, places);
         REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
         REQUIRE(sampler.stitcher.counts().reads == 1);
     }
-    SECTION("from the moment of the look on") {
+    SECTION("other values count from the time of the read") {
         places[1].value = 0xbbbb;
         sampler.stitcher.memory_read(1, sampler.now + 2 * ms, places);
         REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
         REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
         REQUIRE(sampler.stitcher.counts().refuted == 1);
-        // The frames inside of it have had two callers, and the thread went all the way between two samples: from now
-        // on it is not trusted.
+        // Frames inside of the refuted one have had two callers, and the thread went all the way between two samples.
+        // So it is not trusted from now on.
         for (int level = 0; level < 100; ++level) machine.ret();
         (void)sampler.sample(machine, 16'384);
         for (int level = 0; level < 100; ++level) {
@@ -246,7 +245,7 @@ TEST_CASE("what memory holds ends what is remembered") {
             REQUIRE(sampler.sample(machine, 16'384) == expected);
         }
     }
-    SECTION("unless the frame that was looked at is not remembered any more") {
+    SECTION("a value for a frame that is no longer stored is ignored") {
         for (int level = 0; level < 100; ++level) machine.ret();
         machine.ret();
         machine.call(0xcccc, 128);
@@ -259,7 +258,7 @@ TEST_CASE("what memory holds ends what is remembered") {
     }
 }
 
-TEST_CASE("a thread as fast as its stack is deep is believed after its memory was looked at") {
+TEST_CASE("a thread as fast as its stack is deep is trusted only after memory reads") {
     Machine machine;
     Sampler sampler(true);
     std::vector<StackStitcher::Place> places;
@@ -287,14 +286,14 @@ TEST_CASE("a thread as fast as its stack is deep is believed after its memory wa
     sampler.stitcher.memory_read(1, sampler.now + 2 * ms, places);
     REQUIRE(sampler.sample(machine, 16'384) == StopReason::root);
     REQUIRE(pcs(sampler.frames) == machine.truth());
-    SECTION("nor when it had changed by the next look") {
+    SECTION("a value that changed by the next read ends the trust") {
         places[1].value = 0xbbbb;
         sampler.stitcher.memory_read(1, sampler.now + 9 * ms, places);
         (void)sampler.sample(machine, 16'384);
         REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
         REQUIRE(sampler.stitcher.counts().refuted == 0);
     }
-    SECTION("where that is possible") {
+    SECTION("without memory reads, samples suffice") {
         Sampler other;
         machine.frames.resize(5);
         REQUIRE(other.sample(machine, 16'384) == StopReason::root);
@@ -305,37 +304,38 @@ TEST_CASE("a thread as fast as its stack is deep is believed after its memory wa
     }
 }
 
-TEST_CASE("the callers of what a handler on its own stack interrupted") {
+TEST_CASE("callers of the frame that a handler on its own stack interrupted") {
     Machine machine;
     Sampler sampler;
     machine.call(0x2000, 128);
     machine.call(0x3000, 64);
     machine.call(0x4000, 64);
     (void)sampler.sample(machine, 16'384);
-    const std::uint64_t pc_at = top - 192 - 8;  // where the call in 0x3000 left its address
+    const std::uint64_t pc_at = top - 192 - 8;  // where the call in 0x3000 stored its return address
     const auto last = sampler.stitcher.last_called(1, 1, sampler.now + ms, pc_at);
     REQUIRE(last);
     REQUIRE(last->pc == 0x4000);
     REQUIRE_FALSE(last->return_address);
-    // handler, the kernel's return from it, what was interrupted
+    // Handler, the kernel's return from it, interrupted frame.
     std::vector<Frame> frames(3);
     frames[0].sp = 0x1000;
     frames[1].sp = 0x1100;
     frames[2] = {.pc = 0x4040, .sp = top - 256, .found_by = FoundBy::signal};
-    SECTION("are those that were there just before") {
+    SECTION("the callers are those of the last sample") {
         REQUIRE(sampler.stitcher.with_callers(1, sampler.now + ms, pc_at, depth, frames) == StopReason::root);
         REQUIRE(frames.size() == 6);
         REQUIRE((frames[3].pc == 0x3000 && frames[4].pc == 0x2000 && frames[5].pc == 0x1000));
         REQUIRE((frames[3].return_address && frames[3].found_by == FoundBy::joined));
         REQUIRE(sampler.stitcher.counts().joined == 1);
     }
-    SECTION("up to the frame limit") {
+    SECTION("stops at the frame limit") {
         REQUIRE(sampler.stitcher.with_callers(1, sampler.now + ms, pc_at, 4, frames) == StopReason::max_depth);
         REQUIRE(frames.size() == 4);
     }
-    SECTION("unless nobody knows") {
+    SECTION("none without a matching stored frame") {
         CHECK_FALSE(sampler.stitcher.last_called(1, 1, sampler.now + ms, pc_at - 8));
-        CHECK_FALSE(sampler.stitcher.last_called(1, 1, sampler.now + ms, top - 256 - 8));  // nothing was inside of it
+        // This frame had not called anything.
+        CHECK_FALSE(sampler.stitcher.last_called(1, 1, sampler.now + ms, top - 256 - 8));
         CHECK_FALSE(sampler.stitcher.last_called(1, 1, sampler.now + 2 * gap, pc_at));
         CHECK_FALSE(sampler.stitcher.last_called(1, 2, sampler.now + ms, pc_at));
         CHECK_FALSE(sampler.stitcher.last_called(2, 1, sampler.now + ms, pc_at));
@@ -344,7 +344,7 @@ TEST_CASE("the callers of what a handler on its own stack interrupted") {
     }
 }
 
-TEST_CASE("what lies below a sample's stack pointer has ended") {
+TEST_CASE("frames below a sample's stack pointer have ended") {
     Machine machine;
     Sampler sampler;
     machine.call(0xaaaa, 128);
@@ -353,13 +353,13 @@ TEST_CASE("what lies below a sample's stack pointer has ended") {
         (void)sampler.sample(machine, 16'384);
     }
     while (machine.frames.size() > 1) machine.ret();
-    (void)sampler.sample(machine, 16'384);  // at the very top
+    (void)sampler.sample(machine, 16'384);  // at the outermost frame
     machine.call(0xbbbb, 128);
     for (int level = 0; level < 100; ++level) machine.call(0x3000, 400);
     REQUIRE(sampler.sample(machine, 16'384) == StopReason::truncated_copy);
 }
 
-TEST_CASE("threads and address spaces have nothing to do with each other") {
+TEST_CASE("threads and address spaces are independent") {
     Machine machine;
     Sampler sampler;
     for (int level = 0; level < 100; ++level) {
@@ -388,7 +388,7 @@ TEST_CASE("a completed stack ends at the frame limit") {
     REQUIRE(frames.size() == 64);
 }
 
-TEST_CASE("other stops are left alone") {
+TEST_CASE("other stop reasons are left unchanged") {
     StackStitcher stitcher{gap};
     std::vector<Frame> frames(3);
     for (std::size_t i = 0; i < frames.size(); ++i) frames[i].sp = 0x1000 + 64 * i;
@@ -400,7 +400,7 @@ TEST_CASE("other stops are left alone") {
     REQUIRE(stitcher.join(1, 1, ms, depth, none, StopReason::truncated_copy) == StopReason::truncated_copy);
 }
 
-TEST_CASE("memory stays within its limit whatever threads do") {
+TEST_CASE("memory stays within its limit whatever the threads do") {
     constexpr std::size_t limit = 256 << 10;
     StackStitcher stitcher{gap, limit};
     std::mt19937 random(1);
@@ -415,11 +415,11 @@ TEST_CASE("memory stays within its limit whatever threads do") {
         (void)stitcher.join(thread, random() % 2, round * ms, depth, frames,
                             random() % 2 == 0 ? StopReason::root : StopReason::truncated_copy);
         if (round % 3 == 0) stitcher.learn(thread, frames, frames.size() / 2);
-        // Of threads that are never seen again, too.
+        // Also for threads that are never seen again.
         std::vector<StackStitcher::Place> places(random() % 1024 + 1);
         for (std::size_t i = 0; i < places.size(); ++i) places[i] = {0x100000 - 32 * i, random() % 64};
         stitcher.memory_read(random() % 500, (round + random() % 3) * ms, places);
     }
-    // The table of callers has a size of its own.
+    // The table of callers has its own size.
     REQUIRE(stitcher.memory_bytes() < limit + (256 << 10));
 }

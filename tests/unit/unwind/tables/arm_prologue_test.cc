@@ -1,5 +1,5 @@
-// What instructions do to the stack, and the rows in prologues and epilogues. The code is what gcc and clang emit, as
-// objdump shows it; the rows are worked out by hand.
+// Effects of instructions on the stack, and the rows in prologues and epilogues. The code is what gcc and clang emit,
+// as objdump shows it. The rows are derived by hand.
 #include "unwind/tables/arm_prologue.h"
 
 #include <catch2/catch.hpp>
@@ -40,7 +40,7 @@ struct Function {
     void arm(std::initializer_list<std::uint32_t> code) {
         for (const std::uint32_t word : code) thumb({word & 0xffff, word >> 16});
     }
-    // CFA = base + offset, registers at distances from it.
+    // Sets the row of the body: CFA = base + offset, and registers at these offsets from the CFA.
     void describes(std::uint8_t base, std::int64_t offset, const std::map<unsigned, std::int64_t>& saved) {
         body.cfa_register = base;
         body.cfa_offset = offset;
@@ -59,7 +59,7 @@ struct Function {
         refine_at_edges(read, function, address, row);
         return row;
     }
-    // "CFA = base + offset", and exactly these registers in memory.
+    // Expects "CFA = base + offset" and exactly these registers in memory.
     void check_at(std::uint64_t address, std::uint8_t base, std::int64_t offset,
                   const std::map<unsigned, std::int64_t>& saved) const {
         INFO("at " << std::hex << address);
@@ -203,12 +203,12 @@ TEST_CASE("Thumb: every instruction of a function with locals") {
     code.check_at(0x8002, 13, 8, {{4, -8}, {14, -4}});
     code.check_at(0x8004, 13, 8, {{4, -8}, {14, -4}});
     code.check_body(0x8006);
-    code.check_at(0x800a, 13, 28, {{4, -8}, {14, -4}});  // nothing but the end follows: the same
+    code.check_at(0x800a, 13, 28, {{4, -8}, {14, -4}});  // only the epilogue follows: the same
     code.check_at(0x800e, 13, 8, {{4, -8}, {14, -4}});
 }
 
 TEST_CASE("Thumb: a frame pointer, arguments of a variadic function, a tail call") {
-    SECTION("the CFA by r7") {
+    SECTION("the CFA from r7") {
         Function code;
         code.thumb({0xb590,          // 8000 push {r4, r7, lr}
                     0xb083,          // 8002 sub sp, #12
@@ -252,7 +252,7 @@ TEST_CASE("Thumb: a frame pointer, arguments of a variadic function, a tail call
         code.check_at(0x800a, 13, 0, {});
         code.check_body(0x800e);
     }
-    SECTION("what needs no frame comes first") {
+    SECTION("code that needs no frame comes first") {
         Function code;
         code.thumb({0xb910,          // 8000 cbnz r0, 8008
                     0x2001,          // 8002 movs r0, #1
@@ -284,7 +284,7 @@ TEST_CASE("ARM state: every instruction of a function") {
     code.check_at(0x8014, 13, 16, {{4, -16}, {5, -12}, {11, -8}, {14, -4}});
 }
 
-TEST_CASE("functions whose entries the linker joined") {
+TEST_CASE("functions whose entries the linker merged") {
     Function code;
     for (int twice = 0; twice < 2; ++twice)
         code.thumb({0x4b03,          // 8000, 800a ldr r3, [pc, #12]
@@ -297,12 +297,12 @@ TEST_CASE("functions whose entries the linker joined") {
     code.check_body(0x800e);
 }
 
-TEST_CASE("code that does not explain its description is not trusted") {
+TEST_CASE("code that contradicts its description is not trusted") {
     Function code;
     code.thumb({0xb510, 0xb085, 0xf000, 0xf8dc, 0xb005, 0xbd10});
     SECTION("another size") { code.describes(13, 24, {{4, -8}, {14, -4}}); }
     SECTION("another register") { code.describes(13, 28, {{5, -8}, {14, -4}}); }
-    SECTION("another place") { code.describes(13, 28, {{4, -12}, {14, -4}}); }
+    SECTION("another position") { code.describes(13, 28, {{4, -12}, {14, -4}}); }
     SECTION("no code") {
         code.describes(13, 28, {{4, -8}, {14, -4}});
         code.halves.clear();

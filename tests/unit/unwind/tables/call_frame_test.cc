@@ -1,4 +1,4 @@
-// Rows of hand-assembled call frame instructions. The rows expected are worked out by hand from DWARF 5, section 6.4.
+// Rows of hand-assembled call frame instructions. The expected rows are derived by hand from DWARF 5, section 6.4.
 #include "unwind/tables/call_frame.h"
 
 #include <catch2/catch.hpp>
@@ -142,7 +142,7 @@ TEST_CASE("restore takes the common entry's rule") {
     CHECK_FALSE(function.at(0x1000));
 }
 
-TEST_CASE("every way to say where a register is") {
+TEST_CASE("every form of a register rule") {
     Function function{.instructions = bytes({
                           0x05, 0,    0x80, 0x01,     // offset_extended rax, 128: CFA - 1024
                           0x11, 1,    0x7e,           // offset_extended_sf rdx, -2: CFA + 16
@@ -172,7 +172,7 @@ TEST_CASE("every way to say where a register is") {
     CHECK(row->cfa_offset == 8);
 }
 
-TEST_CASE("every way to say what the CFA is") {
+TEST_CASE("every form of the CFA rule") {
     Function function{.instructions = bytes({0x41, 0x12, 6,    0x7e,              // 1001 def_cfa_sf rbp, -2: rbp + 16
                                              0x41, 0x13, 0x7c,                    // 1002 def_cfa_offset_sf -4: rbp + 32
                                              0x41, 0x0d, 10,                      // 1003 def_cfa_register r10: r10 + 32
@@ -191,7 +191,7 @@ TEST_CASE("every way to say what the CFA is") {
     CHECK(function.at(0x1005)->cfa_offset == 136);
 }
 
-TEST_CASE("expressions of remembered rows stay right when others follow") {
+TEST_CASE("expressions of remembered rows stay right when others are added") {
     Function function{.instructions = bytes({0x10, 6, 1, 0x31, 0x0a, 0x10, 6, 2, 0x32, 0x33, 0x41, 0x0b})};
     const auto first = function.at(0x1000);
     REQUIRE(first);
@@ -220,14 +220,14 @@ TEST_CASE("locations advance by every size, in the target's byte order") {
     starts(big, {0x1000, 0x1200, 0x1a00, 0xc1a00});
     Function absolute{.instructions = bytes({0x01, 0x40, 0x10, 0, 0, 0, 0, 0, 0})};
     starts(absolute, {0x1000, 0x1040});
-    // pcrel, sdata4: the operand stands at 0x5001 and says -0x3fd1.
+    // pcrel, sdata4: the operand is at 0x5001 and contains -0x3fd1.
     Function relative{.instructions = bytes({0x01, 0x2f, 0xc0, 0xff, 0xff}),
                       .common = {.data_alignment = -8, .return_column = 16, .fde_encoding = 0x1b},
                       .instructions_address = 0x5000};
     starts(relative, {0x1000, 0x1030});
 }
 
-TEST_CASE("a row behind the function's end is not one") {
+TEST_CASE("a row after the function's end is ignored") {
     Function function{.instructions = bytes({0x04, 0, 0, 1, 0, 0x0e, 16})};
     const auto row = function.at(0x10ff);
     REQUIRE(row);
@@ -235,7 +235,7 @@ TEST_CASE("a row behind the function's end is not one") {
     CHECK(row->cfa_offset == 8);
 }
 
-TEST_CASE("registers that nobody tracks are skipped") {
+TEST_CASE("registers that the unwinder does not track are skipped") {
     Function function{.instructions = bytes({0x05, 64, 2, 0x05, 0x88, 0x02, 3, 0x07, 0xff, 0xff, 0x03, 0x0e, 32})};
     const auto row = function.at(0x1000);
     REQUIRE(row);
@@ -249,7 +249,7 @@ TEST_CASE("signal frames are marked") {
     CHECK(function.at(0x1000)->signal_frame);
 }
 
-TEST_CASE("instructions are run as long as there is work left") {
+TEST_CASE("instructions are run until the work limit") {
     Function function;
     for (int i = 0; i < 2000; ++i) function.instructions += bytes({0x0a, 0x0b});  // remember_state, restore_state
     CHECK(function.at(0x1000));
@@ -259,19 +259,19 @@ TEST_CASE("instructions are run as long as there is work left") {
     CHECK(function.work.spent());
 }
 
-TEST_CASE("what nobody can read is refused") {
+TEST_CASE("unreadable instructions are refused") {
     const auto refused = [](std::initializer_list<int> instructions) {
         Function function{.instructions = bytes(instructions)};
         return !function.at(0x1000);
     };
     CHECK(refused({0x17}));  // no such instruction
     CHECK(refused({0x3f}));
-    CHECK(refused({0x2d}));                 // aarch64's only
+    CHECK(refused({0x2d}));                 // only on aarch64
     CHECK(refused({0x0c, 7}));              // the operand is missing
     CHECK(refused({0x0c, 0xff, 0x03, 8}));  // CFA in register 511
     CHECK(refused({0x0f, 200, 0x30}));      // an expression longer than the bytes
     CHECK(refused({0x04, 1, 2}));
-    CHECK(refused({0x80, 0x80, 0x80}));                    // an LEB128 without an end
+    CHECK(refused({0x80, 0x80, 0x80}));                    // an LEB128 that does not end
     CHECK(refused({0x01, 0xff, 0x0f, 0, 0, 0, 0, 0, 0}));  // set_loc backwards
     Function no_cfa{.initial = bytes({0x90, 1})};
     CHECK_FALSE(no_cfa.at(0x1000));

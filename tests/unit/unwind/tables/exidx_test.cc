@@ -1,5 +1,5 @@
-// EHABI instructions one by one, and the ways in which the index leads to them. Expected rows are computed by hand from
-// the tables of the ABI; tests/oracle/unwind_offline compares whole libraries with readelf.
+// EHABI instructions one by one, and the ways in which the index refers to them. Expected rows are computed by hand
+// from the tables of the ABI. tests/oracle/unwind_offline compares whole libraries with readelf.
 #include "unwind/tables/exidx.h"
 
 #include <catch2/catch.hpp>
@@ -20,7 +20,7 @@ std::uint32_t prel31_to(std::uint64_t place, std::uint64_t target) {
     return static_cast<std::uint32_t>(target - place) & 0x7fffffffu;
 }
 
-// A little address space of words.
+// A small address space of words.
 struct Image {
     std::map<std::uint64_t, std::uint32_t> words;
     std::uint64_t entries = 0;
@@ -43,7 +43,7 @@ struct Image {
     }
 };
 
-// The row of one function with these instructions, as long-form model 1 (padded with "finish").
+// The row of a function with these instructions, as long-form model 1 (padded with "finish").
 std::optional<FrameRow> row_of(std::vector<unsigned> code) {
     Image image;
     image.entry_at(function_at, extra_at);
@@ -96,7 +96,7 @@ TEST_CASE("exidx: stack adjustments") {
     CHECK(cfa_of({0xb2, 0x00}) == 0x204);
     CHECK(cfa_of({0xb2, 0x04}) == 0x204 + 16);
     CHECK(cfa_of({0xb2, 0x81, 0x01}) == 0x204 + (129 << 2));
-    CHECK(cfa_of({0xb0, 0x3f}) == 0);  // nothing runs behind "finish"
+    CHECK(cfa_of({0xb0, 0x3f}) == 0);  // instructions after "finish" are not run
 }
 
 TEST_CASE("exidx: integer registers") {
@@ -150,7 +150,7 @@ TEST_CASE("exidx: all registers, as in libc's return from a signal") {
     std::map<unsigned, std::int64_t> saved;
     for (unsigned number = 0; number < 16; ++number) saved[number] = -64 + 4 * std::int64_t{number};
     check_saved(*row, saved);
-    // Behind a restored sp there is no stack to go on with.
+    // After a restored sp, the rest of the stack is unknown.
     CHECK_FALSE(row_of({0x8f, 0xff, 0x00}));
     CHECK_FALSE(row_of({0x8f, 0xff, 0xa8}));
     CHECK_FALSE(row_of({0x8f, 0xff, 0x97}));
@@ -165,7 +165,7 @@ TEST_CASE("exidx: vsp from another register") {
     CHECK_FALSE(row_of({0x9d}));
     CHECK_FALSE(row_of({0x9f}));
 
-    // What was popped before vsp moved lies on the old stack: DW_OP_breg13 +4.
+    // Registers popped before vsp moved are on the old stack: DW_OP_breg13 +4.
     row = row_of({0x00, 0xa0, 0x9b, 0x84, 0x00});  // +4, pop {r4}, vsp = r11, pop {lr}
     REQUIRE(row);
     CHECK(row->cfa_register == 11);
@@ -184,12 +184,12 @@ TEST_CASE("exidx: vsp from another register") {
     CHECK(row->registers[14].offset == -4);
     REQUIRE(row->registers[7].kind == Kind::at_expression);
     CHECK(expression(*row, row->registers[7].expression) == bytes({0x7d, 0x00}));
-    // Once more from there is more than a row can say.
+    // A row cannot express a second move of vsp.
     CHECK_FALSE(row_of({0x80, 0x08, 0x97, 0xa0, 0x94}));
 }
 
 TEST_CASE("exidx: registers that only move the stack") {
-    CHECK(cfa_of({0xb3, 0x83}) == 4 * 8 + 4);  // D8 to D11 by FSTMFDX: one word more
+    CHECK(cfa_of({0xb3, 0x83}) == 4 * 8 + 4);  // D8 to D11 by FSTMFDX, which adds one word
     CHECK(cfa_of({0xb8}) == 12);
     CHECK(cfa_of({0xbf}) == 8 * 8 + 4);
     CHECK(cfa_of({0xc8, 0x01}) == 16);  // D16, D17
@@ -213,10 +213,10 @@ TEST_CASE("exidx: spare instructions are refused") {
     CHECK_FALSE(row_of({0xb1, 0x10}));
     CHECK_FALSE(row_of({0xc7, 0x00}));
     CHECK_FALSE(row_of({0xc7, 0x10}));
-    CHECK_FALSE(row_of({0xb2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00}));  // a ULEB128 beyond any stack
+    CHECK_FALSE(row_of({0xb2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00}));  // a ULEB128 larger than any stack
 }
 
-TEST_CASE("exidx: refuse to unwind, cannot unwind") {
+TEST_CASE("exidx: refuse to unwind and cannot unwind") {
     CHECK_FALSE(row_of({0x80, 0x00}));
 
     Image image;
@@ -275,7 +275,7 @@ TEST_CASE("exidx: which entry covers an address, and from where") {
     REQUIRE(row);
     CHECK(row->end == 0xa000);
     CHECK(row->cfa_offset == 0);
-    row = image.row(0xfffffffe);  // nothing ends the last one
+    row = image.row(0xfffffffe);  // nothing follows the last entry
     REQUIRE(row);
     CHECK(row->end == 0x100000000);
     CHECK(row->cfa_offset == 256);
@@ -284,7 +284,7 @@ TEST_CASE("exidx: which entry covers an address, and from where") {
     CHECK_FALSE(image.row(0x8010));
 }
 
-TEST_CASE("exidx: at the first instruction nothing has been pushed") {
+TEST_CASE("exidx: nothing has been pushed at the first instruction") {
     Image image;
     image.entry(0x8000, 0x80a8b0b0);
     image.entry(0x9000, 0x80aab0b0);
@@ -299,7 +299,7 @@ TEST_CASE("exidx: at the first instruction nothing has been pushed") {
 }
 
 TEST_CASE("exidx: offsets wrap at 32 bits and may point backwards") {
-    // The index lies below the code and above it; both are reached by 31 signed bits.
+    // The index is below the code and above it. 31 signed bits reach both.
     Image image;
     image.entry(0x1000, 0x80a8b0b0);
     image.entry(0x50000, 0x80aab0b0);

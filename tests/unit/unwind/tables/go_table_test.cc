@@ -1,5 +1,5 @@
-// Frames of Go code: a program with Go's table of functions that the test writes. Expected rows follow from the code and
-// from the stack depths written there; oracle tests compare real programs with perf and gdb.
+// Frames of Go code, from a program with a Go function table that the test writes. The expected rows follow from the
+// code and the stack depths in the test. Oracle tests compare real programs with perf and gdb.
 #include "unwind/tables/go_table.h"
 
 #include <catch2/catch.hpp>
@@ -27,7 +27,7 @@ constexpr std::uint32_t readable = 4, executable = 5, note_segment = 4;
 constexpr std::uint8_t rbp = 6, rsp = 7, rip = 16;
 constexpr unsigned outermost = 1, switches_stacks = 2;
 
-// `depths`: so deep is the stack for so many bytes of code.
+// `depths`: the depth of the stack, and for how many bytes of code it holds.
 struct Function {
     std::string name, code;
     elf::GoValues depths;
@@ -87,10 +87,10 @@ bool keeps_frame_pointer(const FrameRow& row) { return arch_info(Arch::x86_64).f
 
 }  // namespace
 
-TEST_CASE("A frame of Go code is left by its depth, and its frame pointer is read from its code") {
+TEST_CASE("A frame of Go code is left by its stack depth, and its frame pointer rule comes from its code") {
     const Program program({usual("main.work")});
     const auto row_at = [&](std::uint64_t offset) { return program.tables->row_at(text + offset); };
-    for (const std::uint64_t offset : {0, 3, 28}) {  // before there is a frame, and at the return
+    for (const std::uint64_t offset : {0, 3, 28}) {  // before the frame exists, and at the return
         const auto row = row_at(offset);
         REQUIRE(row);
         CHECK(row->cfa_register == rsp);
@@ -99,7 +99,7 @@ TEST_CASE("A frame of Go code is left by its depth, and its frame pointer is rea
         CHECK(row->registers[rbp].kind == Kind::same);
         CHECK(row->skips_caller);
     }
-    for (const std::uint64_t offset : {4, 9, 24}) {  // the register is not set yet, or has its old value again
+    for (const std::uint64_t offset : {4, 9, 24}) {  // rbp is not set yet, or is restored already
         const auto row = row_at(offset);
         REQUIRE(row);
         CHECK(row->cfa_offset == 0x28);
@@ -120,7 +120,7 @@ TEST_CASE("A frame of Go code is left by its depth, and its frame pointer is rea
     CHECK_FALSE(program.tables->row_at(text - 1));
 }
 
-TEST_CASE("Frames of later Go, which pushes the frame pointer") {
+TEST_CASE("Frames of newer Go versions, which push the frame pointer") {
     // push %rbp; mov %rsp, %rbp; sub $0x10, %rsp; call; add $0x10, %rsp; pop %rbp; ret
     const std::string code("\x55\x48\x89\xe5\x48\x83\xec\x10\xe8\0\0\0\0\x48\x83\xc4\x10\x5d\xc3", 19);
     const Program program({{"main.work", code, {{0, 1}, {8, 7}, {0x18, 9}, {8, 1}, {0, 1}}}});
@@ -134,7 +134,7 @@ TEST_CASE("Frames of later Go, which pushes the frame pointer") {
     }
 }
 
-TEST_CASE("What nobody called is the root, but for the runtime's signal handler") {
+TEST_CASE("A function that nothing calls is the root, except the runtime's signal handler") {
     Function exit = usual("runtime.goexit.abi0"), handler = usual("runtime.sigtramp.abi0");
     exit.flags = handler.flags = outermost;
     const Program program({exit, handler});
@@ -144,7 +144,7 @@ TEST_CASE("What nobody called is the root, but for the runtime's signal handler"
     CHECK(program.tables->row_at(program.starts[1] + 18)->registers[rip].kind == Kind::at_cfa);
 }
 
-TEST_CASE("From the stack that a function switched to, the frame pointer leads back") {
+TEST_CASE("After a switch of stacks, the frame pointer leads back") {
     Function without{"runtime.systemstack.abi0", std::string(16, '\x90'), {{0, 16}}, switches_stacks};
     Function with = usual("runtime.nanotime1.abi0"), back = usual("runtime.cgocallback.abi0");
     with.flags = back.flags = switches_stacks;
@@ -157,7 +157,7 @@ TEST_CASE("From the stack that a function switched to, the frame pointer leads b
         CHECK(row->cfa_offset == 16);
         CHECK(row->other_stack);
         CHECK(keeps_frame_pointer(*row));
-        // One that has a frame of its own is followed by its caller, the other by its caller's caller.
+        // A function with a frame of its own is followed by its caller. One without is followed by its caller's caller.
         CHECK(row->skips_caller == (which == 0));
     }
     const auto row = program.tables->row_at(program.starts[2] + 18);
@@ -167,8 +167,8 @@ TEST_CASE("From the stack that a function switched to, the frame pointer leads b
     CHECK(row->registers[rbp].kind == Kind::undefined);
 }
 
-TEST_CASE("A function that saves no frame pointer leaves its caller's") {
-    // push %r12; call; pop %r12; ret, as hand-written code does
+TEST_CASE("A function that does not save the frame pointer keeps its caller's") {
+    // push %r12; call; pop %r12; ret, as in assembly code
     const Program program(
         {{"runtime.asm", std::string("\x41\x54\xe8\0\0\0\0\x41\x5c\xc3", 10), {{0, 2}, {8, 7}, {0, 1}}}});
     const auto row = program.tables->row_at(text + 6);
@@ -179,7 +179,7 @@ TEST_CASE("A function that saves no frame pointer leaves its caller's") {
     CHECK_FALSE(keeps_frame_pointer(*row));
 }
 
-TEST_CASE("The frame of duffzero was set up by the code that calls it") {
+TEST_CASE("The caller of duffzero sets up its frame") {
     const Program program({{"runtime.duffzero", std::string(16, '\x90'), {{0, 16}}}});
     const auto row = program.tables->row_at(text + 3);
     REQUIRE(row);
@@ -188,7 +188,7 @@ TEST_CASE("The frame of duffzero was set up by the code that calls it") {
     CHECK(keeps_frame_pointer(*row));
 }
 
-TEST_CASE("Functions of a Go program are Go's, and a file without Go's note is not one") {
+TEST_CASE("Functions of a Go program come from Go's table, and a file without Go's note has none") {
     const Program program({usual("main.a"), usual("main.b"), usual("main.c")});
     const auto functions = program.tables->some_functions(2);
     REQUIRE(functions.size() == 2);

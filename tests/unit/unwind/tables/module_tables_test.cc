@@ -1,5 +1,5 @@
-// Unwind tables of ELF files that the tests write byte by byte: by a search table, by our own index, broken and damaged.
-// Expected rows follow from the instructions written.
+// Unwind tables of ELF files that the tests write byte by byte: with a search table, with our own index, broken and
+// damaged. The expected rows follow from the instructions.
 #include "unwind/tables/module_tables.h"
 
 #include <catch2/catch.hpp>
@@ -26,12 +26,12 @@ constexpr std::uint32_t readable = 4, executable = 5, writable = 6;
 constexpr std::uint64_t allocated = 2, is_code = 6;
 constexpr std::uint32_t gnu_eh_frame = 0x6474e550, arm_exidx = 0x70000001;
 
-// Opens what an image says, and keeps all that tables need.
+// Opens an image and owns everything that its tables refer to.
 struct Opened {
     std::string bytes;
-    bool broken = false;  // the file cannot be read any more
+    bool broken = false;  // the file can no longer be read
     std::size_t reads = 0;
-    std::uint64_t furthest = 0;  // offset that was read
+    std::uint64_t furthest = 0;  // the highest offset that was read
     PageCache pages{std::size_t{1} << 20};
     TableWork work;
     std::unique_ptr<ModuleTables> tables;
@@ -58,11 +58,11 @@ struct Opened {
     }
 };
 
-// def_cfa_offset `offset`: what tells functions apart.
+// def_cfa_offset `offset`, which identifies the function.
 std::string offset_is(int offset) { return {'\x0e', static_cast<char>(offset)}; }
 
-// An image with 0x3000 bytes of code at `text` and `frames` at frames_at; with a search table or not, with section
-// headers or not.
+// An image with 0x3000 bytes of code at `text` and `frames` at frames_at, with or without a search table, and with or
+// without section headers.
 std::string image_of(const std::string& frames, const std::string& table, bool sections, ElfImage image = ElfImage()) {
     image.load(executable, text, std::string(0x3000, '\x90'));
     std::string contents = table;
@@ -78,7 +78,8 @@ std::string image_of(const std::string& frames, const std::string& table, bool s
     return image.build();
 }
 
-// Three functions: [text, +16) 16, [text + 16, +32) 32, gap, [text + 0x100, +0x100) 48.
+// Three functions: [text, +16) has CFA offset 16, [text + 16, +32) has 32, and after a gap [text + 0x100, +0x100) has
+// 48.
 struct Three {
     FrameWriter frames{ElfImage().writer(), frames_at};
     std::vector<std::pair<std::uint64_t, std::uint64_t>> entries;
@@ -114,7 +115,7 @@ void check_three(Opened& file) {
     CHECK_FALSE(file.cfa_at(~std::uint64_t{0}));
 }
 
-TEST_CASE("functions are found by the linker's search table, with and without section headers") {
+TEST_CASE("functions are found with the linker's search table, with and without section headers") {
     for (const bool sections : {true, false}) {
         const Three three;
         Opened file(image_of(three.frames.bytes(), three.table(), sections));
@@ -125,17 +126,17 @@ TEST_CASE("functions are found by the linker's search table, with and without se
     }
 }
 
-TEST_CASE("functions are found by an index of our own where the search table is missing or cannot be used") {
+TEST_CASE("functions are found with our own index if the search table is missing or unusable") {
     const Three three;
     const std::string good = three.table();
     std::vector<std::string> tables{"", good, good, good, good, good, good};
-    tables[1][0] = 2;                              // a version that nobody knows
+    tables[1][0] = 2;                              // an unknown version
     tables[2][8] = 0;                              // no entries
-    tables[3][11] = 0x7f;                          // more entries than there is room for
+    tables[3][11] = 0x7f;                          // more entries than fit
     tables[4][3] = 0x33;                           // sdata4 became udata4, a form that linkers do not write
     std::swap(tables[5][12], tables[5][12 + 16]);  // out of order (the starts' low bytes)
     std::swap(tables[5][13], tables[5][13 + 16]);
-    std::swap(tables[6][16], tables[6][16 + 8]);  // the first two name each other's entries
+    std::swap(tables[6][16], tables[6][16 + 8]);  // the first two refer to each other's entries
     Opened without(image_of(three.frames.bytes(), "", true));
     check_three(without);
     const std::size_t index_bytes = without.tables->memory_bytes();
@@ -147,7 +148,7 @@ TEST_CASE("functions are found by an index of our own where the search table is 
     }
 }
 
-TEST_CASE("a search table that is whole needs no index") {
+TEST_CASE("a complete search table needs no index") {
     const Three three;
     Opened with(image_of(three.frames.bytes(), three.table(), true));
     Opened without(image_of(three.frames.bytes(), "", true));
@@ -159,7 +160,7 @@ TEST_CASE("a search table that is whole needs no index") {
     CHECK(without.tables->memory_bytes() > before);
 }
 
-TEST_CASE("section headers are read when the search table does not have an address, once") {
+TEST_CASE("section headers are read once, when the search table lacks an address") {
     const Three three;
     Opened file(image_of(three.frames.bytes(), three.table(), true));
     CHECK(file.cfa_at(text + 0x100) == 48);
@@ -171,7 +172,7 @@ TEST_CASE("section headers are read when the search table does not have an addre
     CHECK(file.reads == reads);
 }
 
-TEST_CASE("a file that cannot be read any more has no rows, and says so again and again") {
+TEST_CASE("a file that can no longer be read has no rows, each time") {
     const Three three;
     for (const std::string& table : {three.table(), std::string()}) {
         Opened file(image_of(three.frames.bytes(), table, true));
@@ -182,7 +183,7 @@ TEST_CASE("a file that cannot be read any more has no rows, and says so again an
     }
 }
 
-TEST_CASE("functions without a byte share their start with another") {
+TEST_CASE("empty functions share their start with another function") {
     FrameWriter frames{ElfImage().writer(), frames_at};
     const std::uint64_t common = frames.usual_common();
     const std::uint64_t first = frames.function(common, text, 16, offset_is(16));
@@ -198,7 +199,7 @@ TEST_CASE("functions without a byte share their start with another") {
     CHECK(index.cfa_at(text + 15) == 16);
 }
 
-TEST_CASE("a length of zero is padding in a section of known size, and the end of one that is not") {
+TEST_CASE("a length of zero is padding in a section of known size, and otherwise the end") {
     FrameWriter frames{ElfImage().writer(), frames_at};
     frames.function(frames.usual_common(), text, 16, offset_is(16));
     frames.zero();
@@ -207,13 +208,13 @@ TEST_CASE("a length of zero is padding in a section of known size, and the end o
     Opened known(image_of(frames.bytes(), "", true));
     CHECK(known.cfa_at(text) == 16);
     CHECK(known.cfa_at(text + 16) == 32);
-    // The header says where .eh_frame is, but has no table, and there are no sections.
+    // The header contains the address of .eh_frame, but no table, and there are no sections.
     Opened unknown(image_of(frames.bytes(), test::search_table(ElfImage().writer(), tables_at, frames_at, {}), false));
     CHECK(unknown.cfa_at(text) == 16);
     CHECK_FALSE(unknown.cfa_at(text + 16));
 }
 
-// A file with one common entry of that content, and one function at [text, +16) by that content.
+// Row of a file with one common entry and one function at [text, +16), both with the given content.
 std::optional<FrameRow> row_of(const std::function<void(Writer&, std::uint64_t)>& common,
                                const std::function<void(Writer&, std::uint64_t)>& function, bool dwarf64 = false,
                                ElfImage image = ElfImage()) {
@@ -240,10 +241,10 @@ TEST_CASE("common entries of every version and with every augmentation") {
     CHECK(good(row_of(common(1, ""), absolute)));
     CHECK(good(row_of(common(3, ""), absolute)));
     CHECK(good(row_of(common(4, "", {}, {}, std::string_view("\x08\x00", 2)), absolute)));
-    // The function's start comes behind a segment selector of two bytes.
+    // The function's start follows a segment selector of two bytes.
     CHECK(good(row_of(common(4, "", {}, {}, "\x08\x02"),
                       [](Writer& out, std::uint64_t) { out.u16(7).word(text).word(16).raw("\x0e\x20"); })));
-    // The return column is a byte in version 1, and LEB128 (here not the shortest) since.
+    // The return column is a byte in version 1, and LEB128 since (here not the shortest form).
     const auto long_column = [](Writer& out, std::uint64_t) {
         out.u8(3).u8(0).u8(1).u8(0x78).raw("\x90").u8(0).raw(FrameWriter::usual_instructions);
     };
@@ -251,7 +252,8 @@ TEST_CASE("common entries of every version and with every augmentation") {
     CHECK_FALSE(row_of(common(2, ""), absolute));
     CHECK_FALSE(row_of(common(5, ""), absolute));
     CHECK_FALSE(row_of(common(4, "", {}, {}, std::string_view("\x03\x00", 2)), absolute));  // addresses of 3 bytes
-    CHECK(good(row_of(common(1, "z", "\0", {}), with_data)) == false);  // its length is the code factor's
+    // No length: the first instruction is read as one.
+    CHECK(good(row_of(common(1, "z", "\0", {}), with_data)) == false);
     CHECK(good(row_of(common(1, "z", std::string_view("\0", 1)), with_data)));
     CHECK(good(row_of(common(1, "zR", std::string_view("\1\0", 2)), with_data)));
     CHECK(good(row_of(common(1, "zL", "\1\x1b"), with_data)));
@@ -262,7 +264,7 @@ TEST_CASE("common entries of every version and with every augmentation") {
     CHECK_FALSE(row_of(common(1, "zPR", std::string_view("\3\x0f\0\0", 4)), with_data));  // of an unknown size
     CHECK(good(row_of(common(1, "eh", {}, {}, "12345678"), absolute)));
     CHECK(good(row_of(common(1, "armcc+"), absolute)));
-    // A letter that nobody knows can be passed by the length of the data; but not if the pointers' form comes behind.
+    // An unknown letter can be skipped by the length of the data, but not if the pointer encoding follows it.
     CHECK(good(row_of(common(1, "zX", "\2??"), with_data)));
     CHECK_FALSE(row_of(common(1, "zXR", "\3??\x1b"), with_data));
     CHECK_FALSE(row_of(common(1, "X"), absolute));
@@ -274,7 +276,7 @@ TEST_CASE("common entries of every version and with every augmentation") {
 }
 
 TEST_CASE("pointers in every encoding") {
-    // got is where .got stands, text is .text: bases of data-relative and text-relative pointers.
+    // `got` is the address of .got, `text` that of .text: the bases of data-relative and text-relative pointers.
     constexpr std::uint64_t got = tables_at + 0x300;
     const auto found = [&](std::uint8_t encoding, const std::function<void(Writer&, std::uint64_t)>& start_and_size,
                            bool big_endian = false) {
@@ -351,7 +353,7 @@ TEST_CASE("addresses of 32-bit files wrap at 4 GiB") {
     CHECK(file.cfa_at(text + 3) == 24);
 }
 
-TEST_CASE("more common entries than are kept, used in turns") {
+TEST_CASE("more common entries than the cache holds, used in turn") {
     FrameWriter frames{ElfImage().writer(), frames_at};
     std::vector<std::uint64_t> commons;
     for (int i = 0; i < 40; ++i)
@@ -365,7 +367,7 @@ TEST_CASE("more common entries than are kept, used in turns") {
         for (int i = 0; i < 40; ++i) CHECK(file.cfa_at(text + 16 * static_cast<std::uint64_t>(i)) == 8 + i);
 }
 
-TEST_CASE("a location that is relative to where it stands") {
+TEST_CASE("a location relative to its own address") {
     FrameWriter frames{ElfImage().writer(), frames_at};
     const std::uint64_t common = frames.usual_common();
     frames.entry(static_cast<std::int64_t>(common), [](Writer& out, std::uint64_t here) {
@@ -386,7 +388,7 @@ std::string zstd_section(const std::string& plain, std::uint32_t kind = 2) {
     return out.out;
 }
 
-// .eh_frame has [text, +16), .debug_frame that and [text + 0x200, +16), and three that the linker discarded.
+// .eh_frame has [text, +16). .debug_frame has the same, [text + 0x200, +16), and three that the linker discarded.
 std::string with_debug_frame(bool dwarf64, std::uint64_t flags,
                              const std::function<std::string(const std::string&)>& pack = {}) {
     ElfImage image;
@@ -405,7 +407,7 @@ std::string with_debug_frame(bool dwarf64, std::uint64_t flags,
     return image_of(frames.bytes(), table, true, image);
 }
 
-TEST_CASE(".debug_frame has what .eh_frame has not") {
+TEST_CASE(".debug_frame adds functions that .eh_frame lacks") {
     for (const bool dwarf64 : {false, true}) {
         Opened file(with_debug_frame(dwarf64, 0));
         CHECK(file.cfa_at(text + 3) == 16);
@@ -419,7 +421,7 @@ TEST_CASE(".debug_frame has what .eh_frame has not") {
     }
 }
 
-// An xz stream without compression: one block of stored chunks. Nobody looks at its checksums.
+// An xz stream without compression: one block of stored chunks. Nothing verifies its checksums.
 std::string xz_stream(const std::string& plain) {
     Writer out;
     out.raw(std::string_view("\xfd"
@@ -459,7 +461,8 @@ TEST_CASE(".debug_frame in the small ELF file of .gnu_debugdata") {
     }
 }
 
-// With the head of the gABI, or with the older one; stored blocks, and no checksum, which nobody looks at.
+// With the header of the gABI or with the older one. The blocks are stored, and without a checksum, which nothing
+// verifies.
 std::string zlib_section(const std::string& plain, bool older) {
     Writer out;
     if (older)
@@ -494,13 +497,13 @@ TEST_CASE(".debug_frame compressed with zstd") {
         Opened file(with_debug_frame(false, compressed, pack));
         return !file.cfa_at(text + 0x203) && file.cfa_at(text + 3) == 16;
     };
-    CHECK(refused([](const std::string& plain) { return zstd_section(plain, 1); }));  // zlib's number
-    CHECK(refused([](const std::string& plain) {  // a size that is not the content's
+    CHECK(refused([](const std::string& plain) { return zstd_section(plain, 1); }));  // the number of zlib
+    CHECK(refused([](const std::string& plain) {  // a size that differs from the content's
         std::string packed = zstd_section(plain);
         ++packed[8];
         return packed;
     }));
-    CHECK(refused([](const std::string& plain) {  // a size beyond all bounds
+    CHECK(refused([](const std::string& plain) {  // a size beyond all limits
         std::string packed = zstd_section(plain);
         packed[13] = 1;
         return packed;
@@ -508,7 +511,7 @@ TEST_CASE(".debug_frame compressed with zstd") {
     CHECK(refused([](const std::string& plain) { return zstd_section(plain).substr(0, 60); }));
     CHECK(refused([](const std::string& plain) { return zstd_section(plain) + "more"; }));
     CHECK(refused([](const std::string&) { return std::string("short"); }));
-    CHECK(refused([](const std::string& plain) {  // a frame of a format that is not in use
+    CHECK(refused([](const std::string& plain) {  // a frame of a format that is not used
         std::string packed = zstd_section(plain);
         packed[24] = '\x25';
         return packed;
@@ -523,7 +526,7 @@ TEST_CASE("modules whose addresses span more than 4 GiB") {
     debug.function(common, far, 16, offset_is(32));
     debug.function(common, far - 16, 16, offset_is(24));
     debug.function(common, text, 16, offset_is(16));
-    debug.function(common, 0x1'ffff'fff8, 16, offset_is(48));  // reaches over a boundary
+    debug.function(common, 0x1'ffff'fff8, 16, offset_is(48));  // crosses a boundary of 4 GiB
     image.load(executable, text, std::string(64, '\x90'));
     image.load(executable, 0x1'ffff'fff8, std::string(64, '\x90'));
     image.load(executable, far - 16, std::string(64, '\x90'));
@@ -539,7 +542,7 @@ TEST_CASE("modules whose addresses span more than 4 GiB") {
     CHECK_FALSE(file.cfa_at(text + 16));
 }
 
-TEST_CASE("an object file's sections stand at 0, and so do functions") {
+TEST_CASE("an object file's sections start at 0, and so do functions") {
     ElfImage image;
     image.type = 1;
     FrameWriter debug{image.writer(), 0, true}, frames{image.writer(), 0};
@@ -553,7 +556,7 @@ TEST_CASE("an object file's sections stand at 0, and so do functions") {
     CHECK(file.cfa_at(0x507) == 32);
 }
 
-TEST_CASE("a function at 0 of .debug_frame is one that the linker discarded") {
+TEST_CASE("a function at 0 in .debug_frame is one that the linker discarded") {
     ElfImage image;
     image.load(executable, 0, std::string(0x100, '\x90'));
     FrameWriter debug{image.writer(), 0, true};
@@ -566,7 +569,7 @@ TEST_CASE("a function at 0 of .debug_frame is one that the linker discarded") {
     CHECK(file.cfa_at(0x40) == 32);
 }
 
-TEST_CASE("bytes of loads that are not writable") {
+TEST_CASE("bytes of segments that are not writable") {
     ElfImage image;
     std::string code;
     for (int i = 0; i < 0x2000; ++i) code.push_back(static_cast<char>(i / 16));
@@ -577,7 +580,7 @@ TEST_CASE("bytes of loads that are not writable") {
     CHECK(file.tables->read(text + 8, out));
     CHECK(out[15] == std::byte{0});
     CHECK(out[16] == std::byte{1});
-    // Over the end of a page of the file.
+    // Across the end of a page of the file.
     REQUIRE(file.tables->read(text + 8 + 0xff8, out));
     CHECK(out[7] == std::byte{0xff});
     CHECK(out[8] == std::byte{0x00});
@@ -589,12 +592,12 @@ TEST_CASE("bytes of loads that are not writable") {
     CHECK_FALSE(file.tables->read(0, std::span(out).first(1)));
     CHECK_FALSE(file.tables->read(~std::uint64_t{0} - 3, out));
     file.broken = true;
-    CHECK(file.tables->read(text + 8, out));  // was read before
+    CHECK(file.tables->read(text + 8, out));  // read before
     file.pages.forget(1);
     CHECK_FALSE(file.tables->read(text + 8, out));
 }
 
-TEST_CASE("some functions are spread over the table") {
+TEST_CASE("some_functions() samples the whole table") {
     ElfImage image;
     FrameWriter frames{image.writer(), frames_at};
     const std::uint64_t common = frames.usual_common();
@@ -624,7 +627,7 @@ TEST_CASE("some functions are spread over the table") {
     CHECK(file.tables->some_functions(8)[0].size == 24);
 }
 
-TEST_CASE("ARM's exception index has what no other table has") {
+TEST_CASE("ARM's exception index adds functions that other tables lack") {
     for (const bool sections : {true, false}) {
         ElfImage image(40, false, false);
         Writer index = image.writer();
@@ -634,7 +637,7 @@ TEST_CASE("ARM's exception index has what no other table has") {
         index.u32((text + 0x40 - (tables_at + 16)) & 0x7fffffff).u32(1);
         image.load(executable, text, std::string(0x100, '\0'));
         const std::size_t size = index.out.size();
-        index.u32((text + 0x80 - (tables_at + 24)) & 0x7fffffff).u32(1);  // is not the table's
+        index.u32((text + 0x80 - (tables_at + 24)) & 0x7fffffff).u32(1);  // does not belong to the table
         image.load(readable, tables_at, index.out);
         if (sections) {
             image.section(".text", is_code, text, 0x100);
@@ -664,7 +667,7 @@ TEST_CASE("ARM's exception index has what no other table has") {
     }
 }
 
-TEST_CASE("separate debug information tells of tables that it does not have") {
+TEST_CASE("a separate debug file describes tables that it does not contain") {
     const Three three;
     for (const std::uint32_t section_type : {1u, 8u}) {  // SHT_PROGBITS, SHT_NOBITS
         ElfImage image;
@@ -672,12 +675,12 @@ TEST_CASE("separate debug information tells of tables that it does not have") {
         std::string contents = three.table();
         contents.resize(0x400);
         contents += three.frames.bytes();
-        // Where the tables would be is something else, or nothing.
+        // In place of the tables, the file has other bytes or none.
         image.load(readable, tables_at, section_type == 8 ? std::string(contents.size(), '\x01') : contents);
         image.segment(gnu_eh_frame, tables_at, 0x24);
         image.section(".eh_frame_hdr", allocated, tables_at, 0x24, section_type);
         image.section(".eh_frame", allocated, frames_at, three.frames.bytes().size(), section_type);
-        // Storage of threads has addresses that others have too.
+        // Thread-local storage has addresses that other sections have, too.
         image.section(".tbss", allocated | 0x403, tables_at, 0x1000, 8);
         Opened file(image.build());
         CHECK(file.cfa_at(text) == (section_type == 1 ? std::optional<std::int64_t>(16) : std::nullopt));
@@ -696,7 +699,7 @@ TEST_CASE("separate debug information tells of tables that it does not have") {
     CHECK_FALSE(separate.tables->row_at(text + 8));
 }
 
-TEST_CASE("files that are none, and files without tables") {
+TEST_CASE("files that are not ELF files, and files without tables") {
     CHECK_FALSE(Opened("no ELF file").tables);
     CHECK_FALSE(Opened("").tables);
     CHECK_FALSE(Opened(ElfImage(8).build()).tables);  // MIPS
@@ -707,13 +710,13 @@ TEST_CASE("files that are none, and files without tables") {
     CHECK(Opened(ElfImage(183).build()).tables->arch() == Arch::aarch64);
 }
 
-TEST_CASE("damaged files never do more than have no rows") {
+TEST_CASE("damaged files never cause more than missing rows") {
     const Three three;
     std::vector<std::string> images{image_of(three.frames.bytes(), three.table(), true),
                                     image_of(three.frames.bytes(), "", true),
                                     image_of(three.frames.bytes(), three.table(), false), with_debug_frame(false, 0)};
     std::size_t rows = 0;
-    const auto look = [&](const std::string& image) {
+    const auto check_image = [&](const std::string& image) {
         Opened file(image);
         if (!file.tables) return;
         for (const std::uint64_t address : {text, text + 16, text + 0x100, text + 0x203, std::uint64_t{0}})
@@ -725,15 +728,15 @@ TEST_CASE("damaged files never do more than have no rows") {
     };
     for (const std::string& image : images) {
         for (std::size_t at = 0; at < image.size(); ++at) {
-            // The bytes that say something; the rest is code.
+            // Only bytes that carry information; the rest is code.
             if (image[at] == '\x90' || (image[at] == '\0' && at % 16 != 3)) continue;
             for (const int flip : {0x01, 0x80, 0xff}) {
                 std::string damaged = image;
                 damaged[at] = static_cast<char>(damaged[at] ^ flip);
-                look(damaged);
+                check_image(damaged);
             }
         }
-        for (std::size_t size = 0; size < image.size(); size += 37) look(image.substr(0, size));
+        for (std::size_t size = 0; size < image.size(); size += 37) check_image(image.substr(0, size));
     }
     CHECK(rows > 1000);
 }

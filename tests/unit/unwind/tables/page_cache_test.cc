@@ -1,4 +1,4 @@
-// The page cache over a source that counts what it is asked for.
+// The page cache over a source that counts its reads.
 #include "unwind/tables/page_cache.h"
 
 #include <catch2/catch.hpp>
@@ -30,7 +30,7 @@ struct File {
     }
 };
 
-TEST_CASE("a page is read once and is what the file has") {
+TEST_CASE("a page is read once and has the file's bytes") {
     File file{3 * page + 100};
     const elf::ByteSource source = file.source();
     PageCache cache(1 << 20);
@@ -57,7 +57,7 @@ TEST_CASE("modules do not share pages") {
     CHECK(one.reads.size() == 2);
 }
 
-TEST_CASE("what cannot be read is not asked for again and again") {
+TEST_CASE("a page that cannot be read is not read again and again") {
     File file{page};
     file.broken = true;
     const elf::ByteSource source = file.source();
@@ -65,12 +65,12 @@ TEST_CASE("what cannot be read is not asked for again and again") {
     CHECK(cache.page(1, source, 0).empty());
     CHECK(cache.page(1, source, 0).empty());
     CHECK(file.reads.size() == 1);
-    // A number whose offset no file has is not asked for at all.
+    // A page whose offset no file can have is not read at all.
     CHECK(cache.page(1, source, ~std::uint64_t{0}).empty());
     CHECK(file.reads.size() == 1);
 }
 
-TEST_CASE("the page used longest ago makes room, and the limit holds") {
+TEST_CASE("the least recently used page is evicted, and the limit holds") {
     File file{1000 * page};
     const elf::ByteSource source = file.source();
     constexpr std::size_t limit = 100 * page;
@@ -78,12 +78,12 @@ TEST_CASE("the page used longest ago makes room, and the limit holds") {
     std::size_t highest = 0;
     for (std::uint64_t number = 0; number < 1000; ++number) {
         cache.page(1, source, number);
-        cache.page(1, source, 0);  // in use all the time
+        cache.page(1, source, 0);  // always in use
         highest = std::max(highest, cache.memory_bytes());
     }
     CHECK(highest <= limit + limit / 50);  // a vector grows in steps
     CHECK(highest > limit / 2);
-    CHECK(file.reads.size() == 1000);  // page 0 once
+    CHECK(file.reads.size() == 1000);  // page 0 only once
     cache.page(1, source, 999);
     cache.page(1, source, 950);
     CHECK(file.reads.size() == 1000);
@@ -105,7 +105,7 @@ TEST_CASE("a smaller limit frees pages, and one page stays even without any room
     CHECK(file.reads.size() == 102);
 }
 
-TEST_CASE("many pages without bytes are bounded too") {
+TEST_CASE("many empty pages are bounded, too") {
     File file{0};
     const elf::ByteSource source = file.source();
     PageCache cache(64 << 10);

@@ -1,4 +1,4 @@
-// Rows as compact rules, and where rules are kept.
+// Rows as compact rules, and the caches of rules.
 #include "unwind/tables/rule.h"
 
 #include <catch2/catch.hpp>
@@ -20,7 +20,7 @@ RowIs usual() { return RowIs(0, 1, rsp, 48, rip).saved(rip, -8); }
 
 }  // namespace
 
-TEST_CASE("A usual row is a compact rule") {
+TEST_CASE("An ordinary row becomes a compact rule") {
     const Rule rule = compile(usual().saved(rbp, -16).saved(r12, -24).saved(rbx, -32));
     CHECK(rule.kind == Rule::Kind::compact);
     CHECK(rule.cfa_register == rsp);
@@ -36,7 +36,7 @@ TEST_CASE("A usual row is a compact rule") {
     CHECK(rule.saved_at[2] == -3);
 
     CHECK(compile(usual().kind(rbx, Kind::undefined)).lost == 0b1);
-    // What no caller relies on makes no difference.
+    // A register that no caller relies on makes no difference.
     CHECK(compile(usual().saved(rdx, -16)).kind == Rule::Kind::compact);
     CHECK(compile(usual().kind(rdx, Kind::undefined)).kind == Rule::Kind::compact);
 }
@@ -58,7 +58,7 @@ TEST_CASE("A return address in the link register, or nowhere") {
     CHECK(popped.saved_at[0] == -4);
 }
 
-TEST_CASE("Rows that say more than a compact rule can stay rows") {
+TEST_CASE("Rows that a compact rule cannot express stay rows") {
     CHECK(compile(usual().signal_frame()).kind == Rule::Kind::row);
     CHECK(compile(usual().cfa_expression("\x77\x08")).kind == Rule::Kind::row);
     CHECK(compile(usual().expression(rbx, Kind::at_expression, "\x77\x08")).kind == Rule::Kind::row);
@@ -66,7 +66,7 @@ TEST_CASE("Rows that say more than a compact rule can stay rows") {
     CHECK(compile(usual().kind(rbx, Kind::in_register, 10)).kind == Rule::Kind::row);
     CHECK(compile(usual().kind(rbx, Kind::cfa_plus, 0, -8)).kind == Rule::Kind::row);
     CHECK(compile(usual().saved(rsp, -16)).kind == Rule::Kind::row);
-    CHECK(compile(usual().saved(rbx, -12)).kind == Rule::Kind::row);  // between two words
+    CHECK(compile(usual().saved(rbx, -12)).kind == Rule::Kind::row);  // not aligned to a word
     CHECK(compile(usual().saved(rbx, -8 * 32768)).kind == Rule::Kind::compact);
     CHECK(compile(usual().saved(rbx, -8 * 32769)).kind == Rule::Kind::row);
     CHECK(compile(RowIs(0, 1, rsp, std::int64_t{1} << 31, rip).saved(rip, -8)).kind == Rule::Kind::row);
@@ -96,12 +96,12 @@ TEST_CASE("Whether the frame pointer is still the caller's") {
     CHECK(leaves_frame_pointer(compile(usual().saved(rbx, -16)), arch));
     CHECK_FALSE(leaves_frame_pointer(compile(usual().saved(rbp, -16)), arch));
     CHECK_FALSE(leaves_frame_pointer(compile(usual().kind(rbp, Kind::undefined)), arch));
-    // Behind "leave".
+    // After "leave".
     CHECK(leaves_frame_pointer(compile(RowIs(0, 1, rsp, 8, rip).saved(rip, -8).saved(rbp, -16)), arch));
     CHECK_FALSE(leaves_frame_pointer(Rule{}, arch));
 }
 
-TEST_CASE("The rule cache keeps what it has room for, by its whole key") {
+TEST_CASE("The rule cache keeps as many rules as fit, by their whole keys") {
     RuleCache cache(64 * 64);
     CHECK(cache.memory_bytes() == 64 * 64);
     Rule rule;
@@ -115,7 +115,7 @@ TEST_CASE("The rule cache keeps what it has room for, by its whole key") {
     CHECK(cache.find(RuleKey(7, 0x1234, true)) == nullptr);
     CHECK(cache.find(RuleKey(8, 0x1234, false)) == nullptr);
     CHECK(cache.find(RuleKey(7, 0x1235, false)) == nullptr);
-    // Put again: one place, the new rule.
+    // A second put under the same key replaces the rule.
     rule.cfa_offset = 24;
     cache.put(key, rule);
     CHECK(cache.find(key)->cfa_offset == 24);
@@ -124,7 +124,7 @@ TEST_CASE("The rule cache keeps what it has room for, by its whole key") {
     cache.forget(7);
     CHECK(cache.find(key) == nullptr);
 
-    // The newest rule is always there, and most of half as many as there are places.
+    // The newest rule is always present, and so are most of the last ones, up to half of the places.
     std::size_t kept = 0;
     for (std::uint64_t address = 0; address < 1000; ++address) {
         rule.cfa_offset = static_cast<std::int32_t>(address);
@@ -140,12 +140,12 @@ TEST_CASE("The rule cache keeps what it has room for, by its whole key") {
     CHECK(kept >= 20);
 }
 
-TEST_CASE("The row table lets go of the row used longest ago") {
+TEST_CASE("The row table evicts the least recently used row") {
     RowTable rows(4);
     const auto row = [](std::uint64_t start) { return FrameRow(RowIs(start, start + 1, rsp, 8, rip)); };
     std::vector<std::uint16_t> slots;
     for (std::uint64_t i = 0; i < 4; ++i) slots.push_back(rows.put(RuleKey(1, i, false), row(i)));
-    CHECK(rows.find(slots[0], RuleKey(1, 0, false))->start == 0);  // used now
+    CHECK(rows.find(slots[0], RuleKey(1, 0, false))->start == 0);  // makes it the most recently used
     const std::uint16_t slot = rows.put(RuleKey(1, 4, false), row(4));
     CHECK(slot == slots[1]);
     CHECK(rows.find(slot, RuleKey(1, 1, false)) == nullptr);

@@ -1,4 +1,4 @@
-// Call chains of branch records, put together by hand.
+// Call chains from branch records, written by hand.
 #include "unwind/walk/branch_stack.h"
 
 #include <catch2/catch.hpp>
@@ -26,7 +26,7 @@ TEST_CASE("Records are calls that have not returned") {
     CHECK_FALSE(cut);
 }
 
-TEST_CASE("The kernel's chain goes on where the records end") {
+TEST_CASE("The kernel's chain continues where the records end") {
     bool cut = false;
     Frames longer = known;
     longer.push_back({0x515, true});
@@ -36,26 +36,26 @@ TEST_CASE("The kernel's chain goes on where the records end") {
         CHECK(frames_of_branches(0x4005, calls, chain, 3, cut) == longer);
         CHECK_FALSE(cut);
     }
-    SECTION("without the frames that keep no frame pointer") {
+    SECTION("without the frames that lack a frame pointer") {
         const std::vector<std::uint64_t> chain{0x4005, 0x2015, 0x1015, 0x515, 0x616};
         CHECK(frames_of_branches(0x4005, calls, chain, 3, cut) == longer);
     }
-    SECTION("not if it never comes there") {
+    SECTION("not if the chain lacks the last record's function") {
         const std::vector<std::uint64_t> chain{0x4005, 0x3015, 0x2015, 0x9915, 0x515, 0x616};
         CHECK(frames_of_branches(0x4005, calls, chain, 3, cut) == known);
         CHECK(cut);
-        // Behind a call, but too far for one instruction; and before it.
+        // After a call, but too far for one instruction; and before it.
         CHECK(frames_of_branches(0x4005, calls, std::vector<std::uint64_t>{0x4005, 0x1020, 0x515}, 3, cut) == known);
         CHECK(frames_of_branches(0x4005, calls, std::vector<std::uint64_t>{0x4005, 0x1010, 0x515}, 3, cut) == known);
     }
-    SECTION("nothing behind it is no continuation") {
+    SECTION("not if the chain ends there") {
         const std::vector<std::uint64_t> chain{0x4005, 0x3015, 0x2015, 0x1015};
         CHECK(frames_of_branches(0x4005, calls, chain, 3, cut) == known);
         CHECK(cut);
     }
 }
 
-TEST_CASE("Recursion: the chain goes on behind as many frames as there are records") {
+TEST_CASE("Recursion: the chain continues after as many frames as there are records") {
     const std::vector<Branch> recursive(3, Branch{0x1010, 0x1000});
     const std::vector<std::uint64_t> chain{0x1005, 0x1015, 0x1015, 0x1015, 0x1015, 0x1015, 0x515};
     bool cut = false;

@@ -1,4 +1,4 @@
-// Chains of the kernel against tables, and joined with short walks.
+// The kernel's call chains compared with the tables, and joined with short walks.
 #include "unwind/walk/frame_chain.h"
 
 #include <catch2/catch.hpp>
@@ -19,8 +19,8 @@ namespace {
 constexpr std::uint8_t rbx = 3, rbp = 6, rsp = 7, rip = 16;
 constexpr std::uint64_t bias = 0x400000, stack_at = 0x7ffc0000;
 
-// 0x1000: a leaf that leaves rbp alone; 0x1100 to 0x13ff: frame pointers; 0x1400: the root; 0x1500: one that uses rbp for
-// something else; 0x1600: the prologue of 0x1610; 0x1700: one that leaves rbp to lead to its caller.
+// 0x1000: a leaf that leaves rbp unchanged. 0x1100 to 0x13ff: frame pointers. 0x1400: the root. 0x1500: uses rbp for
+// something else. 0x1600: the prologue of 0x1610. 0x1700: leaves rbp pointing to its caller's frame.
 void make_module() {
     const auto standard = [](std::uint64_t start, std::uint64_t end) {
         return RowIs(start, end, rbp, 16, rip).saved(rip, -8).saved(rbp, -16);
@@ -59,7 +59,8 @@ TEST_CASE("A chain is checked entry by entry") {
     CHECK(result.right == 3);
     CHECK_FALSE(result.at_root);
 
-    result = check({one, two, without, three, root});  // the caller of `without` is missing, or worse
+    // The caller of `without` is missing, or the entries after it are wrong.
+    result = check({one, two, without, three, root});
     CHECK(result.quality == ChainQuality::open_end);
     CHECK(result.right == 3);
     CHECK_FALSE(result.at_root);
@@ -74,7 +75,7 @@ TEST_CASE("A chain is checked entry by entry") {
     CHECK(result.right == 3);
     CHECK_FALSE(result.at_root);
 
-    result = check({without, two, root});  // rbp held anything, so `two` is anything
+    result = check({without, two, root});  // rbp was arbitrary, so `two` is arbitrary
     CHECK(result.quality == ChainQuality::leaf_unsafe);
     CHECK(result.right == 1);
     CHECK_FALSE(result.at_root);
@@ -84,11 +85,11 @@ TEST_CASE("A chain is checked entry by entry") {
     CHECK(result.right == 3);
     CHECK(result.at_root);
 
-    result = check({one, 0x99, root});  // no code is there
+    result = check({one, 0x99, root});  // there is no code
     CHECK(result.quality == ChainQuality::open_end);
     CHECK(result.right == 1);
 
-    result = check({one, bias + 0x9000, root});  // code that nothing is known of
+    result = check({one, bias + 0x9000, root});  // code without tables
     CHECK(result.quality == ChainQuality::open_end);
     CHECK(result.right == 2);
 
@@ -104,18 +105,19 @@ TEST_CASE("A chain is checked entry by entry") {
     CHECK(check({}).right == 0);
 }
 
-TEST_CASE("A short walk goes on by the chain") {
+TEST_CASE("A short walk is continued with the chain") {
     World world;
     make_module();
     Space space({{bias, bias + 0x10000, 1, bias}});
-    // leaf (16 bytes), one (record at +32), two (record at +64), three (record at +96), root. 64 bytes are copied.
+    // Frames: leaf (16 bytes), one (record at +32), two (record at +64), three (record at +96), root. 64 bytes are
+    // copied.
     Stack whole(stack_at, 16);
     whole.put(stack_at + 8, one);
     whole.put(stack_at + 32, stack_at + 64).put(stack_at + 40, two);
     whole.put(stack_at + 64, stack_at + 96).put(stack_at + 72, three);
     whole.put(stack_at + 96, 0).put(stack_at + 104, root);
     const StackCopy copy{.address = stack_at, .bytes = whole.copy().bytes.first(64), .cut = true};
-    // The kernel steps over `one`'s frame by its record: the leaf's caller is missing.
+    // The kernel skips `one`, the leaf's caller, because it follows the frame record.
     const Chain chain{leaf, two, three, root};
     const Registers start = registers_of(Arch::x86_64, {{rip, leaf}, {rsp, stack_at}, {rbp, stack_at + 32}});
     REQUIRE(world.walk(start, copy, space) == StopReason::truncated_copy);
@@ -132,7 +134,7 @@ TEST_CASE("A short walk goes on by the chain") {
         CHECK(world.frames[3] == Frame{three, 0, 0, FoundBy::chain, true, true});
         CHECK(world.frames[4] == Frame{root, 0, 0, FoundBy::chain, true, false});
     }
-    SECTION("to the last entry that is right") {
+    SECTION("to the last correct entry") {
         REQUIRE(join({leaf, two, without, root}));
         CHECK_FALSE(at_root);
         CHECK(world.pcs() == Chain{leaf, one, two, without});
@@ -142,26 +144,27 @@ TEST_CASE("A short walk goes on by the chain") {
         CHECK_FALSE(at_root);
         CHECK(world.pcs() == Chain{leaf, one, two, three});
     }
-    SECTION("not when they disagree") {
+    SECTION("not when the walk and the chain disagree") {
         CHECK_FALSE(join({leaf, one, two, three, root}));
         CHECK(world.pcs() == Chain{leaf, one, two});
     }
-    SECTION("not when the chain has nothing to add") {
+    SECTION("not when the chain adds nothing") {
         CHECK_FALSE(join({leaf, two}));
         CHECK_FALSE(join({leaf}));
         CHECK_FALSE(join({}));
         CHECK(world.pcs() == Chain{leaf, one, two});
     }
-    SECTION("not when no walked frame is one of the chain's") {
+    SECTION("not when no walked frame is in the chain") {
         for (Frame& frame : world.frames) frame.frame_pointer_safe = false;
         CHECK_FALSE(join(chain));
     }
 }
 
-TEST_CASE("The chain's frames are found by their records when the walk began further in") {
+TEST_CASE("The chain's frames are found by their records when the walk starts further in") {
     World world;
     make_module();
-    // `without` keeps no frame pointer but leaves it alone at this point; the walk passes two frames before one that does.
+    // `without` has no frame pointer but leaves rbp unchanged at this point. The walk passes two frames before one that
+    // has it.
     modules()[1].rows.push_back(RowIs(0x1800, 0x1900, rsp, 16, rip).saved(rip, -8));
     Space space({{bias, bias + 0x10000, 1, bias}});
     Stack stack(stack_at, 8);
@@ -177,20 +180,20 @@ TEST_CASE("The chain's frames are found by their records when the walk began fur
     CHECK(at_root);
 }
 
-TEST_CASE("A chain steps over the caller of a trampoline that leaves the frame pointer alone") {
+TEST_CASE("A chain skips the caller of a trampoline that leaves the frame pointer unchanged") {
     World world;
     make_module();
     constexpr std::uint64_t trampoline = 0x900006;
     Space space({{bias, bias + 0x10000, 1, bias}, {0x900000, 0x901000, 0, 0}});
     const FrameRow row = RowIs(0, 1, rsp, 16, rip).saved(rip, -8);
     space.code_rules[trampoline] = compile_rule(row, arch_info(Arch::x86_64));
-    // one (record at the start), the trampoline (one word), two (record at +32), three (record at +64), root
+    // Frames: one (record at the start), the trampoline (one word), two (record at +32), three (record at +64), root.
     Stack whole(stack_at, 12);
     whole.put(stack_at, stack_at + 32).put(stack_at + 8, trampoline).put(stack_at + 24, two);
     whole.put(stack_at + 32, stack_at + 64).put(stack_at + 40, three);
     whole.put(stack_at + 64, 0).put(stack_at + 72, root);
     const Registers start = registers_of(Arch::x86_64, {{rip, one}, {rsp, stack_at}, {rbp, stack_at}});
-    // As the kernel sees it.
+    // The chain as the kernel records it.
     const Chain chain{one, trampoline, three, root};
     bool at_root = false;
 
@@ -218,7 +221,7 @@ TEST_CASE("A chain steps over the caller of a trampoline that leaves the frame p
     CHECK(world.frames[1].caller_missing);
 }
 
-TEST_CASE("What a program says of its own code counts only when it leads to code") {
+TEST_CASE("A program's own unwind rules count only if they lead to code") {
     World world;
     make_module();
     Space space({{bias, bias + 0x10000, 1, bias}, {0x900000, 0x901000, 0, 0}});

@@ -1,4 +1,4 @@
-// Walks over stacks and tables written by hand. Module 1 is mapped at bias 0x400000; its functions: see each test.
+// Walks over stacks and tables written by hand. Module 1 is mapped at bias 0x400000. Each test defines its functions.
 #include "unwind/walk/unwinder.h"
 
 #include <catch2/catch.hpp>
@@ -19,12 +19,12 @@ constexpr std::uint64_t stack_at = 0x7ffc0000;
 
 CodePiece piece(ModuleId module = 1, std::uint64_t at = bias) { return {at, at + 0x100000, module, at}; }
 
-// A leaf (rbx pushed), a caller with a frame pointer, the outermost function.
+// A leaf (rbx pushed), a caller with a frame pointer, and the outermost function.
 FrameRow leaf_row() { return RowIs(0x1000, 0x1100, rsp, 16, rip).saved(rip, -8).saved(rbx, -16); }
 FrameRow middle_row() { return RowIs(0x1100, 0x1200, rbp, 16, rip).saved(rip, -8).saved(rbp, -16); }
 FrameRow root_row() { return RowIs(0x1200, 0x1300, rsp, 8, rip).kind(rip, Kind::undefined); }
 
-// The leaf's frame at stack_at (2 words), the middle one's up to stack_at + 64.
+// The leaf's frame is at stack_at (2 words). The middle one's extends to stack_at + 64.
 Stack simple_stack() {
     Stack stack(stack_at, 9);
     stack.put(stack_at, 0xb0b).put(stack_at + 8, bias + 0x1150);
@@ -37,7 +37,7 @@ Registers simple_start() {
 
 }  // namespace
 
-TEST_CASE("A walk goes from rule to rule up to the outermost frame") {
+TEST_CASE("A walk follows the rules up to the outermost frame") {
     World world;
     modules()[1].rows = {leaf_row(), middle_row(), root_row()};
     Space space({piece()});
@@ -45,12 +45,12 @@ TEST_CASE("A walk goes from rule to rule up to the outermost frame") {
     REQUIRE(world.walk(simple_start(), stack.copy(), space) == StopReason::root);
     const std::vector<Frame> expected{
         {bias + 0x1050, stack_at, stack_at + 48, FoundBy::registers, false, false},
-        // The leaf says nothing of rbp, which means that it is the caller's.
+        // The leaf has no rule for rbp, so rbp is still the caller's.
         {bias + 0x1150, stack_at + 16, stack_at + 48, FoundBy::rule, true, true, stack_at + 8},
         {bias + 0x1250, stack_at + 64, 0xf00, FoundBy::rule, true, false, stack_at + 56},
     };
     CHECK(world.frames == expected);
-    CHECK(space.asked == 1);  // all of it is in one piece
+    CHECK(space.lookups == 1);  // all frames are in one piece
 
     const Unwinder::Counts& counts = world.unwinder.counts();
     CHECK(counts.walks == 1);
@@ -61,7 +61,7 @@ TEST_CASE("A walk goes from rule to rule up to the outermost frame") {
     CHECK(counts.rules_compiled == 3);
 }
 
-TEST_CASE("Rules are shared by address spaces, and forgotten with their module") {
+TEST_CASE("Rules are shared by address spaces, and dropped with their module") {
     World world;
     modules()[1].rows = {leaf_row(), middle_row(), root_row()};
     Space space({piece()});
@@ -85,13 +85,14 @@ TEST_CASE("Rules are shared by address spaces, and forgotten with their module")
     world.unwinder.forget(1);
     CHECK(world.walk(simple_start(), stack.copy(), space) == StopReason::root);
     CHECK(modules()[1].opened == 2);
-    REQUIRE(world.frames.size() == 2);  // 0x1050 is now of no row: by frame pointer
+    REQUIRE(world.frames.size() == 2);  // no row has 0x1050 now: by frame pointer
     CHECK(world.frames[1].found_by == FoundBy::frame_pointer);
 }
 
-TEST_CASE("A return address is looked up in the call before it, a pc where it is") {
+TEST_CASE("A return address is looked up at the call before it, a pc at its own address") {
     World world;
-    // The function before 0x1200 ends with a call that does not return; 0x1200 begins another one, with other rules.
+    // The function before 0x1200 ends with a call that does not return. Another function, with other rules, begins at
+    // 0x1200.
     modules()[1].rows = {RowIs(0x1100, 0x1200, rsp, 24, rip).saved(rip, -8),
                          RowIs(0x1200, 0x1300, rsp, 8, rip).saved(rip, -8),
                          RowIs(0x1300, 0x1400, rsp, 8, rip).kind(rip, Kind::undefined)};
@@ -105,7 +106,7 @@ TEST_CASE("A return address is looked up in the call before it, a pc where it is
     CHECK(world.frames[2].sp == stack_at + 32);
 }
 
-TEST_CASE("What a call clobbers is not known in the caller") {
+TEST_CASE("Registers that a call clobbers are unknown in the caller") {
     World world;
     modules()[1].rows = {leaf_row(), RowIs(0x1100, 0x1200, rax, 16, rip).saved(rip, -8), root_row()};
     Space space({piece()});
@@ -114,14 +115,14 @@ TEST_CASE("What a call clobbers is not known in the caller") {
     start.set(rax, stack_at + 48);
     CHECK(world.walk(start, stack.copy(), space) == StopReason::no_info);
     CHECK(world.frames.size() == 2);
-    // In the interrupted frame itself it is.
+    // In the interrupted frame itself, rax is known.
     start.set(rip, bias + 0x1150);
     CHECK(world.walk(start, stack.copy(), space) == StopReason::root);
     REQUIRE(world.frames.size() == 2);
     CHECK(world.frames[1].pc == bias + 0x1250);
 }
 
-TEST_CASE("Where memory ends the reason says whether the copy did or the stack") {
+TEST_CASE("Where memory ends, the reason distinguishes the copy's end from the stack's") {
     World world;
     modules()[1].rows = {leaf_row(), RowIs(0x1100, 0x1200, rbp, 16, rip).saved(rip, -8).saved(rbp, -16), root_row()};
     Space space({piece()});
@@ -131,14 +132,14 @@ TEST_CASE("Where memory ends the reason says whether the copy did or the stack")
     CHECK(world.pcs() == Pcs{bias + 0x1050, bias + 0x1150});
     CHECK(world.walk(simple_start(), stack.copy(false), space) == StopReason::bad_read);
 
-    SECTION("an address far away is damage") {
+    SECTION("a distant address is damage") {
         Registers start = simple_start();
         start.set(rbp, 0x1234567890);
         CHECK(world.walk(start, stack.copy(true), space) == StopReason::bad_read);
         start.set(rbp, stack_at - 0x1000);
         CHECK(world.walk(start, stack.copy(true), space) == StopReason::bad_read);
     }
-    SECTION("a word that the end cuts through is beyond it") {
+    SECTION("a word that crosses the end is beyond it") {
         Stack short_stack(stack_at, 1);
         CHECK(world.walk(simple_start(), short_stack.copy(true), space) == StopReason::truncated_copy);
         const StackCopy part{.address = stack_at, .bytes = stack.copy().bytes.first(15), .cut = true};
@@ -157,9 +158,9 @@ TEST_CASE("Where memory ends the reason says whether the copy did or the stack")
     }
 }
 
-TEST_CASE("What was saved below the stack pointer was restored already") {
+TEST_CASE("A register saved below the stack pointer is already restored") {
     World world;
-    // At "ret", behind "leave": the table still says where rbp was.
+    // At "ret", after "leave": the table still has the place of rbp.
     modules()[1].rows = {RowIs(0x1000, 0x1100, rsp, 8, rip).saved(rip, -8).saved(rbp, -16), middle_row(), root_row()};
     Space space({piece()});
     Stack stack(stack_at, 8);
@@ -169,7 +170,7 @@ TEST_CASE("What was saved below the stack pointer was restored already") {
     CHECK(world.pcs() == Pcs{bias + 0x1050, bias + 0x1150, bias + 0x1250});
 }
 
-TEST_CASE("A walk that gets nowhere ends") {
+TEST_CASE("A walk without progress ends") {
     World world;
     Space space({piece()});
     SECTION("same place, same pc") {
@@ -180,14 +181,14 @@ TEST_CASE("A walk that gets nowhere ends") {
         CHECK(world.walk(start, stack.copy(), space) == StopReason::not_advancing);
         CHECK(world.frames.size() == 1);
     }
-    SECTION("a circle of two frames") {
+    SECTION("a loop of two frames") {
         modules()[1].rows = {RowIs(0x1000, 0x1100, rbp, 0, rip).saved(rip, 8).saved(rbp, 0)};
         Stack circle(stack_at, 4);
         circle.put(stack_at, stack_at + 16).put(stack_at + 8, bias + 0x1060);
         circle.put(stack_at + 16, stack_at).put(stack_at + 24, bias + 0x1050);
         const Registers start = registers_of(Arch::x86_64, {{rip, bias + 0x1050}, {rsp, stack_at}, {rbp, stack_at}});
         CHECK(world.walk(start, circle.copy(), space, 4096) == StopReason::not_advancing);
-        CHECK(world.frames.size() > 3);  // a stack may be left for another one further in, and that one again
+        CHECK(world.frames.size() > 3);  // a walk may move to another stack further in, and back again
         CHECK(world.frames.size() < 50);
     }
 }
@@ -204,7 +205,7 @@ TEST_CASE("The frame limit is not the root, and the root is not the limit") {
     CHECK(world.frames.size() == 1);
 }
 
-TEST_CASE("A walk ends where the tables on its way take too much work, and goes on from there the next time") {
+TEST_CASE("A walk ends where its tables take too much work, and the next walk continues from there") {
     World world;
     modules()[1].rows = {leaf_row(), middle_row(), root_row()};
     modules()[1].work_of_row = TableWork::most_in_stack / 3 * 2;
@@ -213,14 +214,14 @@ TEST_CASE("A walk ends where the tables on its way take too much work, and goes 
     CHECK(world.walk(simple_start(), stack.copy(), space) == StopReason::too_much_work);
     CHECK(world.frames.size() == 2);
     CHECK(world.unwinder.stack_spent());
-    // Rules that were found stay.
+    // Rules that were found are kept.
     CHECK(world.walk(simple_start(), stack.copy(), space) == StopReason::too_much_work);
     CHECK(world.frames.size() == 3);
     CHECK(world.walk(simple_start(), stack.copy(), space) == StopReason::root);
     CHECK_FALSE(world.unwinder.stack_spent());
 }
 
-TEST_CASE("All walks of a round together are limited, but for what is known already") {
+TEST_CASE("All walks of a round share a limit, which cached rules do not use up") {
     World world;
     modules()[1].rows = {leaf_row(), middle_row(), root_row()};
     Space space({piece()});
@@ -250,17 +251,17 @@ TEST_CASE("Addresses without code") {
     modules()[1].rows = {leaf_row(), middle_row(), root_row()};
     Space space({piece()});
     Stack stack = simple_stack();
-    SECTION("a return address of 0 ends the stack and is no frame") {
+    SECTION("a return address of 0 ends the stack and is not a frame") {
         stack.put(stack_at + 56, 0);
         CHECK(world.walk(simple_start(), stack.copy(), space) == StopReason::no_map);
         CHECK(world.frames.size() == 2);
     }
-    SECTION("a return address in no mapping ends the stack and is no frame") {
+    SECTION("a return address in no mapping ends the stack and is not a frame") {
         stack.put(stack_at + 56, 0xdead0000);
         CHECK(world.walk(simple_start(), stack.copy(), space) == StopReason::no_map);
         CHECK(world.pcs() == Pcs{bias + 0x1050, bias + 0x1150});
     }
-    SECTION("who called a null pointer left a return address") {
+    SECTION("the caller of a null pointer left a return address") {
         Registers start = simple_start();
         start.set(rip, 0);
         start.set(rsp, stack_at + 8);
@@ -268,13 +269,13 @@ TEST_CASE("Addresses without code") {
         CHECK(world.pcs() == Pcs{0, bias + 0x1150, bias + 0x1250});
         CHECK(world.frames[1].found_by == FoundBy::link_register);
         CHECK(world.frames[1].sp == stack_at + 16);
-        start.set(rsp, stack_at);  // what is there is no code address
+        start.set(rsp, stack_at);  // the value there is not a code address
         CHECK(world.walk(start, stack.copy(), space) == StopReason::no_map);
         CHECK(world.frames.size() == 1);
     }
 }
 
-TEST_CASE("The program's entry is the outermost frame even if no table says so") {
+TEST_CASE("The program's entry is the outermost frame even without a table") {
     World world;
     modules()[1].rows = {leaf_row(), middle_row()};
     Space space({piece()});
@@ -283,20 +284,20 @@ TEST_CASE("The program's entry is the outermost frame even if no table says so")
     modules()[1].entry = 0x1240;
     CHECK(world.walk(simple_start(), stack.copy(), space) == StopReason::root);
     CHECK(world.frames.size() == 3);
-    SECTION("also where its rows lead to nothing") {
+    SECTION("also if its rows lead nowhere") {
         modules()[1].rows.push_back(RowIs(0x1240, 0x1260, rsp, 8, rip).saved(rip, -8));
         stack.put(stack_at + 64, 0);
         world.unwinder.forget(1);
         CHECK(world.walk(simple_start(), stack.copy(), space) == StopReason::root);
         CHECK(world.frames.size() == 3);
     }
-    SECTION("but 64 bytes on it is another function") {
+    SECTION("but an address 64 bytes after it is in another function") {
         modules()[1].entry = 0x1250 - 64;
         CHECK(world.walk(simple_start(), stack.copy(), space) != StopReason::root);
     }
 }
 
-TEST_CASE("Code without tables is left by the frame pointer") {
+TEST_CASE("Code without tables is unwound with the frame pointer") {
     World world;
     modules()[1].rows = {root_row()};
     constexpr std::uint64_t jit = 0x10000000;
@@ -313,17 +314,17 @@ TEST_CASE("Code without tables is left by the frame pointer") {
     };
     CHECK(world.frames == expected);
 
-    SECTION("unless it leads to no code") {
+    SECTION("unless it does not lead to code") {
         stack.put(stack_at + 24, 0x123);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::no_info);
         CHECK(world.frames.size() == 1);
     }
-    SECTION("or inwards") {
+    SECTION("or leads inwards") {
         Registers inwards = start;
         inwards.set(rsp, stack_at + 24);
         CHECK(world.walk(inwards, stack.copy(), space) == StopReason::no_info);
     }
-    SECTION("or beyond the copy") {
+    SECTION("or leads beyond the copy") {
         Stack short_stack(stack_at, 2);
         CHECK(world.walk(start, short_stack.copy(true), space) == StopReason::truncated_copy);
         CHECK(world.walk(start, short_stack.copy(false), space) == StopReason::no_info);
@@ -335,7 +336,7 @@ TEST_CASE("Rows that need an expression, another register or the stack pointer f
     Space space({piece()});
     Stack stack(stack_at, 16);
     stack.put(stack_at + 40, stack_at + 96).put(stack_at + 88, bias + 0x1250);
-    // main() with an aligned stack: the CFA is what lies below the frame pointer.
+    // main() with an aligned stack: the CFA is stored below the frame pointer.
     FrameRow aligned = RowIs(0x1000, 0x1100, rsp, 0, rip).saved(rip, -8).cfa_expression("\x76\x78\x06");  // *(rbp - 8)
     modules()[1].rows = {aligned, root_row()};
     Registers start = registers_of(Arch::x86_64, {{rip, bias + 0x1050}, {rsp, stack_at}, {rbp, stack_at + 48}});
@@ -344,13 +345,13 @@ TEST_CASE("Rows that need an expression, another register or the stack pointer f
     CHECK(world.frames[1].sp == stack_at + 96);
     CHECK(world.frames[1].found_by == FoundBy::expression);
 
-    SECTION("which reads beyond the copy") {
+    SECTION("the expression reads beyond the copy") {
         Registers far = start;
         far.set(rbp, stack_at + 0x200);
         CHECK(world.walk(far, stack.copy(true), space) == StopReason::truncated_copy);
         CHECK(world.walk(far, stack.copy(false), space) == StopReason::bad_read);
     }
-    SECTION("which reads the module's constants") {
+    SECTION("the expression reads the module's constants") {
         modules()[1].memory[0x3000] = std::string("\x60\x00\xfc\x7f\x00\x00\x00\x00", 8);  // stack_at + 96
         FrameRow constant = RowIs(0x1000, 0x1100, rsp, 0, rip).saved(rip, -8);
         constant = RowIs(0x1000, 0x1100, rsp, 0, rip)
@@ -360,7 +361,7 @@ TEST_CASE("Rows that need an expression, another register or the stack pointer f
         world.unwinder.forget(1);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::root);
         CHECK(world.frames[1].sp == stack_at + 96);
-        // What was read from the module is not a failed read of the stack.
+        // A value from the module is not a failed read of the stack.
         modules()[1].rows[0].registers[rip] = {.kind = Kind::in_register, .reg = r10, .offset = 0, .expression = {}};
         world.unwinder.forget(1);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::no_info);
@@ -374,7 +375,7 @@ TEST_CASE("Rows that need an expression, another register or the stack pointer f
         start.forget(r10);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::no_info);
     }
-    SECTION("the stack pointer itself was saved") {
+    SECTION("the stack pointer itself is saved") {
         modules()[1].rows[0] = RowIs(0x1000, 0x1100, rsp, 96, rip).saved(rip, -8).saved(rsp, -56);
         world.unwinder.forget(1);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::root);
@@ -385,7 +386,7 @@ TEST_CASE("Rows that need an expression, another register or the stack pointer f
 TEST_CASE("A signal frame's caller was interrupted") {
     World world;
     Space space({piece()});
-    // The handler at 0x1000 returns to a restorer at 0x2000, which has a table: every register is at the CFA.
+    // The handler at 0x1000 returns to a restorer at 0x2000. Its table has every register at the CFA.
     modules()[1].rows = {
         leaf_row(), middle_row(), root_row(),
         RowIs(0x1fff, 0x2010, rsp, 0, rip).saved(rip, 16).saved(rsp, 8).saved(rbp, 0).saved(rax, 24).signal_frame(),
@@ -393,7 +394,7 @@ TEST_CASE("A signal frame's caller was interrupted") {
     Stack stack(stack_at, 64);
     const std::uint64_t context = stack_at + 16;
     stack.put(stack_at + 8, bias + 0x2000);
-    // Interrupted at the first instruction of a function; the row at the byte before is another function's.
+    // Interrupted at the first instruction of a function. The row at the byte before belongs to another function.
     stack.put(context, 0xbb).put(context + 16, bias + 0x3000);
     const Registers start = registers_of(Arch::x86_64, {{rip, bias + 0x1050}, {rsp, stack_at}});
 
@@ -406,34 +407,34 @@ TEST_CASE("A signal frame's caller was interrupted") {
         CHECK(world.frames[2].fp == 0xbb);
         CHECK(world.frames[3].return_address);
     }
-    SECTION("on an alternate stack above the thread's own one") {
+    SECTION("on an alternate stack above the thread's own") {
         Stack both(stack_at - 64, 72);
         both.put(stack_at + 8, bias + 0x2000).put(context + 16, bias + 0x3000);
         both.put(context + 8, stack_at - 64).put(context + 24, stack_at - 64).put(stack_at - 56, bias + 0x1250);
         CHECK(world.walk(start, both.copy(), space) == StopReason::root);
         CHECK(world.pcs() == Pcs{bias + 0x1050, bias + 0x2000, bias + 0x3000, bias + 0x1250});
     }
-    SECTION("whose memory is not there") {
+    SECTION("the interrupted stack is not readable") {
         stack.put(context + 8, 0x5000).put(context + 24, 0x5000);
         CHECK(world.walk(start, stack.copy(true), space) == StopReason::bad_read);
         CHECK(world.frames.size() == 3);
     }
-    SECTION("at an address without code") {
+    SECTION("the interrupted address has no code") {
         stack.put(context + 8, stack_at + 200).put(context + 16, 0).put(stack_at + 200, bias + 0x1250);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::root);
         CHECK(world.pcs() == Pcs{bias + 0x1050, bias + 0x2000, 0, bias + 0x1250});
     }
 }
 
-TEST_CASE("The restorer is known by its code where no table describes it") {
+TEST_CASE("The restorer is recognized by its code where no table describes it") {
     World world;
     Space space({piece()});
     modules()[1].rows = {leaf_row(), root_row(),
-                         // What comes right before the restorer has a row of its own.
+                         // The code right before the restorer has its own row.
                          RowIs(0x1f00, 0x2000, rsp, 8, rip).saved(rip, -8)};
     modules()[1].memory[0x2000] = std::string("\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9);
     Stack stack(stack_at, 64);
-    const std::uint64_t context = stack_at + 16 + 40;  // of struct ucontext: flags, link, stack come before
+    const std::uint64_t context = stack_at + 16 + 40;  // after flags, link and stack of struct ucontext
     stack.put(stack_at + 8, bias + 0x2000);
     for (std::uint64_t i = 0; i < 17; ++i) stack.put(context + 8 * i, 0x100 + i);
     stack.put(context + 8 * 15, stack_at + 300 + 4).put(context + 8 * 16, bias + 0x1210);
@@ -444,7 +445,7 @@ TEST_CASE("The restorer is known by its code where no table describes it") {
     CHECK_FALSE(world.frames[2].return_address);
     CHECK(world.frames[2].fp == 0x100 + 10);  // rbp is the eleventh
     CHECK(world.frames[2].sp == stack_at + 304);
-    // Cached, and a frame that is cut is said to be.
+    // The rule is now cached. A truncated signal frame is reported as such.
     const Stack cut(stack_at, 20);
     Stack short_stack(stack_at, 20);
     short_stack.put(stack_at + 8, bias + 0x2000);
@@ -471,7 +472,7 @@ TEST_CASE("aarch64: link register, pointer authentication, frame records") {
     modules()[1].arch = Arch::aarch64;
     constexpr std::uint8_t fp = 29, lr = 30, sp = 31, pc = 32;
     FrameRow root = RowIs(0x1200, 0x1300, sp, 0, lr).kind(lr, Kind::undefined);
-    // 32 bytes of frame, record at its bottom, as gcc does it: the CFA stays with sp.
+    // A frame of 32 bytes with the record at its bottom, as gcc builds it: the CFA stays relative to sp.
     FrameRow record = RowIs(0x1100, 0x1200, sp, 32, lr).saved(fp, -32).saved(lr, -24);
     modules()[1].rows = {RowIs(0x1000, 0x1100, sp, 0, lr), record, root};
     Space space({piece()});
@@ -488,12 +489,12 @@ TEST_CASE("aarch64: link register, pointer authentication, frame records") {
     };
     CHECK(world.frames == expected);
 
-    SECTION("the record is one only if the frame pointer points to it") {
+    SECTION("the record counts only if the frame pointer points to it") {
         start.set(fp, 0x77);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::root);
         CHECK_FALSE(world.frames[1].frame_pointer_safe);
     }
-    SECTION("a caller's link register is its own call's") {
+    SECTION("a caller's link register belongs to its own call") {
         modules()[1].rows[1] = RowIs(0x1100, 0x1200, sp, 32, lr);
         world.unwinder.forget(1);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::no_info);
@@ -506,13 +507,13 @@ TEST_CASE("aarch64: link register, pointer authentication, frame records") {
         start.set(lr, bias + 0x1150);
         CHECK(world.walk(start, stack.copy(), with_jit) == StopReason::root);
         CHECK(world.pcs() == Pcs{jit, bias + 0x1250});
-        CHECK(world.frames[1].sp == 0);  // a record tells no stack pointer
+        CHECK(world.frames[1].sp == 0);  // a record does not contain the stack pointer
         start.set(fp, 0);
         CHECK(world.walk(start, stack.copy(), with_jit) == StopReason::root);
         CHECK(world.pcs() == Pcs{jit, bias + 0x1150, bias + 0x1250});
         CHECK(world.frames[1].found_by == FoundBy::link_register);
     }
-    SECTION("behind a record, the next one is where the frame pointer says") {
+    SECTION("after a record, the frame pointer leads to the next one") {
         constexpr std::uint64_t jit = 0x10000000;
         Space with_jit({piece(), {jit, jit + 0x1000, 0, 0}});
         start.set(pc, jit);
@@ -522,18 +523,18 @@ TEST_CASE("aarch64: link register, pointer authentication, frame records") {
         CHECK(world.pcs() == Pcs{jit, bias + 0x1150, bias + 0x1250});
         CHECK(world.frames[2].sp == stack_at + 96);
     }
-    SECTION("who called a null pointer is in the link register") {
+    SECTION("the caller of a null pointer is in the link register") {
         start.set(pc, 0);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::root);
         CHECK(world.pcs() == Pcs{0, bias + 0x1150, bias + 0x1250});
     }
 }
 
-TEST_CASE("ARM: code without tables that nobody can follow returns to who called it") {
+TEST_CASE("ARM: code without tables that cannot be analyzed returns to the link register") {
     World world;
     modules()[1].arch = Arch::arm;
     constexpr std::uint8_t sp = 13, lr = 14, pc = 15;
-    modules()[1].entry = 0x1240;  // nothing has a row, as where the index says that it cannot be unwound
+    modules()[1].entry = 0x1240;  // no row at all, as if the index had "cannot unwind"
     // At the pc a switch, tbb [r0, r0]; at 0x124c and 0x126c: bl 0x1000, bl 0x1100; at 0x127e: blx r3.
     modules()[1].memory[0x1010] = std::string("\xd0\xe8\x00\xf0\x00\x00\x00\x00", 8);
     modules()[1].memory[0x1248] = std::string("\x00\xbf\x00\xbf\xff\xf7\xd8\xfe", 8);
@@ -546,7 +547,8 @@ TEST_CASE("ARM: code without tables that nobody can follow returns to who called
     CHECK(world.pcs() == Pcs{bias + 0x1010, bias + 0x1250});  // Thumb code
     CHECK(world.walk(start, stack.copy(), space, 1) == StopReason::max_depth);
     CHECK(world.frames.size() == 1);
-    // Behind a call of another function, a call of an unknown function, no call at all: left over from earlier.
+    // These follow a call of another function, a call of an unknown function, or no call: they are left over from
+    // earlier.
     for (const std::uint64_t address : {bias + 0x1271, bias + 0x1281, bias + 0x124d, std::uint64_t{0}}) {
         start.set(lr, address);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::no_info);
@@ -554,7 +556,7 @@ TEST_CASE("ARM: code without tables that nobody can follow returns to who called
     }
 }
 
-TEST_CASE("ARM: a frame by its code is believed when its caller called") {
+TEST_CASE("ARM: a frame from its code counts if its caller made a call") {
     World world;
     modules()[1].arch = Arch::arm;
     constexpr std::uint8_t sp = 13, lr = 14, pc = 15;
@@ -588,7 +590,7 @@ TEST_CASE("Stacks of big-endian targets") {
     CHECK(world.pcs() == Pcs{bias + 0x1010, bias + 0x1250});
 }
 
-TEST_CASE("A module that cannot be opened is asked once") {
+TEST_CASE("A module that cannot be opened is tried once") {
     World world;
     modules()[1].opens = false;
     Space space({piece()});
@@ -599,12 +601,12 @@ TEST_CASE("A module that cannot be opened is asked once") {
         start.set(rbp, 0);
         CHECK(world.walk(start, stack.copy(), space) == StopReason::no_info);
     }
-    CHECK(world.files.asked == 1);
+    CHECK(world.files.lookups == 1);
     CHECK(world.unwinder.survey(1, Arch::x86_64).functions == 0);
-    CHECK(world.files.asked == 1);
+    CHECK(world.files.lookups == 1);
 }
 
-TEST_CASE("Facts of an address, and a survey of a module") {
+TEST_CASE("Facts about an address, and a survey of a module") {
     World world;
     modules()[1].rows = {leaf_row(), middle_row(), root_row()};
     modules()[1].entry = 0x1310;
@@ -621,7 +623,7 @@ TEST_CASE("Facts of an address, and a survey of a module") {
     CHECK(facts(0x1150, false).row_end == bias + 0x1200);
     CHECK_FALSE(facts(0x1150, true).root);
     CHECK(facts(0x1250, true).root);
-    CHECK(facts(0x1200, true).frame_pointer_safe);  // the call is in the function before
+    CHECK(facts(0x1200, true).frame_pointer_safe);  // the call is in the previous function
     CHECK_FALSE(facts(0x1200, false).frame_pointer_safe);
     CHECK_FALSE(facts(0x1310, false).known);
     CHECK(facts(0x1310, false).root);
@@ -629,12 +631,12 @@ TEST_CASE("Facts of an address, and a survey of a module") {
     CHECK_FALSE(world.unwinder.facts(Arch::x86_64, {0x10, false}, space).known);
 
     const Unwinder::Survey survey = world.unwinder.survey(1, Arch::x86_64);
-    CHECK(survey.functions == 2);  // not the root
+    CHECK(survey.functions == 2);  // without the root
     CHECK(survey.frame_pointer_share == Approx(0.5));
     CHECK(world.unwinder.survey(1, Arch::aarch64).functions == 0);
 }
 
-TEST_CASE("Memory stays below the limit, and what goes comes back") {
+TEST_CASE("Memory stays below the limit, and evicted tables are read again") {
     World world({.memory_bytes = std::size_t{1} << 20});
     constexpr ModuleId count = 600;
     std::vector<CodePiece> pieces;
