@@ -46,7 +46,7 @@ TEST_CASE("attributes of a sampling event") {
     CHECK((attr.sample_regs_user == 0 && attr.sample_stack_user == 0 && attr.branch_sample_type == 0));
 }
 
-TEST_CASE("faults are taken by a period of their own, unless a rate of their own is asked for") {
+TEST_CASE("faults have their own period, unless the event sets a rate") {
     EventSpec spec;
     spec.parts = {{{}, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, 0, 0, {}}};
     spec.period = 1;
@@ -66,7 +66,7 @@ TEST_CASE("faults are taken by a period of their own, unless a rate of their own
     CHECK((attr.freq == 1 && attr.sample_freq == 50));
 }
 
-TEST_CASE("what each mode adds to a sample") {
+TEST_CASE("additions of each stack mode to a sample") {
     using wire::StackMode;
     EventSpec spec = cycles();
     Capabilities capabilities = modern();
@@ -114,7 +114,7 @@ TEST_CASE("what each mode adds to a sample") {
     CHECK(layout(StackMode::lbr).mode == StackMode::fp);
     spec.parts[0].type = PERF_TYPE_RAW;
     CHECK(layout(StackMode::lbr).branches);
-    // A kernel without registers for samples is asked for none.
+    // On a kernel without registers in samples, the layout has none.
     CHECK(sample_layout(StackMode::fp, spec.parts[0], {16'384, 2'048, true}, modern()) == SampleLayout{});
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("rates, periods and modes") {
     CHECK((own.freq == 1 && own.sample_freq == 4'000 && own.exclude_kernel == 1 && own.precise_ip == 2));
 }
 
-TEST_CASE("an old kernel gets no bit that it does not know") {
+TEST_CASE("no unknown bit is set on an old kernel") {
     const EventSpec spec = cycles();
     const perf_event_attr sample = sample_attr(spec, spec.parts[0], {.frequency_hz = 99}, Capabilities{});
     CHECK((sample.read_format == 0 && sample.use_clockid == 0 && sample.sample_max_stack == 0));
@@ -147,7 +147,7 @@ TEST_CASE("an old kernel gets no bit that it does not know") {
     CHECK((owner.inherit == 0 && owner.watermark == 1 && owner.wakeup_watermark == 32'768));
 }
 
-TEST_CASE("the PMU number of a generic event can be taken away") {
+TEST_CASE("the PMU number of a generic event can be removed") {
     EventPart part{"cpu_atom", PERF_TYPE_HARDWARE, 10ULL << 32 | 1, 0, 0, {}};
     CHECK(strip_pmu_type(part));
     CHECK(part.config == 1);
@@ -162,10 +162,10 @@ TEST_CASE("ring sizes") {
     };
     // 999 Hz: 512 B * 999 / 2 = 255,744 B, the next power of two is 64 pages of 4 KiB.
     CHECK(pages({.samples_per_second = 999}) == 64);
-    CHECK(pages({.samples_per_second = 99}) == 16);          // the least, 64 KiB
-    CHECK(pages({.samples_per_second = 1'000'000}) == 256);  // the most, 1 MiB
+    CHECK(pages({.samples_per_second = 99}) == 16);          // the minimum, 64 KiB
+    CHECK(pages({.samples_per_second = 1'000'000}) == 256);  // the maximum, 1 MiB
     CHECK(pages({}) == 1024);                                // the rate is unknown: 8,192 samples
-    CHECK(pages({.sample_bytes = 2'048}) == 1024);           // the most, 4 MiB
+    CHECK(pages({.sample_bytes = 2'048}) == 1024);           // the maximum, 4 MiB
     CHECK(ring_pages_for({.samples_per_second = 99}, 4096).sideband == 32);
     CHECK(pages({.samples_per_second = 99}, 65'536) == 1);
     CHECK(ring_pages_for({.samples_per_second = 99}, 65'536).sideband == 2);
@@ -173,25 +173,26 @@ TEST_CASE("ring sizes") {
     // With stacks: 200 ms. 17,000 B * 199 samples = 3.4 MB, so 4 MiB.
     CHECK(pages({.samples_per_second = 999, .sample_bytes = 17'000}) == 1024);
     CHECK(pages({.samples_per_second = 99, .sample_bytes = 17'000}) == 128);       // 323,000 B: 512 KiB
-    CHECK(pages({.samples_per_second = 20'000, .sample_bytes = 17'000}) == 2048);  // the most, 8 MiB
+    CHECK(pages({.samples_per_second = 20'000, .sample_bytes = 17'000}) == 2048);  // the maximum, 8 MiB
     CHECK(pages({.samples_per_second = 1, .sample_bytes = 17'000}) == 64);         // 8 samples: 136,000 B
     CHECK(pages({.sample_bytes = 17'000}) == 2048);                                // 512 samples, at most 8 MiB
     CHECK(pages({.sample_bytes = 4'096}) == 512);                                  // 512 samples: 2 MiB
 
-    // All rings together stay below 1/32 of the machine's memory: 64 MiB leaves 2 MiB, half a MiB for each of 4 CPUs.
+    // All rings together stay below 1/32 of the machine's memory: for 64 MiB that is 2 MiB, or half a MiB per CPU with
+    // 4 CPUs.
     RingDemand board{.samples_per_second = 999, .sample_bytes = 17'000, .cpus = 4, .memory_bytes = 64 << 20};
     CHECK(pages(board) == 128);
-    board.memory_bytes = 8 << 20;  // but not below 8 samples
+    board.memory_bytes = 8 << 20;  // but never below 8 samples
     CHECK(pages(board) == 64);
     board.memory_bytes = std::uint64_t{1} << 40;
     CHECK(pages(board) == 1024);
 }
 
-TEST_CASE("bytes planned for a sample") {
+TEST_CASE("planned bytes per sample") {
     CHECK(planned_sample_bytes({}) == 512);
-    // A stack of 16 KiB with its two sizes, 20 registers and their abi, fields and a kernel chain.
+    // A stack of 16 KiB with its two sizes, 20 registers and their abi, fields, and a kernel chain.
     CHECK(planned_sample_bytes({wire::StackMode::dwarf, false, 0xff0fff, 16'384, false}) == 16'384 + 16 + 21 * 8 + 256);
-    // The same with the user's chain.
+    // The same with the user chain.
     CHECK(planned_sample_bytes({wire::StackMode::dwarf, false, 0xff0fff, 16'384}) == 16'384 + 16 + 21 * 8 + 512);
     CHECK(planned_sample_bytes({wire::StackMode::fp, false, 0x180, 0}) == 512 + 3 * 8);
     CHECK(planned_sample_bytes({wire::StackMode::lbr, true, 0, 0}) == 512 + 32 * 24);

@@ -1,4 +1,5 @@
-// What is asked of the kernel and what is made of its answers, on kernels that answer as 4.9, 5.4 and 6.x do.
+// Requests to the kernel and what the agent concludes from the replies, on fake kernels that reply as 4.9, 5.4 and 6.x
+// do.
 #include "agent/perf/capabilities.h"
 
 #include <catch2/catch.hpp>
@@ -20,12 +21,12 @@ namespace {
 struct FakeKernel {
     int version = 600;        // 409, 504, 600
     bool pmu = true;          // has hardware counters …
-    bool counts = true;       // … that count
-    bool scheduled = true;    // … and get their turn
-    bool kernel_mode = true;  // may be sampled
-    int open_error = 0;       // of everything
+    bool counts = true;       // … which count
+    bool scheduled = true;    // … and get scheduled
+    bool kernel_mode = true;  // kernel mode may be sampled
+    int open_error = 0;       // errno of every open
     bool registers = true;    // HAVE_PERF_REGS and HAVE_PERF_USER_STACK_DUMP
-    bool narrow = false;      // a 32-bit kernel: it knows 16 registers
+    bool narrow = false;      // a 32-bit kernel: it supports 16 registers
     bool call_stacks = true;  // branch records in call-stack mode
     int max_precise = 3;
     std::int64_t paranoid = 1;
@@ -107,7 +108,7 @@ const wire::Notice* notice(const EventChoice& choice, std::string_view code) {
 
 }  // namespace
 
-TEST_CASE("attribute bits are asked for, one by one") {
+TEST_CASE("attribute bits are tried one by one") {
     FakeKernel now{.version = 600}, k54{.version = 504}, k49{.version = 409};
     const Capabilities modern = read(now);
     CHECK((modern.perf_events && modern.clockid && modern.format_lost && modern.build_id && modern.kernel_samples));
@@ -120,12 +121,12 @@ TEST_CASE("attribute bits are asked for, one by one") {
         CHECK((capabilities.perf_events && capabilities.clockid && capabilities.kernel_samples));
         CHECK_FALSE((capabilities.format_lost || capabilities.build_id));
         CHECK(old->fds.empty());
-        // With what was found, opening works on the old kernel too.
+        // With the detected capabilities, opening works on the old kernel, too.
         CHECK(choose(*old, "cycles,cpu-clock")->events.size() == 2);
     }
 }
 
-TEST_CASE("a period comes before a frequency") {
+TEST_CASE("a period takes precedence over a frequency") {
     FakeKernel kernel{.version = 600};
     const auto choice = choose(kernel, "cpu-clock,page-faults@50", 99, 1'000);
     REQUIRE(choice);
@@ -136,7 +137,7 @@ TEST_CASE("a period comes before a frequency") {
     CHECK(choice->events[1].frequency_hz == 50);
 }
 
-TEST_CASE("how stacks can be found is asked, too") {
+TEST_CASE("stack modes are probed, too") {
     using Modes = std::vector<std::string>;
     FakeKernel no_registers{.registers = false}, no_branches{.call_stacks = false}, no_pmu_here{.pmu = false};
     const Capabilities plain = read(no_registers);
@@ -167,12 +168,12 @@ TEST_CASE("how stacks can be found is asked, too") {
     CHECK(
         refused.error().message ==
         "lbr needs a CPU that records call stacks (Intel) and whose counters can be used; available: auto, fp, dwarf");
-    // Where nothing may be opened, opening says why.
+    // If nothing may be opened, opening reports the reason.
     CHECK(check_unwind_here("dwarf", Capabilities{}));
 }
 
 #if defined(__x86_64__) || defined(__aarch64__)
-TEST_CASE("a 32-bit kernel is told by the registers that it knows") {
+TEST_CASE("a 32-bit kernel is detected by the registers that it supports") {
     FakeKernel wide, narrow{.narrow = true};
     const Capabilities here = read(wide), there = read(narrow);
     CHECK(here.register_mask >> 16 != 0);
@@ -186,8 +187,9 @@ TEST_CASE("a 32-bit kernel is told by the registers that it knows") {
 #else
     CHECK(here.register_arch == unwind::Arch::aarch64);
     CHECK(there.register_arch == unwind::Arch::arm);
-    CHECK(here.stack_pointer_mask == 0x1'8000'a000);  // PERF_REG_ARM64_SP 31, _PC 32, and those of a 32-bit process
-    CHECK(there.stack_pointer_mask == 0xa000);        // PERF_REG_ARM_SP 13, PERF_REG_ARM_PC 15
+    // PERF_REG_ARM64_SP 31, _PC 32, and their places in a 32-bit process.
+    CHECK(here.stack_pointer_mask == 0x1'8000'a000);
+    CHECK(there.stack_pointer_mask == 0xa000);  // PERF_REG_ARM_SP 13, PERF_REG_ARM_PC 15
 #endif
 }
 #endif
@@ -201,7 +203,7 @@ TEST_CASE("names of stack modes") {
     CHECK_FALSE(stack_mode(""));
 }
 
-TEST_CASE("without perf events every question ends in a sentence") {
+TEST_CASE("without perf events, each capability has a reason") {
     FakeKernel none{.open_error = ENOSYS}, forbidden{.open_error = EACCES, .paranoid = 4};
     CHECK_FALSE(read(none).perf_events);
     CHECK(none.opens == 1);
@@ -217,7 +219,7 @@ TEST_CASE("without perf events every question ends in a sentence") {
     CHECK(probe_capabilities(fake_sysfs(plain_x86()), none.calls()).sampling_events.empty());
 }
 
-TEST_CASE("cycles where they work, the clock where they do not") {
+TEST_CASE("cycles if they work, else the clock") {
     FakeKernel good;
     const auto cycles = choose(good, "cycles:u", 999);
     REQUIRE(cycles);
@@ -225,7 +227,7 @@ TEST_CASE("cycles where they work, the clock where they do not") {
     CHECK(cycles->events.at(0).name == "cycles:u");
     CHECK(cycles->kernel);
     CHECK(cycles->frequency_hz == 999);
-    CHECK(good.reads == 1);  // it counted at once: no spin
+    CHECK(good.reads == 1);  // it counted at once: no busy loop was needed
     CHECK(good.fds.empty());
 
     FakeKernel no_pmu_kernel{.pmu = false};
@@ -259,7 +261,7 @@ TEST_CASE("cycles where they work, the clock where they do not") {
     CHECK(nothing.error().message == "instructions: this CPU or kernel has no event instructions");
 }
 
-TEST_CASE("rates above the limit are lowered, and said") {
+TEST_CASE("rates above the limit are lowered, with a notice") {
     FakeKernel kernel{.max_rate = 500};
     const auto clamped = choose(kernel, "cycles,cpu-clock@4000,instructions@100", 999);
     REQUIRE(clamped);
@@ -277,7 +279,7 @@ TEST_CASE("rates above the limit are lowered, and said") {
     CHECK_FALSE(choose(kernel, "cycles", 0, 0));
 }
 
-TEST_CASE("kernel mode only when it is allowed") {
+TEST_CASE("kernel mode only if permitted") {
     FakeKernel kernel{.kernel_mode = false, .paranoid = 2};
     const auto user = choose(kernel, "cycles,cpu-clock:k");
     REQUIRE(user);
@@ -296,7 +298,7 @@ TEST_CASE("kernel mode only when it is allowed") {
     CHECK(not_wanted->notices.empty());
 }
 
-TEST_CASE("hybrid parts on a kernel that does not know PMU numbers, and precise levels") {
+TEST_CASE("hybrid parts on a kernel without PMU numbers, and precise levels") {
     FakeKernel old{.version = 504};
     const auto parts = choose(old, "cycles", 99, 0, true, arm_big_little());
     REQUIRE(parts);
@@ -312,7 +314,7 @@ TEST_CASE("hybrid parts on a kernel that does not know PMU numbers, and precise 
     CHECK(notice(*precise, "precise-lowered"));
 }
 
-TEST_CASE("the full probe lists what counted") {
+TEST_CASE("the full probe lists the events that counted") {
     FakeKernel good, silent{.counts = false};
     const Capabilities all = probe_capabilities(fake_sysfs(plain_x86()), good.calls());
     const auto has = [](const Capabilities& capabilities, const char* name) {
@@ -326,7 +328,7 @@ TEST_CASE("the full probe lists what counted") {
     CHECK((has(soft, "page-faults") && has(soft, "cpu-clock")));
 }
 
-TEST_CASE("what does not work is told with its remedy") {
+TEST_CASE("everything that does not work has a remedy") {
     const auto found = probe_capabilities(real_sysfs(), real_kernel());
     const auto of = [&](std::string_view code) {
         return std::ranges::find_if(found.diagnostics,
@@ -354,7 +356,7 @@ TEST_CASE("what does not work is told with its remedy") {
     CHECK(refused.diagnostics.front().code == "perf-events");
     CHECK(refused.diagnostics.front().remedy == "sysctl -w kernel.perf_event_paranoid=1");
 
-    // Others' processes are not ours, kernel mode is not for us.
+    // Other users' processes and kernel mode are refused.
     Kernel strict = real_kernel();
     strict.open = [](perf_event_attr& attr, pid_t pid, int cpu) {
         if (pid == 1) return -EPERM;
@@ -370,7 +372,7 @@ TEST_CASE("what does not work is told with its remedy") {
     CHECK(others->remedy.find("cap_sys_ptrace") != std::string::npos);
 }
 
-TEST_CASE("every refusal has its sentence and remedy") {
+TEST_CASE("every refusal has its message and remedy") {
     struct Expected {
         int error;
         ErrorCode code;

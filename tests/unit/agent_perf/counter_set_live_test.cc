@@ -1,5 +1,5 @@
-// Counting on the running kernel, of processes that do a known amount of work. Bounds leave room for what a thread's
-// beginning and end cost, never for what was asked of it.
+// Counting on the running kernel, for processes with a known amount of work. The bounds allow for the cost of starting
+// and ending a thread, but not for missing work.
 #include <catch2/catch.hpp>
 #include <sched.h>
 #include <sys/mman.h>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-// Sanitizers touch pages of their own for each of ours.
+// Sanitizers touch additional pages for each page of the test.
 #ifdef FLAMEWIRE_SANITIZED
 constexpr std::uint64_t sanitizer_pages = 4;
 #else
@@ -64,9 +64,9 @@ bool zombie(std::uint32_t pid) {
 
 }  // namespace
 
-TEST_CASE("threads and processes that are born and die between readings keep their counts") {
+TEST_CASE("threads and processes that start and end between readings keep their counts") {
     if (!perf_works()) return;
-    // 40 threads and 10 processes, one after the other, each touches 500 pages.
+    // 40 threads and 10 processes, one after another, touch 500 pages each.
     const Child child([] {
         for (int i = 0; i < 50; ++i) {
             if (i % 5 != 0) {
@@ -92,7 +92,8 @@ TEST_CASE("threads and processes that are born and die between readings keep the
     });
     CHECK(readings > 10);
     for (const CounterDelta& delta : set->read()) sums[delta.counter] += delta.value;
-    // 25,000 pages; a process copies a few dozen pages of its parent, a thread a few of its stack.
+    // 25,000 pages. A process also copies a few dozen pages of its parent, and a thread touches a few pages of its
+    // stack.
     CHECK(sums[0] >= 25'000);
     CHECK(sums[0] <= 25'000 + 50 * 200);
     CHECK(sums[1] == sums[0]);
@@ -101,7 +102,7 @@ TEST_CASE("threads and processes that are born and die between readings keep the
 
 TEST_CASE("by thread: each has its own counts, and they add up to the total") {
     if (!perf_works()) return;
-    // A thread touches 1,000 pages, one 3,000, one that is born later 2,000; the main thread waits.
+    // One thread touches 1,000 pages, one 3,000, and a later one 2,000. The main thread waits.
     const Child child([] {
         std::thread a([] { touch_pages(1'000); }), b([] { touch_pages(3'000); });
         a.join();
@@ -114,41 +115,42 @@ TEST_CASE("by thread: each has its own counts, and they add up to the total") {
         });
         c.join();
     });
-    // The records of births and deaths come from sideband events.
+    // Records of thread starts and ends come from sideband events.
     auto sideband = open_set({.targets = {{child.pid()}}});
     const std::vector<Counter> counters = counters_of("page-faults,task-clock");
     auto total = open_counters({.pids = {child.pid()}}, counters);
     auto by_thread = open_counters({.pids = {child.pid()}, .by = CountBy::thread}, counters);
-    struct Births final : RecordSink {
+    struct ForkRecords final : RecordSink {
         CounterSet* set = nullptr;
-        std::set<std::uint32_t> born;
+        std::set<std::uint32_t> started;
         void on_record(const Record& record) override {
             if (const auto* task = std::get_if<TaskRecord>(&record)) {
                 set->on_task(*task);
-                if (!task->exit) born.insert(task->tid);
+                if (!task->exit) started.insert(task->tid);
             }
         }
-    } births;
-    births.set = by_thread.get();
+    } forks;
+    forks.set = by_thread.get();
     child.go();
     std::map<std::uint32_t, std::uint64_t> faults;
     until([&] {
-        sideband->drain(births, release_everything);
+        sideband->drain(forks, release_everything);
         for (const CounterDelta& delta : by_thread->read())
             if (delta.counter == 0) faults[delta.tid] += delta.value;
         return zombie(child.pid());
     });
-    sideband->drain_rest(births);
+    sideband->drain_rest(forks);
     for (const CounterDelta& delta : by_thread->read())
         if (delta.counter == 0) faults[delta.tid] += delta.value;
-    CHECK(births.born.size() == 3);
+    CHECK(forks.started.size() == 3);
     std::multiset<std::uint64_t> thousands;
     std::uint64_t sum = 0;
     for (const auto& [tid, count] : faults) {
         if (count >= 1'000) thousands.insert(count / 1'000);
         sum += count;
     }
-    // The two first ones may be done before their birth was read; what is there is right. The late one is there whole.
+    // The first two threads may end before their start is read. Their counts may be missing. The late thread is
+    // complete.
     CHECK(thousands.contains(2));
     const std::uint64_t all = total->read()[0].value;
     CHECK(all >= 6'000);
@@ -156,7 +158,7 @@ TEST_CASE("by thread: each has its own counts, and they add up to the total") {
     CHECK(total->read()[0].value == 0);
 }
 
-TEST_CASE("by CPU: what ran where") {
+TEST_CASE("by CPU: counts belong to the CPU where they happened") {
     if (!perf_works()) return;
     if (::sysconf(_SC_NPROCESSORS_ONLN) < 2) {
         WARN("one CPU only: counts by CPU were NOT tested");
@@ -184,9 +186,9 @@ TEST_CASE("by CPU: what ran where") {
     CHECK((faults[2] >= 4'000 && faults[2] < sanitizer_pages * 4'000 + 4'300));
 }
 
-// The kernel's time of a thread leaves out what the hypervisor took from it (stolen time); perf's clock goes on. A
-// thread that always runs is counted between the two: its own time and that of the wall.
-TEST_CASE("a pause is not counted, and the kernel agrees with its own clock") {
+// The kernel's CPU time of a thread excludes time that the hypervisor took (stolen time), but perf's clock includes it.
+// So the count of a thread that always runs is between its CPU time and the elapsed time.
+TEST_CASE("a pause is not counted, and the count agrees with the kernel's clock") {
     if (!perf_works()) return;
     const Child child([] {
         for (;;) burn_thread_cpu(1'000'000);
@@ -211,7 +213,7 @@ TEST_CASE("a pause is not counted, and the kernel agrees with its own clock") {
     CHECK(set->read()[0].value > 150'000'000);
 }
 
-TEST_CASE("a thousand threads: under a low limit of open files some are not counted, and files can still be opened") {
+TEST_CASE("a thousand threads: under a low limit of open files, some are not counted, and files can still be opened") {
     constexpr std::size_t count = 1'000;
     std::atomic<bool> end = false;
     std::vector<std::thread> threads;
@@ -234,7 +236,7 @@ TEST_CASE("a thousand threads: under a low limit of open files some are not coun
         low.rlim_cur = 400;
         REQUIRE(::setrlimit(RLIMIT_NOFILE, &low) == 0);
         const auto set = open_counters({.pids = {self}, .by = CountBy::thread}, counters);
-        // 64 are kept for all else; what was open before the test is not known, a few.
+        // 64 descriptors stay reserved. The test's own open files are unknown, but few.
         CHECK(set->descriptors() <= 400 - 64);
         CHECK(set->descriptors() >= 400 - 64 - 40);
         CHECK(set->threads_skipped() + set->descriptors() / 2 == count + 1);

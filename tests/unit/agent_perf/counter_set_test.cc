@@ -1,4 +1,5 @@
-// Groups, differences and births against a kernel that answers as the test says. Expected values are worked out by hand.
+// Groups, differences and thread starts on a fake kernel with values from the test. Expected values are computed by
+// hand.
 #include "agent/perf/counter_set.h"
 
 #include <catch2/catch.hpp>
@@ -20,7 +21,7 @@ const std::uint32_t self = static_cast<std::uint32_t>(::getpid());
 constexpr std::uint64_t cycles = PERF_COUNT_HW_CPU_CYCLES, instructions = PERF_COUNT_HW_INSTRUCTIONS;
 constexpr std::uint64_t faults = PERF_COUNT_SW_PAGE_FAULTS;
 
-// Of a machine with one thread to watch: this program's own.
+// A machine with one thread to count: that of this program.
 struct Fixture {
     FakePmu pmu;
     std::vector<Counter> counters;
@@ -57,23 +58,23 @@ TaskRecord exit_of(std::uint32_t tid) { return {true, self, self, tid, tid, mono
 
 }  // namespace
 
-TEST_CASE("counter groups: as many hardware events as the PMU accepts, software events by themselves") {
+TEST_CASE("counter groups: as many hardware events as the PMU accepts, and software events separately") {
     Fixture fixture(std::string(six) + ",page-faults,task-clock");
     SECTION("six do not fit into four counters") {
         fixture.open();
         CHECK(fixture.group_sizes() == std::vector<std::size_t>{4, 2, 2});
     }
-    SECTION("eight counters take them all") {
+    SECTION("eight hardware counters fit all of them") {
         fixture.pmu.counters = fixture.pmu.free_counters = 8;
         fixture.open();
         CHECK(fixture.group_sizes() == std::vector<std::size_t>{6, 2});
     }
-    SECTION("a group that opens but never has its turn is too large, too") {
+    SECTION("a group that opens but is never scheduled is too large, too") {
         fixture.pmu.free_counters = 3;
         fixture.open();
         CHECK(fixture.group_sizes() == std::vector<std::size_t>{3, 3, 2});
     }
-    SECTION("kernels that read no groups of inherited events: each alone") {
+    SECTION("on kernels that cannot read groups of inherited events, each is separate") {
         fixture.pmu.groups_of_inherited = false;
         fixture.open();
         CHECK(fixture.group_sizes() == std::vector<std::size_t>(8, 1));
@@ -116,7 +117,7 @@ TEST_CASE("counter readings are differences, and their sum is the total") {
     CHECK((deltas[1].value == 500 && deltas[1].enabled_ns == 400 && deltas[1].running_ns == 100));
     CHECK((deltas[2].value == 3 && deltas[2].enabled_ns == 400 && deltas[2].running_ns == 400));
 
-    // Another interval, in which the group had no turn.
+    // An interval in which the group was never scheduled.
     leader.enabled = 900;
     software.value = 10;
     software.enabled = software.running = 900;
@@ -125,11 +126,11 @@ TEST_CASE("counter readings are differences, and their sum is the total") {
     CHECK((deltas[0].value == 0 && deltas[0].enabled_ns == 500 && deltas[0].running_ns == 0));
     CHECK((deltas[2].status == CounterStatus::counted && deltas[2].value == 7));
 
-    // One in which the target slept: nothing is known to have happened, nothing did.
+    // An interval in which the target slept: the counter is valid, and its value is 0.
     deltas = read();
     CHECK((deltas[0].status == CounterStatus::counted && deltas[0].value == 0 && deltas[0].enabled_ns == 0));
 
-    // A sum that steps back makes no huge difference, and nothing is counted twice.
+    // A total that decreases must not produce a huge difference, and nothing is counted twice.
     leader.value = 990;
     CHECK(read()[0].value == 0);
     leader.value = 1'100;
@@ -137,7 +138,7 @@ TEST_CASE("counter readings are differences, and their sum is the total") {
     CHECK(sums == std::vector<std::uint64_t>{1'100, 500, 10});
 }
 
-TEST_CASE("counters with a word are not opened, and say it with every reading") {
+TEST_CASE("counters with a failure status are not opened, and report it with every reading") {
     Fixture fixture("page-faults");
     fixture.counters.push_back(fixture.counters.front());
     fixture.counters.back().name = "cycles";
@@ -149,12 +150,12 @@ TEST_CASE("counters with a word are not opened, and say it with every reading") 
     CHECK((deltas[1].counter == 1 && deltas[1].status == CounterStatus::unsupported));
 }
 
-TEST_CASE("a counter that the target's threads refuse takes no other with it") {
+TEST_CASE("a counter that the target's threads refuse does not affect the others") {
     Fixture fixture("cycles,instructions");
-    fixture.pmu.counters = 1;  // no group at all …
+    fixture.pmu.counters = 1;  // no group fits …
     fixture.open();
     CHECK(fixture.group_sizes() == std::vector<std::size_t>{1, 1});
-    // … and one that is gone when the target is opened.
+    // … and one event disappears before the target is opened.
     Fixture late("cycles,instructions");
     late.pmu.missing = {instructions};
     late.open();
@@ -163,7 +164,7 @@ TEST_CASE("a counter that the target's threads refuse takes no other with it") {
     CHECK(deltas[1].status == CounterStatus::unsupported);
 }
 
-TEST_CASE("nobody left, nobody allowed") {
+TEST_CASE("no thread is left, or none may be opened") {
     Fixture fixture("page-faults");
     fixture.pmu.refused = {{static_cast<pid_t>(self), ESRCH}};
     CHECK(CounterSet::open({.pids = {self}}, fixture.counters, fixture.pmu.calls()).error().code ==
@@ -173,11 +174,11 @@ TEST_CASE("nobody left, nobody allowed") {
           ErrorCode::permission);
     CHECK(CounterSet::open({.pids = {4'194'304}}, fixture.counters, fixture.pmu.calls()).error().code ==
           ErrorCode::not_found);
-    // Nothing to count needs nobody.
+    // Without counters, a missing process is not an error.
     CHECK(CounterSet::open({.pids = {4'194'304}}, {}, fixture.pmu.calls()));
 }
 
-TEST_CASE("a thread has inherited when its parent was open before it was born, else it is opened") {
+TEST_CASE("a thread inherits if its parent was opened before it started, else it is opened") {
     Fixture fixture("page-faults,task-clock");
     const std::uint64_t before = monotonic_ns();
     fixture.open();
@@ -185,17 +186,17 @@ TEST_CASE("a thread has inherited when its parent was open before it was born, e
     CHECK(fixture.set->descriptors() == 2);
     fixture.set->on_task(fork_of(self, 900'001, before));
     CHECK(fixture.set->descriptors() == 4);
-    fixture.set->on_task(fork_of(self, 900'001, before));  // its copy
+    fixture.set->on_task(fork_of(self, 900'001, before));  // a copy of the record
     CHECK(fixture.set->descriptors() == 4);
     fixture.set->on_task(fork_of(self, 900'002, after));
-    fixture.set->on_task(fork_of(900'002, 900'003, after));  // a child of one that inherited
+    fixture.set->on_task(fork_of(900'002, 900'003, after));  // a child of a thread that inherited
     CHECK(fixture.set->descriptors() == 4);
 
-    // All sums are one total.
+    // All values add up to one total.
     fixture.event(PERF_TYPE_SOFTWARE, faults).value = 10;
     fixture.pmu.event_of(900'001, PERF_TYPE_SOFTWARE, faults).value = 5;
     CHECK(fixture.set->read()[0].value == 15);
-    // The one without children is closed after its last reading; the other may have passed its event on.
+    // The thread without children is closed after its last reading. The other may have passed its event on.
     fixture.pmu.event_of(900'001, PERF_TYPE_SOFTWARE, faults).value = 9;
     fixture.event(PERF_TYPE_SOFTWARE, faults).value = 11;
     fixture.set->on_task(exit_of(900'001));
@@ -205,7 +206,7 @@ TEST_CASE("a thread has inherited when its parent was open before it was born, e
     CHECK(fixture.set->read()[0].value == 0);
 }
 
-TEST_CASE("by thread: opened when born, read for the last time when it ends") {
+TEST_CASE("by thread: opened when the thread starts, and read for the last time when it ends") {
     Fixture fixture("page-faults,task-clock");
     fixture.open({.by = CountBy::thread});
     CHECK(fixture.event(PERF_TYPE_SOFTWARE, faults).attr.inherit == 0);
@@ -218,14 +219,14 @@ TEST_CASE("by thread: opened when born, read for the last time when it ends") {
         fixture.set->on_task(exit_of(tid));
         CHECK(fixture.set->descriptors() == 2);
         const auto deltas = fixture.set->read();
-        REQUIRE(deltas.size() == 2);  // of the main thread nothing: it did not run
+        REQUIRE(deltas.size() == 2);  // none for the main thread: it did not run
         CHECK((deltas[0].tid == tid && deltas[0].pid == self && deltas[0].value == 7 && deltas[0].counter == 0));
         CHECK((deltas[1].counter == 1 && deltas[1].enabled_ns == 100));
         CHECK(fixture.set->read().empty());
     }
 }
 
-TEST_CASE("switching reaches the leaders; what was opened switched off stays so") {
+TEST_CASE("enabling and disabling applies to the group leaders, and events opened disabled stay so") {
     Fixture fixture("cycles,instructions,page-faults");
     fixture.open({.start_disabled = true});
     CHECK_FALSE(fixture.event(PERF_TYPE_HARDWARE, cycles).on);
@@ -242,7 +243,7 @@ TEST_CASE("switching reaches the leaders; what was opened switched off stays so"
     CHECK(launched.event(PERF_TYPE_HARDWARE, cycles).attr.disabled == 1);
 }
 
-TEST_CASE("descriptors that run out are counted, and what is open counts") {
+TEST_CASE("threads without descriptors are counted, and open counters still work") {
     Fixture fixture("page-faults,task-clock");
     fixture.pmu.descriptors = 3;
     fixture.open();
@@ -250,7 +251,7 @@ TEST_CASE("descriptors that run out are counted, and what is open counts") {
     CHECK(fixture.set->threads_skipped() == 1);
     fixture.event(PERF_TYPE_SOFTWARE, faults).value = 4;
     CHECK(fixture.set->read()[0].value == 4);
-    // Not opened for want of descriptors is not "unsupported".
+    // A counter that lacks a descriptor must not be reported as "unsupported".
     Fixture half("cycles,page-faults");
     half.pmu.descriptors = 1;
     half.open();
@@ -262,7 +263,7 @@ TEST_CASE("descriptors that run out are counted, and what is open counts") {
     CHECK(CounterSet::open({.pids = {self}}, none.counters, none.pmu.calls()).error().code == ErrorCode::busy);
 }
 
-TEST_CASE("hybrid: each kind of core has its groups, and parts are told apart") {
+TEST_CASE("hybrid: each kind of core has its groups, and parts are distinguished") {
     FakePmu pmu;
     Capabilities capabilities;
     capabilities.perf_events = capabilities.kernel_samples = true;
@@ -283,7 +284,7 @@ TEST_CASE("hybrid: each kind of core has its groups, and parts are told apart") 
     CHECK((*set)->read().size() == 5);
 }
 
-TEST_CASE("by CPU: time on other CPUs is no time without a counter") {
+TEST_CASE("by CPU: time on other CPUs does not count as time without a counter") {
     Fixture fixture("cycles");
     fixture.open({.by = CountBy::cpu});
     const auto pid = static_cast<pid_t>(self);
@@ -291,7 +292,7 @@ TEST_CASE("by CPU: time on other CPUs is no time without a counter") {
         WARN("one CPU only: shares of CPUs were NOT tested");
         return;
     }
-    // 900 ns of CPU time, 100 on the first CPU, 200 on the second; 600 were another event's turn.
+    // 900 ns of CPU time: 100 on the first CPU, 200 on the second. For the other 600, another event was scheduled.
     const auto set = [&](int cpu, std::uint64_t value, std::uint64_t running) {
         auto& event = fixture.pmu.event_of(pid, PERF_TYPE_HARDWARE, cycles, cpu);
         event.value = value;

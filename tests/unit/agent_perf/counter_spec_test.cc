@@ -1,4 +1,4 @@
-// What is counted, in which mode and under which name; and the word for what cannot be counted.
+// Which events are counted, in which mode and under which name, and the status of those that cannot be counted.
 #include "agent/perf/counter_spec.h"
 
 #include <catch2/catch.hpp>
@@ -44,7 +44,7 @@ const Counter& find(const std::vector<Counter>& counters, std::string_view name)
 
 }  // namespace
 
-TEST_CASE("counters: by default the ten that everybody asks for, and what else works") {
+TEST_CASE("counters: by default the ten usual ones, and extra ones that work") {
     FakePmu pmu;
     pmu.missing = {PERF_COUNT_HW_STALLED_CYCLES_FRONTEND, PERF_COUNT_HW_BRANCH_MISSES};
     pmu.silent = {PERF_COUNT_HW_STALLED_CYCLES_BACKEND};
@@ -54,7 +54,7 @@ TEST_CASE("counters: by default the ten that everybody asks for, and what else w
     CHECK(first == std::vector<std::string>{"cycles", "instructions", "cache-references", "cache-misses",
                                             "branch-instructions", "branch-misses", "page-faults", "context-switches",
                                             "cpu-migrations", "task-clock"});
-    // One of the ten has a word; what is extra and does not work is left out.
+    // Of the ten, those that do not work have a status. Extra ones that do not work are left out.
     CHECK(find(counters, "branch-misses").status == CounterStatus::unsupported);
     CHECK(find(counters, "minor-faults").status == CounterStatus::counted);
     CHECK(find(counters, "LLC-load-misses").status == CounterStatus::counted);
@@ -65,7 +65,7 @@ TEST_CASE("counters: by default the ten that everybody asks for, and what else w
     CHECK(choose(pmu, "none").empty());
 }
 
-TEST_CASE("counters: asked for by name, each has its word") {
+TEST_CASE("counters: each one requested by name has its status") {
     FakePmu pmu;
     pmu.missing = {PERF_COUNT_HW_CPU_CYCLES};
     pmu.silent = {PERF_COUNT_HW_INSTRUCTIONS};
@@ -78,16 +78,16 @@ TEST_CASE("counters: asked for by name, each has its word") {
 #if defined(__x86_64__)
     CHECK(find(counters, "alignment-faults").status == CounterStatus::never_counts);
 #endif
-    // The switch happens in the kernel: in user mode there is none.
+    // Switches happen in kernel mode, so in user mode there are none.
     CHECK(find(counters, "context-switches:u").status == CounterStatus::never_counts);
     FakePmu full;
-    full.descriptors = 0;  // that is not a property of the event
+    full.descriptors = 0;  // not a property of the event
     CHECK(find(choose(full, "page-faults"), "page-faults").status == CounterStatus::counted);
     CHECK_FALSE(parse_counters("cycles,nonsense", fake_sysfs(plain_x86())));
     CHECK(parse_counters("default,cycles", fake_sysfs(plain_x86())).error().code == ErrorCode::invalid);
 }
 
-TEST_CASE("counters: where the kernel may not be counted, names say it and what needs it is forbidden") {
+TEST_CASE("counters: without access to kernel mode, names show it and counters that need it are forbidden") {
     FakePmu pmu;
     Capabilities ordinary = privileged();
     ordinary.kernel_samples = false;
@@ -104,7 +104,7 @@ TEST_CASE("counters: where the kernel may not be counted, names say it and what 
         CHECK(find(counters, name).status == CounterStatus::forbidden);
 }
 
-TEST_CASE("counters: --no-kernel is for what the CPU counts") {
+TEST_CASE("counters: --no-kernel applies to events that the CPU counts") {
     FakePmu pmu;
     const std::vector<Counter> counters =
         choose(pmu, "cycles,instructions:k,page-faults,context-switches", privileged(), true);
@@ -114,7 +114,7 @@ TEST_CASE("counters: --no-kernel is for what the CPU counts") {
     for (const Counter& counter : counters) CHECK(counter.status == CounterStatus::counted);
 }
 
-TEST_CASE("counters: the attributes count, they do not sample") {
+TEST_CASE("counters: the attributes count and do not sample") {
     const EventSpec spec = parse_events("instructions:kp", fake_sysfs(plain_x86()))->front();
     const perf_event_attr leader = counter_attr(spec, spec.parts.front(), {.disabled = true, .enable_on_exec = true});
     CHECK((leader.sample_period == 0 && leader.freq == 0 && leader.sample_type == 0 && leader.precise_ip == 0));

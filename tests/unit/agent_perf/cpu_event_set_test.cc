@@ -1,4 +1,4 @@
-// Events of whole CPUs on the running kernel: who is sampled, who is not, and what a refusal says.
+// Events of whole CPUs on the running kernel: what is sampled, what is not, and the messages of refusals.
 #include <catch2/catch.hpp>
 #include <linux/perf_event.h>
 #include <sched.h>
@@ -25,7 +25,7 @@ namespace {
 
 struct Seen final : RecordSink {
     std::map<std::uint32_t, std::uint64_t> samples_of;  // process
-    std::set<std::uint32_t> cpus, named, born, ended;
+    std::set<std::uint32_t> cpus, named, started, ended;
     std::uint64_t samples = 0;
     void on_record(const Record& record) override {
         if (const auto* sample = std::get_if<SampleRecord>(&record)) {
@@ -35,14 +35,14 @@ struct Seen final : RecordSink {
         } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
             named.insert(comm->pid);
         } else if (const auto* task = std::get_if<TaskRecord>(&record)) {
-            (task->exit ? ended : born).insert(task->pid);
+            (task->exit ? ended : started).insert(task->pid);
         }
     }
 };
 
 bool may_sample_cpus() {
     const bool may = perf_works() && ::geteuid() == 0;
-    if (!may) WARN("NOT tested: events of whole CPUs take root here");
+    if (!may) WARN("NOT tested: events of whole CPUs require root here");
     return may;
 }
 
@@ -54,7 +54,7 @@ Result<std::unique_ptr<EventSet>> try_open(EventSetOptions options, const Kernel
 
 void burn() { burn_thread_cpu(60'000'000'000); }
 
-// A fake refusal of everything that is of other threads, or of whole CPUs.
+// Simulates a refusal of all events of other threads or of whole CPUs.
 Kernel refusing(bool threads, bool cpus) {
     Kernel kernel = real_kernel();
     kernel.open = [=](perf_event_attr& attr, pid_t pid, int cpu) {
@@ -64,7 +64,8 @@ Kernel refusing(bool threads, bool cpus) {
     return kernel;
 }
 
-// A limit of open files that leaves so many for events of threads, and others for those of CPUs, or none.
+// Simulates a limit of open files that leaves `for_threads` descriptors for events of threads. Events of CPUs can be
+// opened or not.
 Kernel with_few_files(std::size_t for_threads, bool cpus) {
     Kernel kernel = real_kernel();
     const auto open = std::make_shared<std::set<int>>();
@@ -88,7 +89,7 @@ wire::Notice notice_of(EventSet& set, std::string_view code) {
     return {};
 }
 
-// All events of this clock in a thread start and stop with its context, at the same moments, unlike cpu-clock.
+// Unlike cpu-clock, all events of this clock in a thread start and stop at the same moments, with its context switches.
 class TaskClock {
 public:
     explicit TaskClock(std::uint32_t pid) {
@@ -114,7 +115,7 @@ private:
     int fd_ = -1;
 };
 
-// Waits for it.
+// Waits until it exists.
 std::uint32_t second_thread_of(std::uint32_t pid) {
     for (;; ::usleep(1'000))
         for (const std::uint32_t tid : list_threads(pid))
@@ -123,7 +124,7 @@ std::uint32_t second_thread_of(std::uint32_t pid) {
 
 }  // namespace
 
-TEST_CASE("the whole system: all that runs, as often as it runs, without idling and ourselves") {
+TEST_CASE("the whole system: everything that runs, in proportion, except idle tasks and this process") {
     if (!may_sample_cpus()) return;
     Child first(burn), second(burn);
     auto set = open_set({.scope = {.wide = true}});
@@ -148,7 +149,7 @@ TEST_CASE("the whole system: all that runs, as often as it runs, without idling 
     CHECK_FALSE(set->targets_gone());
 }
 
-TEST_CASE("some CPUs: samples of these alone; one that is not there is named") {
+TEST_CASE("some CPUs: samples of these alone; the error names a missing CPU") {
     if (!may_sample_cpus()) return;
     const std::uint32_t last = online_cpus(real_sysfs()).back();
     Child child([&] {
@@ -178,7 +179,7 @@ TEST_CASE("CPUs as a list") {
     CHECK(*parse_cpu_list(cpu_list_text({0, 1, 2, 5, 7, 8})) == std::vector<std::uint32_t>{0, 1, 2, 5, 7, 8});
 }
 
-TEST_CASE("a process whose threads may not be opened is sampled by events of CPUs, with its children and nobody else") {
+TEST_CASE("a process with protected threads is sampled by events of CPUs, with its children and nothing else") {
     if (!may_sample_cpus()) return;
     Child target([] {
         for (int i = 0; i < 1'000; ++i) {
@@ -204,10 +205,10 @@ TEST_CASE("a process whose threads may not be opened is sampled by events of CPU
     other.kill();
     finish(set, seen);
     CHECK(seen.samples_of[target.pid()] > 50);
-    CHECK(seen.born.size() > 5);
+    CHECK(seen.started.size() > 5);
     std::uint64_t of_children = 0;
     for (const auto& [pid, samples] : seen.samples_of) {
-        CHECK((pid == target.pid() || seen.born.contains(pid)));
+        CHECK((pid == target.pid() || seen.started.contains(pid)));
         if (pid != target.pid()) of_children += samples;
     }
     CHECK(of_children > 50);
@@ -215,7 +216,7 @@ TEST_CASE("a process whose threads may not be opened is sampled by events of CPU
     CHECK_FALSE(seen.ended.contains(other.pid()));
 }
 
-TEST_CASE("events of whole CPUs if preferred and permitted, also of children that were born before they were opened") {
+TEST_CASE("events of whole CPUs if preferred and permitted, including children that started before opening") {
     if (!may_sample_cpus()) return;
     Child target(burn), earlier(burn), other(burn);
     auto refused = try_open({.targets = {{target.pid()}}, .prefer_whole_cpus = true}, refusing(false, true));
@@ -251,11 +252,11 @@ TEST_CASE("threads that exit before their first sample are counted as not sample
     });
     const TaskClock clock(target.pid());
     auto set = open_set({.targets = {{target.pid()}}}, "task-clock", 99);
-    const std::uint64_t opened_ns = clock.read_ns();  // what the target ran before it waits
+    const std::uint64_t opened_ns = clock.read_ns();  // CPU time of the target before it waits
     Seen seen;
     CHECK(set->take_unsampled(monotonic_ns()).empty());
     target.go();
-    // The first thread is opened although it inherited events (owners.h), and so is counted twice.
+    // The first thread is opened although it inherited events (owners.h), so it is counted twice.
     const TaskClock counted_twice(second_thread_of(target.pid()));
     run(*set, seen, milliseconds(50), milliseconds(10));
     *may_end = true;
@@ -270,14 +271,14 @@ TEST_CASE("threads that exit before their first sample are counted as not sample
     CHECK(reports[0].exited_threads == 101);
     CHECK(reports[0].counted >= before_ns - opened_ns);
     CHECK(reports[0].counted <= after_ns + counted_twice.read_ns());
-    // All that is not in a sample.
+    // Everything that is not in a sample.
     const double sampled = static_cast<double>(seen.samples) * 1e9 / 99;
     CHECK(static_cast<double>(reports[0].missing) ==
           Approx(static_cast<double>(reports[0].counted) - sampled).margin(1e6));
     CHECK(set->take_unsampled(monotonic_ns()).empty());
 }
 
-TEST_CASE("too few files for events of threads: those of CPUs, and it is said; else it is said how many are missing") {
+TEST_CASE("too few files for events of threads: events of CPUs if permitted, with a notice in both cases") {
     if (!may_sample_cpus()) return;
     Child first(burn), second(burn);
     const std::vector<Target> both{{first.pid()}, {second.pid()}};
@@ -285,9 +286,9 @@ TEST_CASE("too few files for events of threads: those of CPUs, and it is said; e
     for (const std::size_t files : {of_one, std::size_t{0}}) {
         auto by_cpu = try_open({.targets = both}, with_few_files(files, true));
         REQUIRE(by_cpu);
-        const wire::Notice said = notice_of(**by_cpu, "whole-cpus");
-        CHECK(said.text.starts_with("The limit of open files is too low for events of each thread, so whole CPUs"));
-        CHECK(said.remedy.starts_with("ulimit -n"));
+        const wire::Notice found = notice_of(**by_cpu, "whole-cpus");
+        CHECK(found.text.starts_with("The limit of open files is too low for events of each thread, so whole CPUs"));
+        CHECK(found.remedy.starts_with("ulimit -n"));
         Seen seen;
         if (files == of_one) {
             first.go();
@@ -310,7 +311,7 @@ TEST_CASE("too few files for events of threads: those of CPUs, and it is said; e
     CHECK(some.error().errno_value == EMFILE);
 }
 
-TEST_CASE("of several processes those that are refused are named, in whichever order they were given") {
+TEST_CASE("of several processes, the refused ones are named, in either order") {
     if (!perf_works()) return;
     Child own(burn), foreign(burn);
     Kernel kernel = real_kernel();
@@ -321,14 +322,14 @@ TEST_CASE("of several processes those that are refused are named, in whichever o
     for (const auto& targets : {std::vector<Target>{{own.pid()}, {foreign.pid()}}, {{foreign.pid()}, {own.pid()}}}) {
         auto set = try_open({.targets = targets}, kernel);
         REQUIRE(set);
-        const wire::Notice said = notice_of(**set, "threads-refused");
-        CHECK(said.text.starts_with("Threads that are not sampled: 1, because this user may not profile process " +
-                                    std::to_string(foreign.pid())));
-        CHECK(said.remedy.find("cap_sys_ptrace") != std::string::npos);
+        const wire::Notice found = notice_of(**set, "threads-refused");
+        CHECK(found.text.starts_with("Threads that are not sampled: 1, because this user may not profile process " +
+                                     std::to_string(foreign.pid())));
+        CHECK(found.remedy.find("cap_sys_ptrace") != std::string::npos);
     }
 }
 
-TEST_CASE("refusals: what was asked for, and both remedies") {
+TEST_CASE("refusals: the requested target, and both remedies") {
     if (!perf_works()) return;
     const auto system = try_open({.scope = {.wide = true}}, refusing(false, true));
     REQUIRE_FALSE(system);
@@ -337,7 +338,7 @@ TEST_CASE("refusals: what was asked for, and both remedies") {
     CHECK(system.error().message.find("cap_perfmon,cap_sys_ptrace+ep") != std::string::npos);
     CHECK(system.error().message.find("kernel.perf_event_paranoid=0") != std::string::npos);
 
-    // Where neither works the reason is the process's.
+    // If neither works, the error is that of the process.
     Child child(burn);
     const auto process = try_open({.targets = {{child.pid()}}}, refusing(true, true));
     REQUIRE_FALSE(process);

@@ -28,7 +28,7 @@ std::vector<T> list(std::span<const T> values) {
     return {values.begin(), values.end()};
 }
 
-// Registers with the numbers 7 and 8, 32 bytes of stack: two words of registers.
+// Registers 7 and 8, which is two words, and 32 bytes of stack.
 constexpr SampleLayout with_stack{wire::StackMode::dwarf, false, 0x180, 32};
 
 }  // namespace
@@ -57,7 +57,7 @@ TEST_CASE("a sample") {
     CHECK(decoded<SampleRecord>(padded, origin).callchain.size() == 1);
 }
 
-TEST_CASE("a sample of a fixed period does not carry it") {
+TEST_CASE("a sample of a fixed period does not contain it") {
     RecordBytes bytes(9, 2);
     bytes.u64(77).u64(0x401000).u32(100).u32(101).u64(5000).u32(3).u32(0).u64(1).u64(0x401000);
     Record record;
@@ -70,7 +70,7 @@ TEST_CASE("a sample of a fixed period does not carry it") {
     CHECK(sample.callchain[0] == 0x401000);
 }
 
-TEST_CASE("switches say who went, and whether it could have run on") {
+TEST_CASE("switch records contain the thread that left, and whether it was still runnable") {
     Record record;
     perf::Origin origin;
     for (const std::uint32_t type : {14U, 15U})
@@ -87,7 +87,7 @@ TEST_CASE("switches say who went, and whether it could have run on") {
 }
 
 // struct perf_record_ksymbol: addr, len, type and flags (two halves of a word), name.
-TEST_CASE("a BPF program that comes and one that goes; other kernel code is left out") {
+TEST_CASE("loading and unloading of BPF programs; other kernel code is left out") {
     for (const std::uint32_t flags : {0U, 1U}) {
         const auto words = RecordBytes(17, 0)
                                .u64(0xffff'ffff'c000'1234)
@@ -113,7 +113,7 @@ TEST_CASE("a BPF program that comes and one that goes; other kernel code is left
     CHECK(decode_record(agent::as_bytes(cut), {}, record, origin) == perf::Decoded::malformed);
 }
 
-TEST_CASE("a KSYMBOL record that the kernel made larger than what it wrote") {
+TEST_CASE("a KSYMBOL record whose reserved size is larger than the written bytes") {
     const std::uint64_t unwritten = 0x5555'5555'5555'5555;
     for (int events_before = 0; events_before < 4; ++events_before) {
         RecordBytes bytes(17, 0);
@@ -132,7 +132,8 @@ TEST_CASE("a KSYMBOL record that the kernel made larger than what it wrote") {
 }
 
 TEST_CASE("registers and stack bytes") {
-    // abi 2 (64 bits), sp, ip; size 32, the bytes, dyn_size 24: the last word is what the ring held before.
+    // abi 2 (64 bits), sp, ip; size 32, the bytes, dyn_size 24. The last word is left over from earlier data of the
+    // ring.
     const auto words = sample_bytes(7, 1, {0xffff'ffff'ffff'ff80, 0xffff'ffff'8100'0000})
                            .u64(2)
                            .u64(0x7ffc'0000)
@@ -158,7 +159,7 @@ TEST_CASE("registers and stack bytes") {
     CHECK(sample.branches.empty());
     CHECK(sample_id(agent::as_bytes(words)) == 7);
 
-    // All that there was room for: the stack goes on.
+    // The copy is full: the stack continues.
     auto full = words;
     full[18] = 32;
     CHECK(decoded<SampleRecord>(full, origin, with_stack).stack.size() == 32);
@@ -169,18 +170,18 @@ TEST_CASE("registers and stack bytes") {
     CHECK(decoded<SampleRecord>(full, origin, with_stack).stack.empty());
     CHECK_FALSE(decoded<SampleRecord>(full, origin, with_stack).stack_cut);
     CHECK(decoded<SampleRecord>(full, origin, with_stack).stack_missing == 32);
-    // More copied than there is room.
+    // More bytes copied than reserved.
     for (const std::uint64_t copied : {33ULL, 40ULL, ~0ULL}) {
         full[18] = copied;
         CHECK(answer(agent::as_bytes(full), with_stack) == perf::Decoded::malformed);
     }
-    // Room for more than the record has.
+    // A larger size than the record has.
     for (const std::uint64_t size : {40ULL, 1ULL << 63, ~0ULL, ~0ULL - 7}) {
         auto wrong = words;
         wrong[13] = size;
         CHECK(answer(agent::as_bytes(wrong), with_stack) == perf::Decoded::malformed);
     }
-    // Cut anywhere.
+    // Truncated at any word.
     for (std::size_t count = 0; count < words.size(); ++count) {
         auto shorter = words;
         shorter.resize(count);
@@ -192,14 +193,14 @@ TEST_CASE("registers and stack bytes") {
     }
 }
 
-TEST_CASE("samples without registers or without room for a stack") {
+TEST_CASE("samples without registers or without space for a stack") {
     perf::Origin origin;
     // A kernel thread: abi 0 and no registers; size 0 and no dyn_size.
     const auto none = sample_bytes(7, 1).u64(0).u64(0).words();
     const auto sample = decoded<SampleRecord>(none, origin, with_stack);
     CHECK((sample.register_abi == 0 && sample.register_mask == 0 && sample.registers.empty()));
     CHECK((sample.stack.empty() && !sample.stack_cut && sample.stack_missing == 0));
-    // The kernel made less room than it was asked for, and filled it.
+    // The kernel reserved less than requested, and filled it.
     const auto little = sample_bytes(7, 1).u64(1).u64(5).u64(6).u64(8).u64(99).u64(8).words();
     const auto reduced = decoded<SampleRecord>(little, origin, with_stack);
     CHECK(reduced.register_abi == 1);
@@ -209,10 +210,10 @@ TEST_CASE("samples without registers or without room for a stack") {
     const auto short_stack = decoded<SampleRecord>(ends, origin, with_stack);
     CHECK(short_stack.stack.size() == 12);
     CHECK(std::memcmp(short_stack.stack.data(), &ends[12], 12) == 0);
-    // Padding behind the last field.
+    // Padding after the last field.
     const auto padded = sample_bytes(7, 1).u64(1).u64(5).u64(6).u64(8).u64(99).u64(8).u64(0).u64(0).words();
     CHECK(decoded<SampleRecord>(padded, origin, with_stack).stack.size() == 8);
-    // Only registers: what stands behind them is not looked at.
+    // Only registers: words after them are ignored.
     const SampleLayout pointer{wire::StackMode::fp, false, 0x180, 0};
     const auto two = sample_bytes(7, 1, {1}).u64(2).u64(5).u64(6).u64(~0ULL).words();
     const auto fp = decoded<SampleRecord>(two, origin, pointer);
@@ -221,7 +222,7 @@ TEST_CASE("samples without registers or without room for a stack") {
     CHECK(fp.stack.empty());
 }
 
-TEST_CASE("branch records stand between chain and registers") {
+TEST_CASE("branch records are between chain and registers") {
     const SampleLayout layout{wire::StackMode::lbr, true, 0x100, 0};
     RecordBytes record = sample_bytes(7, 1, {0xabc});
     record.u64(2).u64(0x1000).u64(0x2000).u64(1).u64(0x3000).u64(0x4000).u64(0).u64(2).u64(0x55);
@@ -236,7 +237,7 @@ TEST_CASE("branch records stand between chain and registers") {
     CHECK(list(sample.callchain) == std::vector<std::uint64_t>{0xabc});
     const auto empty = sample_bytes(7, 1).u64(0).u64(0).words();
     CHECK(decoded<SampleRecord>(empty, origin, layout).branches.empty());
-    // More records than bytes, also where the product overflows.
+    // More records than bytes, also if the product overflows.
     for (const std::uint64_t count : {4ULL, 1ULL << 61, ~0ULL / 24 + 1, ~0ULL}) {
         auto wrong = words;
         wrong[9] = count;
@@ -244,7 +245,7 @@ TEST_CASE("branch records stand between chain and registers") {
     }
 }
 
-TEST_CASE("a wake-up says who is woken, between chain and registers") {
+TEST_CASE("a wakeup sample contains the woken thread, between chain and registers") {
     // struct trace_event_raw_sched_wakeup_template: type, flags, preempt_count, pid; comm[16], pid, prio, target_cpu.
     const auto waking = [](std::uint8_t flags, std::uint32_t raw_size = 36) {
         RecordBytes record = sample_bytes(7, 1, {0xabc});
@@ -321,9 +322,9 @@ TEST_CASE("maps, with inode and with build-id") {
     CHECK(id_map.inode == 0);
     CHECK(id_map.path == "//anon");
 
-    // A length byte beyond the field is cut to it.
-    RecordBytes liar(10, 1U << 14);
-    liar.u32(1)
+    // A length byte larger than the field is limited to it.
+    RecordBytes too_long(10, 1U << 14);
+    too_long.u32(1)
         .u32(1)
         .u64(1)
         .u64(2)
@@ -333,8 +334,8 @@ TEST_CASE("maps, with inode and with build-id") {
         .u32(2)
         .text("x")
         .trailer(1, 1, 1, 1, 1);
-    const auto liar_words = liar.words();
-    CHECK(decoded<MmapRecord>(liar_words, origin).build_id.size() == 20);
+    const auto too_long_words = too_long.words();
+    CHECK(decoded<MmapRecord>(too_long_words, origin).build_id.size() == 20);
 }
 
 TEST_CASE("comm, fork, exit, lost, throttle") {
@@ -365,30 +366,30 @@ TEST_CASE("comm, fork, exit, lost, throttle") {
     CHECK(decoded<ThrottleRecord>(unthrottle_words, origin).unthrottle);
 }
 
-TEST_CASE("bytes that are no records") {
+TEST_CASE("bytes that are not records") {
     CHECK(answer({}) == perf::Decoded::malformed);
     const auto good = sample_bytes(1, 2, {3, 4}).words();
     for (std::size_t size = 0; size < good.size() * 8; ++size)
         CHECK(answer(agent::as_bytes(good).first(size)) == perf::Decoded::malformed);
-    // More frames than bytes, also where the product overflows.
+    // More frames than bytes, also if the product overflows.
     for (const std::uint64_t count : {3ULL, 1ULL << 61, ~0ULL}) {
         auto words = good;
         words[7] = count;
         CHECK(answer(agent::as_bytes(words)) == perf::Decoded::malformed);
     }
-    // Each type, shorter than its fields, with and without room for the trailer.
+    // Each type, shorter than its fields, with and without space for the trailer.
     for (std::uint32_t type = 1; type < 24; ++type)
         for (std::size_t extra = 0; extra < 5; ++extra) {
             RecordBytes record(type, 0);
             for (std::size_t i = 0; i < extra; ++i) record.u64(0x4141'4141'4141'4141);
             const auto words = record.words();
-            // A switch of one thread has no fields of its own.
+            // A switch record of one thread has no additional fields.
             const bool whole = type == 14 && extra == 4;
             CHECK((answer(agent::as_bytes(words)) == perf::Decoded::ok) == whole);
         }
     const auto unknown = RecordBytes(16, 0).trailer(1, 2, 3, 4, 5).words();
     CHECK(answer(agent::as_bytes(unknown)) == perf::Decoded::skipped);
-    // The agent does not ask for deferred call chains.
+    // The agent does not request deferred call chains.
     const auto deferred = RecordBytes(22, 2).u64(7).u64(1).u64(0x401000).trailer(1, 2, 3, 4, 5).words();
     CHECK(answer(agent::as_bytes(deferred)) == perf::Decoded::skipped);
     // Not at an 8-byte boundary.

@@ -1,5 +1,5 @@
-// Registers, stack bytes and modes of samples on the running kernel: what a process that knows its own stack wrote there
-// is what its samples hold.
+// Registers, stack bytes and stack modes of samples on the running kernel. A process writes known values to its own
+// stack, and its samples must contain them.
 #include <catch2/catch.hpp>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -26,11 +26,11 @@ using namespace flamewire::agent;
 
 namespace {
 
-// Where a burning child is, in memory shared with the test.
+// The position of a burning child's code and stack, in memory shared with the test.
 struct Place {
     std::atomic<std::uint64_t> marker_address, return_address, stack_top;
-    std::atomic<std::uint64_t> since_ns;  // on the monotonic clock, as the samples' times are
-    std::atomic<std::uint32_t> tid;       // of the thread that burns there
+    std::atomic<std::uint64_t> since_ns;  // monotonic clock, like the times of samples
+    std::atomic<std::uint32_t> tid;       // of the burning thread
 };
 constexpr std::uint64_t marker = 0x5ca1'ab1e'0ddb'a11d;
 
@@ -46,15 +46,15 @@ __attribute__((noinline)) void burn_in_place(Place& place) {
     }
 }
 
-__attribute__((noinline)) void stand_in_place(Place& place) {
+__attribute__((noinline)) void burn_with_marker(Place& place) {
     volatile std::uint64_t on_stack = marker;
     place.marker_address = reinterpret_cast<std::uintptr_t>(&on_stack);
     burn_in_place(place);
-    on_stack = 0;  // no tail call
+    on_stack = 0;  // prevents a tail call
 }
 
-// Burns on a stack that ends where we know, with a page above it that nobody can read.
-void stand_on_own_stack(Place& place) {
+// Burns on a stack with a known end and an unreadable page above it.
+void burn_on_own_stack(Place& place) {
     constexpr std::size_t size = std::size_t{256} << 10, guard = std::size_t{64} << 10;
     void* memory = ::mmap(nullptr, size + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const auto top = reinterpret_cast<std::uintptr_t>(memory) + size;
@@ -67,7 +67,7 @@ void stand_on_own_stack(Place& place) {
     ::pthread_create(
         &thread, &attributes,
         [](void* argument) -> void* {
-            stand_in_place(*static_cast<Place*>(argument));
+            burn_with_marker(*static_cast<Place*>(argument));
             return nullptr;
         },
         &place);
@@ -87,11 +87,11 @@ std::uint64_t word_at(Bytes bytes, std::uint64_t offset) {
     return word;
 }
 
-// What the samples of one process looked like.
+// Sums over the samples of one process.
 struct Stacks {
     std::uint64_t samples = 0, kernel = 0, kernel_chains = 0, user_chains = 0, without_registers = 0;
     std::uint64_t cut = 0, stack_bytes = 0, to_the_top = 0, markers = 0, returns = 0, sp_in_stack = 0;
-    std::uint64_t in_place = 0;  // samples of the thread that burns there, since it does
+    std::uint64_t in_place = 0;  // samples of the burning thread since it started burning
     std::set<wire::StackMode> modes;
     std::set<std::size_t> registers, branches;
 
@@ -120,7 +120,7 @@ struct Stacks {
         if (sample.tid != place.tid || sample.time_ns < place.since_ns) return;
         ++in_place;
         markers += word_at(sample.stack, place.marker_address - sp) == marker ? 1 : 0;
-        // A function that calls others keeps its return address in its frame.
+        // A function that calls others has its return address in its frame.
         for (std::uint64_t at = 0; at < sample.stack.size(); at += 8)
             if (word_at(sample.stack, at) == place.return_address) {
                 ++returns;
@@ -143,24 +143,24 @@ struct StacksByProcess final : RecordSink {
 bool stacks_work(const Capabilities& capabilities) {
     const bool works =
         capabilities.register_mask != 0 && capabilities.user_stacks && sizeof(void*) == 8 && perf_works();
-    if (!works) WARN("no registers and stacks with samples here, or a 32-bit program: NOT tested");
+    if (!works) WARN("NOT tested: no registers and stacks in samples here, or a 32-bit program");
     return works;
 }
 
 }  // namespace
 
-TEST_CASE("dwarf mode: registers, the stack from sp on, and of the chain only the kernel's half") {
+TEST_CASE("dwarf mode: registers, the stack from sp on, and only the kernel's half of the chain") {
     const Capabilities capabilities = read_capabilities(real_sysfs());
     if (!stacks_work(capabilities)) return;
     const SharedMemory<Place> place;
-    Child child([&] { stand_on_own_stack(*place); });
+    Child child([&] { burn_on_own_stack(*place); });
     child.go();
     while (place->return_address == 0) ::usleep(1'000);
     for (const std::uint32_t stack_bytes : {16'384U, highest_stack_bytes, 512U}) {
         auto set = open_set({.targets = {{child.pid(), wire::StackMode::dwarf}}, .stack_bytes = stack_bytes});
         StacksByProcess all(*place);
         const Stacks& seen = all.of[child.pid()];
-        // How much of its time a child is in the kernel depends on the machine.
+        // The share of a child's time in the kernel depends on the machine.
         do run_cpu(*set, all, child, 0.3);
         while (capabilities.kernel_samples && seen.kernel == 0);
         finish(*set, all);
@@ -174,7 +174,7 @@ TEST_CASE("dwarf mode: registers, the stack from sp on, and of the chain only th
         CHECK(seen.user_chains == 0);
         if (capabilities.kernel_samples) CHECK(seen.kernel < seen.samples);
         CHECK(seen.kernel_chains == seen.kernel);
-        // The copy ends with the stack, or because it is full.
+        // The copy ends at the end of the stack, or because it is full.
         const bool full = stack_bytes == 512;
         CHECK(seen.cut == (full ? seen.samples : 0));
         CHECK(seen.to_the_top == (full ? 0 : seen.samples));
@@ -231,11 +231,11 @@ TEST_CASE("stacks can be copied with samples but not with switches") {
     CHECK(seen.left_out_of_switches == std::set{!at_switches});
 }
 
-TEST_CASE("samples of whole CPUs have a chain beside the copy") {
+TEST_CASE("samples of whole CPUs have a chain in addition to the copy") {
     const Capabilities capabilities = read_capabilities(real_sysfs());
     if (!stacks_work(capabilities)) return;
     if (::geteuid() != 0) {
-        WARN("NOT tested: events of whole CPUs take root here");
+        WARN("NOT tested: events of whole CPUs require root here");
         return;
     }
     const SharedMemory<Place> place;
@@ -252,16 +252,16 @@ TEST_CASE("samples of whole CPUs have a chain beside the copy") {
     CHECK(seen.stack_bytes > seen.samples);
 }
 
-TEST_CASE("targets of different modes share the rings; children have their parent's, and all have chains") {
+TEST_CASE("targets of different modes share the rings; children have their parent's mode, and all have chains") {
     const Capabilities capabilities = read_capabilities(real_sysfs());
     if (!stacks_work(capabilities)) return;
     const SharedMemory<Place> place;
-    const auto stand = [&] { stand_on_own_stack(*place); };
-    // The marker and the addresses are those of the process that stood there last; only its samples are compared.
+    const auto burn = [&] { burn_on_own_stack(*place); };
+    // The marker and the addresses are those of the last process that stored them. Only its samples are compared.
     Child by_pointer([] { burn_thread_cpu(60'000'000'000); });
     Child hybrid([] { burn_thread_cpu(60'000'000'000); });
     Child dwarf([&] {
-        if (::fork() == 0) ::prctl(PR_SET_PDEATHSIG, SIGKILL), stand();
+        if (::fork() == 0) ::prctl(PR_SET_PDEATHSIG, SIGKILL), burn();
         burn_thread_cpu(60'000'000'000);
     });
     auto set = open_set({.targets = {{by_pointer.pid()},
@@ -303,10 +303,11 @@ TEST_CASE("targets of different modes share the rings; children have their paren
     }
 }
 
-TEST_CASE("threads and processes born while we attach are opened in their parent's mode") {
+TEST_CASE("threads and processes that start while the agent attaches are opened in their parent's mode") {
     const Capabilities capabilities = read_capabilities(real_sysfs());
     if (!stacks_work(capabilities)) return;
-    // Each makes a first child after we have opened it, which may have begun before: it is opened, and inherits too.
+    // Each creates its first child after it was opened. That clone() may have begun earlier, so the child is opened and
+    // inherits, too.
     Child makes_thread([] {
         ::usleep(300'000);
         std::thread([] { burn_thread_cpu(60'000'000'000); }).join();
@@ -320,9 +321,9 @@ TEST_CASE("threads and processes born while we attach are opened in their parent
     for (const Child* child : {&makes_thread, &makes_process, &other}) child->go();
 
     Kernel kernel = real_kernel();
-    std::map<pid_t, std::set<std::uint64_t>> asked;  // sample_type of the sampling events of each thread
+    std::map<pid_t, std::set<std::uint64_t>> opened_types;  // sample_type of the sampling events of each thread
     kernel.open = [&](perf_event_attr& attr, pid_t tid, int cpu) {
-        if (attr.config != PERF_COUNT_SW_DUMMY) asked[tid].insert(attr.sample_type);
+        if (attr.config != PERF_COUNT_SW_DUMMY) opened_types[tid].insert(attr.sample_type);
         return real_kernel().open(attr, tid, cpu);
     };
     const auto choice = choose_events(*parse_events("cpu-clock", real_sysfs()), 999, 0, true, capabilities);
@@ -333,14 +334,14 @@ TEST_CASE("threads and processes born while we attach are opened in their parent
                                            {makes_process.pid(), wire::StackMode::dwarf}}},
                               capabilities, kernel);
     REQUIRE(set);
-    CHECK(asked.size() == 3);
+    CHECK(opened_types.size() == 3);
     const SharedMemory<Place> place;
     StacksByProcess all(*place);
     run_cpu(**set, all, makes_thread, 0.2);
     run_cpu(**set, all, makes_process, 0.2);
     finish(**set, all);
-    REQUIRE(asked.size() == 5);  // found by their FORK records
-    for (const auto& [tid, sample_types] : asked) {
+    REQUIRE(opened_types.size() == 5);  // the FORK records revealed them
+    for (const auto& [tid, sample_types] : opened_types) {
         CAPTURE(tid);
         REQUIRE(sample_types.size() == 1);
         const bool with_stack = (*sample_types.begin() & PERF_SAMPLE_STACK_USER) != 0;
@@ -354,11 +355,11 @@ TEST_CASE("threads and processes born while we attach are opened in their parent
     }
 }
 
-TEST_CASE("samples with stacks that find no room are counted to the last one") {
+TEST_CASE("lost samples with stacks are all counted") {
     const Capabilities capabilities = read_capabilities(real_sysfs());
     if (!stacks_work(capabilities)) return;
     if (!capabilities.format_lost) {
-        WARN("no PERF_FORMAT_LOST here: NOT tested");
+        WARN("NOT tested: no PERF_FORMAT_LOST here");
         return;
     }
     const SharedMemory<Place> place;
@@ -386,12 +387,12 @@ TEST_CASE("samples with stacks that find no room are counted to the last one") {
     CHECK(counts.samples_read > 3);
     CHECK(counts.samples_lost > 100);
     CHECK(few.lost == counts.samples_lost);
-    // The twin, with room, counts the same; where little may be locked it loses some itself.
+    // The second set has larger rings and counts the same. If little memory may be locked, it loses some samples, too.
     CHECK(static_cast<double>(counts.samples_read + counts.samples_lost) ==
           Approx(static_cast<double>(all.of[child.pid()].samples + all.lost)).epsilon(0.25));
 }
 
-TEST_CASE("what the modes cannot do here is said once") {
+TEST_CASE("limitations of the stack modes are reported once") {
     if (!perf_works()) return;
     Capabilities capabilities = read_capabilities(real_sysfs());
     const auto choice = choose_events(*parse_events("cpu-clock,task-clock", real_sysfs()), 99, 0, true, capabilities);
@@ -411,7 +412,7 @@ TEST_CASE("what the modes cannot do here is said once") {
     CHECK(codes(wire::StackMode::fp, 127).empty());
     CHECK(codes(wire::StackMode::fp, 1'024) == Codes{"depth-limited: sysctl -w kernel.perf_event_max_stack=1024"});
     if (stacks_work(capabilities)) CHECK(codes(wire::StackMode::dwarf, 1'024).empty());
-    // Both events are the kernel's own, and have no branch records: they are sampled as in fp mode.
+    // Both are software events and have no branch records, so they are sampled as in fp mode.
     capabilities.branch_stacks = true;
     CHECK(codes(wire::StackMode::lbr, 0) == Codes{"lbr-hardware-only: "});
     capabilities.branch_stacks = capabilities.user_stacks = false;
@@ -421,7 +422,7 @@ TEST_CASE("what the modes cannot do here is said once") {
           Codes{"hybrid needs a kernel that hands out user registers and stacks with samples; available: auto, fp"});
 }
 
-TEST_CASE("large sample rings make room before the rings of process records do") {
+TEST_CASE("large sample rings shrink before the rings of process records do") {
     if (!perf_works()) return;
     const Capabilities capabilities = read_capabilities(real_sysfs());
     const auto choice = choose_events(*parse_events("cpu-clock", real_sysfs()), 999, 0, true, capabilities);

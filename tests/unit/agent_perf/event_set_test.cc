@@ -1,5 +1,5 @@
-// The event set on the running kernel, with software events: what a burning process consumed is what its samples say.
-// Bounds are wide: they tell one from two and all from none.
+// The event set on the running kernel, with software events: the samples must match what a burning process consumed.
+// The bounds are wide. They distinguish one from two, and all from none.
 #include <catch2/catch.hpp>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -26,7 +26,7 @@ struct Counter final : RecordSink {
     std::map<std::uint32_t, std::uint64_t> samples_of;  // thread
     std::uint64_t samples = 0, weight = 0, lost = 0, sideband_lost = 0, maps = 0, forks = 0, exits = 0, execs = 0;
     std::uint64_t without_fork = 0, backwards = 0, last_ns = 0, frames = 0;
-    std::set<std::uint32_t> born;
+    std::set<std::uint32_t> started;
     std::set<std::uint64_t> ids;
 
     void on_record(const Record& record) override {
@@ -43,7 +43,7 @@ struct Counter final : RecordSink {
             ids.insert(sample->id);
         } else if (const auto* task = std::get_if<TaskRecord>(&record)) {
             (task->exit ? exits : forks) += 1;
-            if (!task->exit) born.insert(task->tid);
+            if (!task->exit) started.insert(task->tid);
         } else if (const auto* gap = std::get_if<LostRecord>(&record)) {
             (gap->sideband ? sideband_lost : lost) += gap->count;
         } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
@@ -66,7 +66,7 @@ TEST_CASE("one thread: samples are CPU time times rate, in order, with weight an
     run_cpu(*set, seen, child, 0.8);
     finish(*set, seen);
     const double used = child.cpu_seconds() - before;
-    // On a busy virtual machine timers fire late and the clock skips beats, so the lower bound is wide.
+    // On a busy virtual machine, timers fire late and the clock skips ticks, so the lower bound is wide.
     CHECK(static_cast<double>(seen.samples) < 1.05 * used * 999);
     CHECK(static_cast<double>(seen.samples) > 0.4 * used * 999);
     // cpu-clock at 999 Hz: a sample weighs 1,001,001 ns.
@@ -83,7 +83,7 @@ TEST_CASE("one thread: samples are CPU time times rate, in order, with weight an
     CHECK_FALSE(set->targets_gone());
 }
 
-TEST_CASE("two events: each sample says of which it is") {
+TEST_CASE("two events: each sample names its event") {
     if (!perf_works()) return;
     Child child([] { burn_thread_cpu(60'000'000'000); });
     auto set = open_set({.targets = {{child.pid()}}}, "cpu-clock@999,task-clock@99");
@@ -102,11 +102,11 @@ TEST_CASE("two events: each sample says of which it is") {
     CHECK(static_cast<double>(seen.of[0]) / static_cast<double>(seen.of[1]) == Approx(10).epsilon(0.2));
 }
 
-// What a thread says of itself, in memory shared with the test.
+// A thread's record of itself, in memory shared with the test.
 struct Life {
     std::atomic<std::uint32_t> tid;
     std::atomic<std::uint64_t> begin_ns, end_ns;
-    std::atomic<std::uint64_t> cpu_ns;  // more than it burns: clone() copies all events that are inherited
+    std::atomic<std::uint64_t> cpu_ns;  // more than it burns, because clone() copies all inherited events
 };
 struct Lives {
     std::atomic<std::size_t> count;
@@ -120,14 +120,14 @@ void live(Lives& lives, bool chain) {
     life.tid = static_cast<std::uint32_t>(::gettid());
     life.begin_ns = monotonic_ns();
     burn_thread_cpu(life_cpu_ns / 2);
-    // At each moment some thread is in clone() or just born.
+    // At any moment, some thread is in clone() or has just started.
     if (chain) std::thread([&] { live(lives, true); }).detach();
     burn_thread_cpu(life_cpu_ns / 2);
     life.cpu_ns = thread_cpu_ns();
     life.end_ns = monotonic_ns();
 }
 
-TEST_CASE("a target that creates threads in a loop while we attach: nothing twice, nothing missed") {
+TEST_CASE("a target that creates threads in a loop while the agent attaches: nothing twice, nothing missed") {
     if (!perf_works()) return;
     const SharedMemory<Lives> shared;
     Lives& lives = *shared;
@@ -160,8 +160,7 @@ TEST_CASE("a target that creates threads in a loop while we attach: nothing twic
             many += seen.samples_of[life.tid] > nominal * 3 / 2 ? 1U : 0U;
         }
         CAPTURE(round, seen.samples, used);
-        // No lower bound here: on a busy virtual machine the clock skips beats. What is missed shows in the lives
-        // below.
+        // No lower bound here: on a busy virtual machine the clock skips ticks. Missed samples show in the lives below.
         CHECK(static_cast<double>(seen.samples) < 1.1 * hz * used + 200);
         CHECK(seen.lost + seen.sideband_lost == 0);
         CHECK(set->take_notices().empty());
@@ -169,11 +168,12 @@ TEST_CASE("a target that creates threads in a loop while we attach: nothing twic
     }
     CAPTURE(whole_lives, duplicates);
     CHECK(whole_lives > 100);
-    CHECK(few <= whole_lives / 50);  // one miss would take a whole chain, a third of the lives of a round
-    // So would one that is opened twice. What the hypervisor takes from a thread is in its samples, not in its CPU time.
+    CHECK(few <= whole_lives / 50);  // one miss would affect a whole chain, a third of the lives of a round
+    // So would a thread that is opened twice. Time that the hypervisor takes is in a thread's samples, not in its CPU
+    // time.
     CHECK(many <= whole_lives / 50);
     if (::getenv("FLAMEWIRE_TEST_FIGURES"))
-        WARN(whole_lives << " lives, duplicates left out: " << duplicates << ", few " << few);
+        WARN(whole_lives << " lives, duplicates removed: " << duplicates << ", few " << few);
 }
 
 TEST_CASE("while many threads are opened, the observer is called in between") {
@@ -194,10 +194,10 @@ TEST_CASE("while many threads are opened, the observer is called in between") {
     CHECK(observer.calls == threads / threads_between);
 }
 
-TEST_CASE("a thread that we open twice over is counted once") {
+TEST_CASE("a thread that is opened twice is counted once") {
     if (!perf_works()) return;
-    // The second thread makes a third after we have opened it. It is the first FORK of an opened thread, so it may have
-    // begun before: it is opened, and inherits too.
+    // The second thread creates a third after it was opened. It is the first FORK of an opened thread, so its clone()
+    // may have begun earlier. The third thread is opened and inherits, too.
     Child child([] {
         std::thread late([] {
             ::usleep(400'000);
@@ -211,12 +211,12 @@ TEST_CASE("a thread that we open twice over is counted once") {
     Counter seen;
     run_cpu(*set, seen, child, 0.7);
     finish(*set, seen);
-    CHECK(seen.forks == 1);  // and not once a set
+    CHECK(seen.forks == 1);  // not once per set
     const EventSetCounts counts = set->counts();
     CHECK(counts.samples_read - counts.samples_duplicate == seen.samples);
     CHECK(counts.samples_duplicate > 300);
     CHECK(seen.samples_of.size() <= 3);
-    const std::uint32_t hot = *seen.born.begin();
+    const std::uint32_t hot = *seen.started.begin();
     CHECK(static_cast<double>(seen.samples_of[hot]) ==
           Approx(static_cast<double>(counts.samples_duplicate)).epsilon(0.35));
     CHECK(seen.samples_of[hot] < 900);
@@ -244,12 +244,12 @@ TEST_CASE("children are followed through fork and exec") {
     child.reap();
     finish(*set, seen);
     CHECK(set->targets_gone());
-    CHECK(seen.born.size() == 3);
+    CHECK(seen.started.size() == 3);
     CHECK(seen.forks == 3);
     CHECK(seen.execs == 1);
     CHECK(seen.maps >= 2);
     CHECK(seen.exits == 4);
-    // Two that burn 200 ms each. They run one after another, so no clock of theirs goes on for longer than all of it took.
+    // Two processes burn 200 ms each, one after the other, so no CPU time exceeds the elapsed time.
     CHECK(seen.samples > 340);
     CHECK(static_cast<double>(seen.samples) < 1.05 * 999e-9 * static_cast<double>(took_ns));
 }
@@ -277,11 +277,11 @@ TEST_CASE("enable on exec: nothing before, everything after") {
     set->drain_rest(seen);
     CHECK(seen.exec_ns > 0);
     CHECK(seen.samples > 10);
-    // The kernel enables events at the beginning of exec and writes the COMM in its middle.
+    // The kernel enables events at the beginning of exec and writes the COMM record in the middle.
     CHECK(seen.first_ns + 5'000'000 > seen.exec_ns);
 }
 
-TEST_CASE("disable and enable stop and start samples, process records go on") {
+TEST_CASE("disable and enable stop and start samples, while process records continue") {
     if (!perf_works()) return;
     Child child([] {
         for (;;) std::thread([] { burn_thread_cpu(5'000'000); }).join();
@@ -301,10 +301,10 @@ TEST_CASE("disable and enable stop and start samples, process records go on") {
     CHECK(again.samples > 100);
 }
 
-// Two threads that touch new pages, step by step.
+// Two threads touch new pages, step by step.
 struct FaultSteps {
-    static constexpr std::size_t pages = 500;  // of each thread in each step
-    std::atomic<int> allowed{0}, done{0};      // steps; done by both threads together
+    static constexpr std::size_t pages = 500;  // per thread and step
+    std::atomic<int> allowed{0}, done{0};      // steps; steps of both threads together
 
     void wait_for(int step) const {
         while (done < 2 * step) ::usleep(1'000);
@@ -324,11 +324,11 @@ void fault_in_steps(FaultSteps& steps) {
     for (;;) ::pause();
 }
 
-TEST_CASE("one-page rings that nobody reads: read + lost is what a twin with room saw") {
+TEST_CASE("one-page rings without a reader: read + lost equals the samples of a second set with large rings") {
     if (!perf_works()) return;
     const Capabilities capabilities = read_capabilities(real_sysfs());
     if (!capabilities.format_lost) {
-        WARN("no PERF_FORMAT_LOST here: NOT tested");
+        WARN("NOT tested: no PERF_FORMAT_LOST here");
         return;
     }
     const SharedMemory<FaultSteps> steps;
@@ -337,7 +337,7 @@ TEST_CASE("one-page rings that nobody reads: read + lost is what a twin with roo
         fault_in_steps(*steps);
     });
     child.go();
-    while (list_threads(child.pid()).size() < 2) ::usleep(1'000);  // a later one could be opened twice over
+    while (list_threads(child.pid()).size() < 2) ::usleep(1'000);  // a thread that starts later could be opened twice
     auto small = open_set({.targets = {{child.pid()}}, .start_disabled = true, .force_one_page = true}, "page-faults");
     auto large = open_set({.targets = {{child.pid()}}, .start_disabled = true, .ring_pages = 512}, "page-faults");
     Counter few, all;
@@ -345,7 +345,7 @@ TEST_CASE("one-page rings that nobody reads: read + lost is what a twin with roo
     REQUIRE(small->enable());
     steps->allowed = 1;
     steps->wait_for(1);
-    small->drain(few, release_everything);  // makes room, so that LOST records appear too
+    small->drain(few, release_everything);  // empties the ring, so that LOST records are written, too
     steps->allowed = 2;
     steps->wait_for(2);
     REQUIRE(small->disable());
@@ -354,14 +354,14 @@ TEST_CASE("one-page rings that nobody reads: read + lost is what a twin with roo
     large->drain_rest(all);
     const EventSetCounts counts = small->counts();
     CHECK(counts.samples_lost > 500);
-    CHECK(few.lost == counts.samples_lost);  // reported to the sink, to the last one
+    CHECK(few.lost == counts.samples_lost);  // all of them reached the sink
     CHECK(all.lost == 0);
     CHECK(all.samples >= 2 * 2 * FaultSteps::pages);
     CHECK(counts.samples_read + counts.samples_lost == all.samples);
     CHECK(small->counts().samples_lost == counts.samples_lost);
 }
 
-TEST_CASE("processes that are not there") {
+TEST_CASE("processes that do not exist") {
     if (!perf_works()) return;
     const Capabilities capabilities = read_capabilities(real_sysfs());
     const auto choice = choose_events(*parse_events("cpu-clock", real_sysfs()), 99, 0, true, capabilities);
@@ -380,7 +380,7 @@ TEST_CASE("processes that are not there") {
     CHECK(code({zombie.pid()}) == ErrorCode::not_found);
 }
 
-TEST_CASE("rings shrink to what may be locked, and say so") {
+TEST_CASE("rings shrink to the lockable memory, with a notice") {
     if (!perf_works()) return;
     const Capabilities capabilities = read_capabilities(real_sysfs());
     const auto choice = choose_events(*parse_events("cpu-clock", real_sysfs()), 999, 0, true, capabilities);

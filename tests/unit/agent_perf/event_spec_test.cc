@@ -1,5 +1,5 @@
-// The event grammar on fake machines. Expected types and configs are the numbers of linux/perf_event.h and of the
-// kernel's documentation, written out.
+// The event grammar on fake machines. Expected types and configs are literal numbers from linux/perf_event.h and the
+// kernel's documentation.
 #include "agent/perf/event_spec.h"
 
 #include <catch2/catch.hpp>
@@ -29,7 +29,7 @@ Error refused(std::string_view text, const FakeTree& tree = plain_x86()) {
     return specs.error();
 }
 
-bool says(const Error& error, std::string_view part) { return error.message.find(part) != std::string::npos; }
+bool mentions(const Error& error, std::string_view part) { return error.message.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -69,7 +69,7 @@ TEST_CASE("hardware and software names") {
     CHECK(spec.parts[0].config == expected.config);
     CHECK(spec.parts[0].cpus.empty());
     CHECK_FALSE(spec.frequency_hz);
-    // Linux's own word for what comes in bursts; the clocks and switches come steadily.
+    // Like perf, faults have a period of 1 because they come in bursts. The clocks and switches come steadily.
     CHECK(spec.period == (std::string_view(expected.unit) == "faults" ? 1 : 0));
 }
 
@@ -83,12 +83,12 @@ TEST_CASE("modifiers") {
     const EventSpec precise = one("cycles:upp", plain_x86());
     CHECK(precise.precise == 2);
     CHECK(precise.exclude_kernel);
-    CHECK(says(refused("cpu-clock:p"), "precise"));
-    CHECK(says(refused("cycles:pppp"), "modifier 'p'"));
-    CHECK(says(refused("cycles:G"), "modifier 'G'"));
+    CHECK(mentions(refused("cpu-clock:p"), "precise"));
+    CHECK(mentions(refused("cycles:pppp"), "modifier 'p'"));
+    CHECK(mentions(refused("cycles:G"), "modifier 'G'"));
 }
 
-TEST_CASE("own frequencies and lists") {
+TEST_CASE("frequencies of single events, and lists") {
     auto specs = parse_events("cycles@4000, cpu-clock:u@49,cpu/event=0x3c,umask=0x1/u@7", fake_sysfs(plain_x86()));
     REQUIRE(specs);
     REQUIRE(specs->size() == 3);
@@ -99,17 +99,17 @@ TEST_CASE("own frequencies and lists") {
     CHECK(*(*specs)[2].frequency_hz == 7);
     CHECK((*specs)[2].exclude_kernel);
     for (const char* text : {"cycles@", "cycles@0", "cycles@x", "cycles@1000001", "cycles@99999999999"})
-        CHECK(says(refused(text), "not a rate"));
-    CHECK(says(refused("cycles,cycles"), "twice"));
-    CHECK(says(refused("cycles,,cpu-clock"), "missing"));
-    CHECK(says(refused(""), "missing"));
-    CHECK(says(refused("{cycles,instructions}"), "braces"));
-    CHECK(says(refused("cycels"), "unknown event 'cycels'"));
-    CHECK(says(refused("rxyz"), "unknown event"));
-    CHECK(says(refused(std::string(600, 'a')), "longer"));
+        CHECK(mentions(refused(text), "not a rate"));
+    CHECK(mentions(refused("cycles,cycles"), "twice"));
+    CHECK(mentions(refused("cycles,,cpu-clock"), "missing"));
+    CHECK(mentions(refused(""), "missing"));
+    CHECK(mentions(refused("{cycles,instructions}"), "braces"));
+    CHECK(mentions(refused("cycels"), "unknown event 'cycels'"));
+    CHECK(mentions(refused("rxyz"), "unknown event"));
+    CHECK(mentions(refused(std::string(600, 'a')), "longer"));
 }
 
-TEST_CASE("PMU terms go where the format files say") {
+TEST_CASE("PMU terms go to the bits that the format files define") {
     const EventPart fields = one("cpu/event=0x3c,umask=0x1,edge,cmask=2/", plain_x86()).parts.at(0);
     CHECK(fields.type == 4);
     CHECK(fields.config == (0x3cU | 0x1U << 8 | 1U << 18 | 2U << 24));
@@ -126,21 +126,21 @@ TEST_CASE("PMU terms go where the format files say") {
     CHECK(one("cpu/instructions/", plain_x86()).unit == "instructions");
 
     for (const char* pmu : {"uprobe", "kprobe", "breakpoint"})
-        CHECK(says(refused(std::string(pmu) + "/config1=0x1000/"), "its fields are addresses"));
-    CHECK(says(refused("cpu/event=0x1ff/"), "too large"));
-    CHECK(says(refused("cpu/nosuch/"), "mem-loads"));
-    CHECK_FALSE(says(refused("cpu/nosuch/"), ".scale"));
-    CHECK(says(refused("cpu/event=abc/"), "needs a number"));
-    CHECK(says(refused("cpu/event=0x3c"), "should look like"));
-    CHECK(says(refused("/cycles/"), "should look like"));
-    CHECK(says(refused("cpu//"), "nothing between"));
+        CHECK(mentions(refused(std::string(pmu) + "/config1=0x1000/"), "its fields are addresses"));
+    CHECK(mentions(refused("cpu/event=0x1ff/"), "too large"));
+    CHECK(mentions(refused("cpu/nosuch/"), "mem-loads"));
+    CHECK_FALSE(mentions(refused("cpu/nosuch/"), ".scale"));
+    CHECK(mentions(refused("cpu/event=abc/"), "needs a number"));
+    CHECK(mentions(refused("cpu/event=0x3c"), "should look like"));
+    CHECK(mentions(refused("/cycles/"), "should look like"));
+    CHECK(mentions(refused("cpu//"), "nothing between"));
     CHECK(refused("gpu/cycles/").code == ErrorCode::not_found);
-    CHECK(says(refused("gpu/cycles/"), "cpu, software"));
-    CHECK(says(refused("cpu/../type/"), "not a term"));
+    CHECK(mentions(refused("gpu/cycles/"), "cpu, software"));
+    CHECK(mentions(refused("cpu/../type/"), "not a term"));
     CHECK(refused("../x/").code != ErrorCode::io);
-    CHECK(says(refused("broken/event=1/"), "not supported"));
-    CHECK(says(refused("broken/other=1/"), "not supported"));
-    CHECK(says(refused("broken/loop/"), "no field or event"));
+    CHECK(mentions(refused("broken/event=1/"), "not supported"));
+    CHECK(mentions(refused("broken/other=1/"), "not supported"));
+    CHECK(mentions(refused("broken/loop/"), "no field or event"));
 }
 
 TEST_CASE("format bits") {
@@ -152,7 +152,7 @@ TEST_CASE("format bits") {
         CHECK_FALSE(place_bits(text, 1));
 }
 
-TEST_CASE("hybrid Intel: one name, a part for each kind of core") {
+TEST_CASE("hybrid Intel: one name, one part per kind of core") {
     const EventSpec cycles = one("cycles:u", intel_hybrid());
     CHECK(cycles.name == "cycles:u");
     REQUIRE(cycles.parts.size() == 2);
@@ -184,7 +184,7 @@ TEST_CASE("hybrid Intel: one name, a part for each kind of core") {
     CHECK(one("cpu-clock", intel_hybrid()).parts.size() == 1);
 }
 
-TEST_CASE("a raw code is one word for the core PMU, whatever it is") {
+TEST_CASE("a raw code is one word for the core PMU, whatever its value") {
     const auto code = GENERATE(as<std::string>(), "r0", "r4", "r5", "r01c2", "rffffffffffffffff", "rffffffff81000000:u",
                                "r7ffffffff000:k", "r1c2:p", "r5@99");
     const std::uint64_t word = std::stoull(code.substr(1), nullptr, 16);
@@ -194,7 +194,7 @@ TEST_CASE("a raw code is one word for the core PMU, whatever it is") {
         REQUIRE(spec.parts.size() == 1);
         const perf_event_attr attr = sample_attr(spec, spec.parts[0], {.frequency_hz = 99}, Capabilities{});
         CHECK((attr.type == PERF_TYPE_RAW && attr.config == word));
-        // Also the fields for addresses of breakpoints and probes.
+        // This includes the fields for addresses of breakpoints and probes.
         CHECK((attr.config1 == 0 && attr.config2 == 0 && attr.bp_type == 0));
     }
     for (const FakeTree& tree : {intel_hybrid(), arm_big_little()}) {
@@ -205,12 +205,12 @@ TEST_CASE("a raw code is one word for the core PMU, whatever it is") {
             CHECK((spec.parts[i].config == word && spec.parts[i].config1 == 0 && spec.parts[i].config2 == 0));
         }
     }
-    CHECK(says(refused("r1ffffffffffffffff"), "unknown event"));
-    CHECK(says(refused("r-1"), "unknown event"));
-    CHECK(says(refused("r0x5"), "unknown event"));
+    CHECK(mentions(refused("r1ffffffffffffffff"), "unknown event"));
+    CHECK(mentions(refused("r-1"), "unknown event"));
+    CHECK(mentions(refused("r0x5"), "unknown event"));
 }
 
-TEST_CASE("ARM: big.LITTLE has two parts, one kind of core has none of it, a board without PMU parses") {
+TEST_CASE("ARM: big.LITTLE has two parts, a single kind of core has one, a board without PMU parses") {
     const EventSpec both = one("cycles", arm_big_little());
     REQUIRE(both.parts.size() == 2);
     CHECK(both.parts[0].pmu == "armv8_cortex_a53");
@@ -228,7 +228,7 @@ TEST_CASE("ARM: big.LITTLE has two parts, one kind of core has none of it, a boa
 
     CHECK(one("cycles", no_pmu()).parts.size() == 1);
     CHECK(one("cycles", FakeTree{}).parts.size() == 1);
-    CHECK(says(refused("cpu/cycles/", no_pmu()), "it has: software"));
+    CHECK(mentions(refused("cpu/cycles/", no_pmu()), "it has: software"));
 }
 
 TEST_CASE("tracepoints") {
@@ -238,12 +238,12 @@ TEST_CASE("tracepoints") {
     CHECK(spec.unit == "events");
     CHECK(spec.exclude_kernel);
     CHECK(refused("sched:nothing").code == ErrorCode::not_found);
-    CHECK(says(refused("sched:nothing"), "this kernel has no tracepoint sched:nothing"));
+    CHECK(mentions(refused("sched:nothing"), "this kernel has no tracepoint sched:nothing"));
     const auto unmounted = parse_events("sched:sched_switch", fake_sysfs({}));
     REQUIRE_FALSE(unmounted);
-    CHECK(says(unmounted.error(), "mount -t tracefs"));
-    CHECK(says(refused("sched:"), "not a tracepoint"));
-    CHECK(says(refused("..:x"), "not a tracepoint"));
+    CHECK(mentions(unmounted.error(), "mount -t tracefs"));
+    CHECK(mentions(refused("sched:"), "not a tracepoint"));
+    CHECK(mentions(refused("..:x"), "not a tracepoint"));
 }
 
 TEST_CASE("tracepoints with a filter, wherever tracefs is mounted") {
@@ -264,13 +264,13 @@ TEST_CASE("tracepoints with a filter, wherever tracefs is mounted") {
     CHECK(one("sched:sched_switch", tree).filter.empty());
     CHECK(parse_events("sched:sched_switch/prev_pid > 1/,sched:sched_switch", fake_sysfs(tree))->size() == 2);
     for (const char* bad : {"sched:sched_switch//", "sched:sched_switch/prev_pid"})
-        CHECK(says(parse_events(bad, fake_sysfs(tree)).error(), "sys:name/FILTER/"));
+        CHECK(mentions(parse_events(bad, fake_sysfs(tree)).error(), "sys:name/FILTER/"));
     tree["../proc/self/mounts"] = "d /mnt/d debugfs rw 0 0\n";
     tree["../mnt/d/tracing/events/a/b/id"] = "9\n";
     CHECK(one("a:b", tree).parts.at(0).config == 9);
 }
 
-TEST_CASE("who wakes threads is told by a tracepoint beside the switches") {
+TEST_CASE("wakers come from a tracepoint beside the switches") {
     auto tree = std::map<std::string, std::string>{
         {"kernel/tracing/events/sched/sched_waking/id", "370\n"},
         {"kernel/tracing/events/sched/sched_waking/format",
@@ -288,7 +288,7 @@ TEST_CASE("who wakes threads is told by a tracepoint beside the switches") {
     CHECK((off_cpu.parts[1].type == PERF_TYPE_TRACEPOINT && off_cpu.parts[1].config == 370 &&
            off_cpu.parts[1].woken_at == 24));
     CHECK(one("woken-by", tree).off_cpu == 0b1000);
-    // The tracepoint by its own name is an event like others.
+    // The tracepoint under its own name is an ordinary event.
     CHECK(one("sched:sched_waking", tree).parts.front().woken_at == 0);
     CHECK(one("off-cpu", tree).parts.size() == 1);
     const auto unmounted = parse_events("woken-by", fake_sysfs({}));

@@ -1,5 +1,5 @@
-// A kernel that counts as the test says: a PMU with few counters, groups that fit or not, old kernels. Descriptors are
-// checked: every one that was opened must be closed once.
+// A fake kernel that counts as the test defines: a PMU with few counters, groups that fit or not, old kernels.
+// Descriptors are checked: each one must be closed exactly once.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -15,13 +15,13 @@ namespace flamewire::agent {
 
 class FakePmu {
 public:
-    std::size_t counters = 4;       // a group of more hardware events is refused
-    std::size_t free_counters = 4;  // a group of more opens, but never has its turn
+    std::size_t counters = 4;       // a group with more hardware events is refused
+    std::size_t free_counters = 4;  // a group with more opens, but is never scheduled
     bool groups_of_inherited = true;
     std::set<std::uint64_t> missing;   // PERF_COUNT_HW_* that open with ENOENT
-    std::set<std::uint64_t> silent;    // that stay at 0
+    std::set<std::uint64_t> silent;    // events that stay at 0
     std::map<pid_t, int> refused;      // thread -> errno
-    std::size_t descriptors = 10'000;  // most that may be open
+    std::size_t descriptors = 10'000;  // maximum of open ones
     bool kernel_mode = true;
 
     struct Event {
@@ -51,7 +51,7 @@ public:
         return kernel;
     }
 
-    // The leaders that a thread has.
+    // The group leaders of a thread.
     std::vector<int> leaders(pid_t pid) const {
         std::vector<int> found;
         for (const auto& [fd, event] : events)
@@ -92,7 +92,7 @@ private:
         ++reads;
         Event& event = events.at(fd);
         const bool group = (event.attr.read_format & PERF_FORMAT_GROUP) != 0;
-        // Our own thread, on which groups and events are tried, runs all the time.
+        // The agent's own thread, on which groups and events are tried, always runs.
         if (event.pid == 0) {
             const bool fits = hardware_in(event) <= free_counters;
             event.enabled = 1'000;

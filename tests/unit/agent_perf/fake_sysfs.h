@@ -29,7 +29,7 @@ inline Sysfs fake_sysfs(FakeTree tree) {
             }};
 }
 
-// What the kernel shows on four kinds of machine (types and formats as real ones have them).
+// The sysfs content of four kinds of machine, with the types and formats of real ones.
 inline FakeTree plain_x86() {
     const std::string cpu = "bus/event_source/devices/cpu/";
     return {
@@ -47,7 +47,7 @@ inline FakeTree plain_x86() {
         {"bus/event_source/devices/software/type", "1\n"},
         {"bus/event_source/devices/uncore_imc_0/type", "12\n"},
         {"bus/event_source/devices/uncore_imc_0/cpumask", "0,18\n"},
-        // AMD's northbridge event select lies in two pieces.
+        // AMD's northbridge has its event select in two pieces.
         {"bus/event_source/devices/amd_df/type", "11\n"},
         {"bus/event_source/devices/amd_df/format/event", "config:0-7,32-35,59-60\n"},
         {"bus/event_source/devices/broken/type", "77\n"},

@@ -1,5 +1,5 @@
-// A process to sample and an event set on it, for tests on the running kernel. Processes are made by fork(), so that they
-// have few threads and known work. Waits go by the CPU time that they used: the machine may be busy with other things.
+// A process to sample and an event set for it, for tests on the running kernel. Processes come from fork(), so they
+// have few threads and known work. Waits are measured in the process's CPU time, because the machine may be busy.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 
 inline bool perf_works() {
     static const Capabilities capabilities = read_capabilities(real_sysfs());
-    if (!capabilities.perf_events) WARN("perf_event_open is not allowed here: the event set was NOT tested");
+    if (!capabilities.perf_events) WARN("NOT tested: perf_event_open is not allowed here");
     return capabilities.perf_events;
 }
 
@@ -34,7 +34,7 @@ inline void burn_thread_cpu(std::uint64_t nanoseconds) {
         for (int i = 0; i < 1'000; ++i) asm volatile("" : : : "memory");
 }
 
-// A forked process that runs `work` after it got a byte; killed and reaped at the end.
+// A forked process that runs `work` after it receives a byte. It is killed and reaped at the end.
 class Child {
 public:
     template <class Work>
@@ -58,7 +58,7 @@ public:
 
     void go() const { REQUIRE(::write(pipe_[1], "g", 1) == 1); }
     [[nodiscard]] std::uint32_t pid() const { return static_cast<std::uint32_t>(pid_); }
-    // CPU time of all its threads, those that ended included.
+    // CPU time of all its threads, including ended ones.
     [[nodiscard]] double cpu_seconds() const {
         clockid_t clock{};
         timespec used{};
@@ -119,7 +119,7 @@ inline void run(EventSet& set, RecordSink& sink, milliseconds time, milliseconds
     }
 }
 
-// Until the child has used so much more CPU time; the machine may be busy with other things.
+// Runs until the child has used this much more CPU time, because the machine may be busy.
 inline void run_cpu(EventSet& set, RecordSink& sink, const Child& child, double seconds) {
     const double end = child.cpu_seconds() + seconds;
     const std::uint64_t limit = monotonic_ns() + 60'000'000'000;

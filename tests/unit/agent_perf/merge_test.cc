@@ -13,7 +13,7 @@ using namespace flamewire::agent;
 
 namespace {
 
-// A ring of 4,096 bytes that a test writes like the kernel does.
+// A ring of 4,096 bytes, written as the kernel writes it.
 struct TestRing {
     std::vector<std::uint64_t> data = std::vector<std::uint64_t>(512);
     std::uint64_t head = 0;
@@ -58,7 +58,7 @@ TEST_CASE("records of several rings come in time order, up to the limit") {
     std::vector<RingCursor> cursors{a.cursor(), b.cursor(), c.cursor()};
     Merge merge;
     CHECK(run(merge, cursors, 45) == std::vector<Out>{{10, 0, false}, {20, 1, false}, {30, 1, false}, {40, 0, false}});
-    // What was held back comes in the next round, with what arrived since.
+    // Records that were held back are released in the next round, together with new ones.
     c.sample(55);
     cursors[2].head = c.head;
     CHECK(run(merge, cursors, release_everything) == std::vector<Out>{{50, 0, false}, {55, 2, false}, {60, 1, false}});
@@ -66,7 +66,7 @@ TEST_CASE("records of several rings come in time order, up to the limit") {
     CHECK(run(merge, cursors, release_everything).empty());
 }
 
-TEST_CASE("a record older than what was handed out is clamped and counted as late") {
+TEST_CASE("a record older than the last released one is clamped and counted as late") {
     TestRing a, b;
     a.sample(100);
     std::vector<RingCursor> cursors{a.cursor(), b.cursor()};
@@ -78,7 +78,7 @@ TEST_CASE("a record older than what was handed out is clamped and counted as lat
     CHECK(run(merge, cursors, 200) == std::vector<Out>{{100, 1, true}, {110, 1, false}});
 }
 
-TEST_CASE("records that wrap are put together, others are not copied") {
+TEST_CASE("records that wrap are copied into one piece, others are not copied") {
     TestRing ring;
     std::vector<RingCursor> cursors{ring.cursor()};
     Merge merge;
@@ -101,14 +101,14 @@ TEST_CASE("records that wrap are put together, others are not copied") {
         (inside ? whole : wrapped) += 1;
         REQUIRE_FALSE(merge.next(record));
     }
-    // 500 records of 64 + 8 * (0..39) bytes are 108 kB: 26 times around 4 KiB, nearly each with a record across the
-    // end.
+    // 500 records of 64 + 8 * (0..39) bytes are 108 kB: 26 times around 4 KiB, nearly always with a record that crosses
+    // the end.
     CHECK(wrapped >= 20);
     CHECK(wrapped <= 27);
     CHECK(whole == 500 - wrapped);
 }
 
-TEST_CASE("sixteen rings against the order of writing") {
+TEST_CASE("sixteen rings compared with the order of writing") {
     std::mt19937 random(7);
     Merge merge;
     std::vector<TestRing> rings(16);
@@ -135,8 +135,9 @@ TEST_CASE("sixteen rings against the order of writing") {
     CHECK(read == written);
 }
 
-TEST_CASE("records that are no whole words, at every place of the ring") {
-    // Copies of stacks that end at the end of user space: 4 bytes more than words, or any number of a hostile program.
+TEST_CASE("records that are not whole words, at every position of the ring") {
+    // Stack copies that end at the end of user space have 4 bytes more than whole words. A hostile program can cause
+    // any number.
     const std::size_t odd = GENERATE(4, 1, 7);
     INFO(odd);
     std::vector<std::uint64_t> memory(512);
@@ -147,7 +148,7 @@ TEST_CASE("records that are no whole words, at every place of the ring") {
     MergedRecord record;
     std::size_t unaligned = 0, split_headers = 0;
     for (std::uint64_t time = 1; time <= 3'000; ++time) {
-        // A sample of 64 bytes, 8 of a chain, `odd` more; the size is in bytes 6 and 7 of the header.
+        // A sample of 64 bytes, 8 of a chain, and `odd` more. The size is in bytes 6 and 7 of the header.
         const std::vector<std::uint64_t> words = sample_bytes(1, time, {time}).words();
         std::vector<unsigned char> one(words.size() * 8 + odd, static_cast<unsigned char>(time));
         std::memcpy(one.data(), words.data(), words.size() * 8);
@@ -172,7 +173,7 @@ TEST_CASE("records that are no whole words, at every place of the ring") {
     CHECK(split_headers > 0);
 }
 
-TEST_CASE("a broken ring is skipped, once, and the others go on") {
+TEST_CASE("a broken ring is skipped, once, and the others continue") {
     TestRing broken, good;
     broken.write({~0ULL, ~0ULL});
     good.sample(5);
@@ -181,7 +182,7 @@ TEST_CASE("a broken ring is skipped, once, and the others go on") {
     CHECK(run(merge, cursors, release_everything) == std::vector<Out>{{5, 1, false}});
     CHECK(cursors[0].broken == 1);
     CHECK(cursors[0].tail == cursors[0].head);
-    // Sizes of zero, less than a header, and more than is there.
+    // Sizes of zero, less than a header, and more than is present.
     for (const std::uint16_t size : {0, 4, 7, 4088}) {
         TestRing ring;
         ring.write({std::uint64_t{size} << 48 | 9, 0});

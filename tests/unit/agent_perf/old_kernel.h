@@ -1,6 +1,6 @@
-// A kernel of a given release behind the seam: it takes the attributes that this release knows and refuses all others as
-// it does. What each release knows is from the history of include/uapi/linux/perf_event.h and kernel/events/core.c; the
-// release that brought a bit stands behind it. Descriptors are checked: each is closed once.
+// A fake kernel of a given release: it accepts the attributes of that release and refuses all others as it does. The
+// facts are from the history of include/uapi/linux/perf_event.h and kernel/events/core.c, with the release of each bit
+// beside it. Descriptors are checked: each must be closed exactly once.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -23,8 +23,8 @@ struct Release {
     const char* name;
     // sizeof(perf_event_attr): 112 (VER5) since 4.1, 120 (VER6) since 5.5, 128 (VER7) since 5.13, 136 (VER8) since 6.3.
     std::uint32_t attr_bytes;
-    // How many bits each field has. Flags: write_backward 27 (4.7), namespaces 28 (4.12), ksymbol 29 and bpf_event 30
-    // (5.1), aux_output 31 (5.4), cgroup 32 (5.7), text_poke 33 (5.9), build_id 34 (5.12), inherit_thread 35,
+    // The number of bits of each field. Flags: write_backward 27 (4.7), namespaces 28 (4.12), ksymbol 29 and bpf_event
+    // 30 (5.1), aux_output 31 (5.4), cgroup 32 (5.7), text_poke 33 (5.9), build_id 34 (5.12), inherit_thread 35,
     // remove_on_exec 36 and sigtrap 37 (5.13).
     unsigned flags;
     // REGS_INTR 18 (3.19), PHYS_ADDR 19 (4.14), AUX 20 (5.5), CGROUP 21 (5.7), DATA_PAGE_SIZE 22 and CODE_PAGE_SIZE 23
@@ -41,8 +41,8 @@ inline constexpr Release linux_4_14{"4.14", 112, 29, 20, 4, 17, true, false};
 inline constexpr Release linux_5_4{"5.4", 112, 32, 20, 4, 17, true, false};
 inline constexpr Release linux_6_1{"6.1", 128, 38, 25, 5, 19, true, true};
 
-// The flags of an attr as one number: bit 0 is `disabled`, as the header lists them. Compilers for big-endian machines
-// put the first one on top.
+// The flags of an attr as one number, in the header's order: bit 0 is `disabled`. Compilers for big-endian machines put
+// the first flag in the highest bit.
 inline std::uint64_t flag_word(const perf_event_attr& attr) {
     std::uint64_t word = 0;
     std::memcpy(&word, reinterpret_cast<const char*>(&attr) + 40, sizeof word);
@@ -60,19 +60,19 @@ public:
     bool perf_events = true;     // CONFIG_PERF_EVENTS
     bool privileged = false;     // CAP_SYS_ADMIN (CAP_PERFMON since 5.8) and CAP_IPC_LOCK
     bool pmu = true;             // hardware counters …
-    bool interrupts = true;      // … that can interrupt
-    bool modes = true;           // … that tell user from kernel mode (ARMv6's do not)
+    bool interrupts = true;      // … which can interrupt
+    bool modes = true;           // … which distinguish user from kernel mode (ARMv6's do not)
     bool user_registers = true;  // HAVE_PERF_REGS, HAVE_PERF_USER_STACK_DUMP
     bool call_stacks = false;    // branch records in call-stack mode
     int paranoid = 1;
     std::int64_t max_rate_hz = 100'000;
-    std::size_t descriptors = 10'000;  // most that may be open
+    std::size_t descriptors = 10'000;  // maximum of open ones
     int refuse_hardware = 0;           // errno of every hardware event
     std::uint64_t page_size = 4'096;
     std::int64_t mlock_kb = 516;
     std::uint64_t memlock_bytes = 0;  // RLIMIT_MEMLOCK
     std::size_t cpus = 2;
-    bool sysctls = true;  // /proc/sys/kernel is there
+    bool sysctls = true;  // /proc/sys/kernel exists
 
     struct Event {
         perf_event_attr attr{};
@@ -85,7 +85,7 @@ public:
     };
     std::map<int, Event> events;
     std::uint64_t locked_bytes = 0, most_locked_bytes = 0;
-    std::uint64_t count = 42, lost = 0;  // what every event reads
+    std::uint64_t count = 42, lost = 0;  // the values of every event
 
     Kernel calls() {
         Kernel kernel = real_kernel();
@@ -113,7 +113,7 @@ public:
     }
 
 private:
-    // perf_copy_attr() and what it calls, then perf_event_open() in its order.
+    // perf_copy_attr() and its callees, then perf_event_open(), in their order.
     int open(perf_event_attr& attr, pid_t pid, int cpu, int leader) {
         if (!perf_events) return -ENOSYS;
         const auto* bytes = reinterpret_cast<const unsigned char*>(&attr);
@@ -158,7 +158,7 @@ private:
         if (!pmu) return ENOENT;
         if (attr.type == PERF_TYPE_HARDWARE && (attr.config >> 32) != 0 && !release.pmu_in_config) return EINVAL;
         if (refuse_hardware != 0) return refuse_hardware;
-        // Where the kernel runs in the hypervisor's mode (ARMv8.1), the two cannot be told apart (until 4.14).
+        // If the kernel runs in the hypervisor's mode (ARMv8.1), the two cannot be distinguished (until 4.14).
         if (release.flags < 29 && attr.exclude_kernel != attr.exclude_hv) return EINVAL;
         if (!modes && (attr.exclude_user != 0 || attr.exclude_kernel != 0 || attr.exclude_hv != 0)) return EOPNOTSUPP;
         if (!interrupts && attr.sample_period != 0) return EOPNOTSUPP;
@@ -166,7 +166,8 @@ private:
         return 0;
     }
 
-    // perf_event_set_output(): one CPU, one clock. Requests that this release lacks are ENOTTY; ours are all older.
+    // perf_event_set_output(): one CPU, one clock. Requests that a release lacks return ENOTTY. All requests of the
+    // agent are older.
     int control(Event& event, unsigned long request, unsigned long argument) {
         switch (request) {
             case PERF_EVENT_IOC_ENABLE:
@@ -215,7 +216,7 @@ private:
         return static_cast<int>(all.size());
     }
 
-    // perf_mmap(): a page of positions and 2^n of data; what the sysctl allows a CPU, and RLIMIT_MEMLOCK beyond that.
+    // perf_mmap(): one page of positions and 2^n pages of data. The limit is the sysctl per CPU, plus RLIMIT_MEMLOCK.
     void* map(Event& event, std::size_t size, int& error) {
         const std::uint64_t pages = size / page_size - 1;
         if (size % page_size != 0 || !std::has_single_bit(pages) || (event.attr.inherit != 0 && event.cpu < 0)) {

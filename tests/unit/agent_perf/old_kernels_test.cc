@@ -1,5 +1,5 @@
-// What is asked of the kernels of boards, to the bit: releases that know less, that forbid, that have no PMU or half of
-// one, and pages of 4, 16 and 64 KiB. Numbers are written out as linux/perf_event.h counts the bits.
+// The exact requests to the kernels of boards: releases that support less, that forbid, that have no PMU or an
+// incomplete one, and pages of 4, 16 and 64 KiB. Numbers are literal, with the bit numbers of linux/perf_event.h.
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,12 +54,12 @@ Result<Recording> record(OldKernel& kernel, std::string_view events, std::uint32
     return recording;
 }
 
-// What is open in the end, by kind. The owners of rings are those that are mapped.
-struct Asked {
+// The events that are open in the end, by kind. The owners of rings are those that are mapped.
+struct OpenEvents {
     std::vector<OldKernel::Event> owners, sideband, ksymbols, samples;
 };
-Asked asked(const OldKernel& kernel) {
-    Asked all;
+OpenEvents open_events(const OldKernel& kernel) {
+    OpenEvents all;
     for (const auto& [fd, event] : kernel.events) {
         CHECK(event.cpu >= 0);
         if (event.mapped != 0)
@@ -84,12 +84,12 @@ std::size_t online() { return online_cpus(real_sysfs()).size(); }
 
 }  // namespace
 
-TEST_CASE("every release is asked for what it knows, and for no bit more") {
+TEST_CASE("every release gets the bits that it supports, and no others") {
     const Release release = GENERATE(linux_4_9, linux_4_14, linux_5_4, linux_6_1);
     INFO(release.name);
     const bool modern = release.flags == linux_6_1.flags;
     OldKernel kernel(release);
-    kernel.mlock_kb = 4'096 + 136;  // page faults have no known rate: 4 MiB a CPU, 128 KiB for records, control pages
+    kernel.mlock_kb = 4'096 + 136;  // page faults have no known rate: 4 MiB per CPU, 128 KiB for records, control pages
     {
         const auto recording = record(kernel, "cycles,cpu-clock,page-faults");
         if (!recording) FAIL(recording.error().message);
@@ -98,7 +98,7 @@ TEST_CASE("every release is asked for what it knows, and for no bit more") {
         CHECK(recording->choice.notices.empty());
         CHECK(recording->set->take_notices().empty());
 
-        const Asked all = asked(kernel);
+        const OpenEvents all = open_events(kernel);
         REQUIRE(all.owners.size() == 2 * online());
         REQUIRE(all.sideband.size() == online());
         REQUIRE(all.samples.size() == 3 * online());
@@ -121,7 +121,7 @@ TEST_CASE("every release is asked for what it knows, and for no bit more") {
         }
         for (const OldKernel::Event& event : all.samples) {
             CHECK(event.pid == ::getpid());
-            // Faults are taken one by one: without the flag `freq`, and the number is the period.
+            // Every fault is a sample: without the flag `freq`, the number is the period.
             const bool fault = event.attr.type == PERF_TYPE_SOFTWARE && event.attr.config == PERF_COUNT_SW_PAGE_FAULTS;
             CHECK(flag_word(event.attr) == (fault ? sample_flags & ~(std::uint64_t{1} << 10) : sample_flags));
             CHECK(event.attr.sample_type == plain_sample);
@@ -139,7 +139,7 @@ TEST_CASE("every release is asked for what it knows, and for no bit more") {
     CHECK(kernel.events.empty());
 }
 
-TEST_CASE("stacks by tables, by copies and by branch records on every release") {
+TEST_CASE("stacks from frame pointers, copies and branch records on every release") {
     const Release release = GENERATE(linux_4_9, linux_4_14, linux_5_4, linux_6_1);
     INFO(release.name);
     OldKernel kernel(release);
@@ -148,7 +148,7 @@ TEST_CASE("stacks by tables, by copies and by branch records on every release") 
     {
         const auto dwarf = record(kernel, "cycles", 99, wire::StackMode::dwarf);
         if (!dwarf) FAIL(dwarf.error().message);
-        for (const OldKernel::Event& event : asked(kernel).samples) {
+        for (const OldKernel::Event& event : open_events(kernel).samples) {
             CHECK(event.attr.sample_type == (plain_sample | registers | stack));
             CHECK(flag_word(event.attr) == (sample_flags | 1U << 22));  // exclude_callchain_user
             CHECK(event.attr.sample_regs_user == mask);
@@ -158,7 +158,7 @@ TEST_CASE("stacks by tables, by copies and by branch records on every release") 
     {
         const auto hybrid = record(kernel, "cycles", 99, wire::StackMode::hybrid);
         REQUIRE(hybrid);
-        for (const OldKernel::Event& event : asked(kernel).samples) {
+        for (const OldKernel::Event& event : open_events(kernel).samples) {
             CHECK(event.attr.sample_type == (plain_sample | registers | stack));
             CHECK(flag_word(event.attr) == sample_flags);
             CHECK(event.attr.sample_stack_user == 2'048);
@@ -167,7 +167,7 @@ TEST_CASE("stacks by tables, by copies and by branch records on every release") 
     {
         const auto branches = record(kernel, "cycles", 99, wire::StackMode::lbr);
         REQUIRE(branches);
-        for (const OldKernel::Event& event : asked(kernel).samples) {
+        for (const OldKernel::Event& event : open_events(kernel).samples) {
             CHECK(event.attr.sample_type == (plain_sample | 0x800));
             CHECK(event.attr.branch_sample_type == 0x801);  // USER 0, CALL_STACK 11
         }
@@ -180,7 +180,7 @@ TEST_CASE("stacks by tables, by copies and by branch records on every release") 
     CHECK(kernel.events.empty());
 }
 
-TEST_CASE("counters are read in groups where inherited ones can be") {
+TEST_CASE("counters are read in groups if inherited events can be") {
     const Release release = GENERATE(linux_4_9, linux_4_14, linux_5_4, linux_6_1);
     INFO(release.name);
     OldKernel kernel(release);
@@ -193,7 +193,7 @@ TEST_CASE("counters are read in groups where inherited ones can be") {
     {
         const auto set = CounterSet::open({.pids = {static_cast<std::uint32_t>(::getpid())}}, counters, calls);
         REQUIRE(set);
-        // Two groups, of the CPU's and of the kernel's, or each by itself.
+        // Two groups, one of hardware and one of software events, or each event by itself.
         REQUIRE(kernel.events.size() == 4);
         const bool groups = release.groups_of_inherited;
         std::size_t followers = 0;
@@ -215,7 +215,7 @@ TEST_CASE("counters are read in groups where inherited ones can be") {
     CHECK(kernel.events.empty());
 }
 
-TEST_CASE("a kernel that is too old says since when") {
+TEST_CASE("on a kernel that is too old, the error names the required release") {
     // 3.18: no use_clockid, 96 bytes.
     OldKernel kernel({"3.18", 96, 25, 18, 4, 11, false, false});
     const auto recording = record(kernel, "cycles");
@@ -225,7 +225,7 @@ TEST_CASE("a kernel that is too old says since when") {
           "this kernel cannot stamp samples with the monotonic clock (it needs Linux 4.1)");
 }
 
-TEST_CASE("what the kernel forbids is left out, or said with the remedy") {
+TEST_CASE("forbidden events are left out, or reported with the remedy") {
     const Release release = GENERATE(linux_4_9, linux_5_4, linux_6_1);
     INFO(release.name);
     OldKernel kernel(release);
@@ -235,14 +235,14 @@ TEST_CASE("what the kernel forbids is left out, or said with the remedy") {
         REQUIRE(user);
         REQUIRE(notice(user->choice.notices, "kernel-excluded"));
         CHECK(notice(user->choice.notices, "kernel-excluded")->remedy == "sysctl -w kernel.perf_event_paranoid=1");
-        const Asked all = asked(kernel);
+        const OpenEvents all = open_events(kernel);
         REQUIRE(all.samples.size() == online());
         for (const OldKernel::Event& event : all.samples) {
             CHECK(event.attr.type == PERF_TYPE_HARDWARE);
             CHECK(flag_word(event.attr) == (sample_flags | user_only));
         }
     }
-    kernel.paranoid = 3;  // Debian's and Android's
+    kernel.paranoid = 3;  // the value of Debian and Android
     const auto nothing = record(kernel, "cycles");
     REQUIRE_FALSE(nothing);
     CHECK(nothing.error().code == ErrorCode::permission);
@@ -268,27 +268,27 @@ TEST_CASE("a kernel without perf events") {
         CHECK(counter.status == wire::CounterStatus::unsupported);
 }
 
-TEST_CASE("half a PMU: the clock is sampled instead, and why is said") {
+TEST_CASE("an incomplete PMU: the clock is sampled instead, with the reason") {
     OldKernel kernel(linux_4_9);
-    const auto says = [&](const char* text) {
+    const auto check_fallback = [&](const char* text) {
         const auto recording = record(kernel, "cycles");
         REQUIRE(recording);
         REQUIRE(recording->choice.events.size() == 1);
         CHECK(recording->choice.events[0].name == "cpu-clock");
         REQUIRE(notice(recording->choice.notices, "event-fallback"));
         CHECK(notice(recording->choice.notices, "event-fallback")->text == text);
-        for (const OldKernel::Event& event : asked(kernel).samples) {
+        for (const OldKernel::Event& event : open_events(kernel).samples) {
             CHECK((event.attr.type == PERF_TYPE_SOFTWARE && event.attr.config == PERF_COUNT_SW_CPU_CLOCK));
             CHECK((event.attr.freq == 1 && event.attr.sample_freq == 999));
         }
     };
-    SECTION("none") {
+    SECTION("no PMU") {
         kernel.pmu = false;
-        says("Sampling cpu-clock instead of cycles: this CPU or kernel has no event cycles.");
+        check_fallback("Sampling cpu-clock instead of cycles: this CPU or kernel has no event cycles.");
     }
-    SECTION("no interrupts: what cannot be sampled is still counted") {
+    SECTION("no interrupts: events that cannot be sampled are still counted") {
         kernel.interrupts = false;
-        says(
+        check_fallback(
             "Sampling cpu-clock instead of cycles: event cycles cannot be sampled here: its counter has no overflow "
             "interrupt, or not in this mode.");
         const Kernel calls = kernel.calls();
@@ -305,23 +305,23 @@ TEST_CASE("half a PMU: the clock is sampled instead, and why is said") {
             CHECK(whole->choice.events[0].name == "cycles");
         }
         kernel.paranoid = 2;
-        says(
+        check_fallback(
             "Sampling cpu-clock instead of cycles: event cycles cannot be sampled here: its counter has no overflow "
             "interrupt, or not in this mode.");
     }
-    SECTION("no slot") {
+    SECTION("no free counter") {
         kernel.refuse_hardware = ENOSPC;
-        says("Sampling cpu-clock instead of cycles: the CPU has no free counter for event cycles.");
+        check_fallback("Sampling cpu-clock instead of cycles: the CPU has no free counter for event cycles.");
     }
-    SECTION("the kernel's own word for what it cannot do, which is no errno (ENOTSUPP; drivers return it)") {
+    SECTION("ENOTSUPP, the kernel's internal code that is not an errno (drivers return it)") {
         kernel.refuse_hardware = 524;
-        says(
+        check_fallback(
             "Sampling cpu-clock instead of cycles: event cycles cannot be sampled here: its counter has no overflow "
             "interrupt, or not in this mode.");
     }
 }
 
-TEST_CASE("without descriptors nothing is open at the end, and the limit is named") {
+TEST_CASE("without descriptors nothing stays open, and the error names the limit") {
     OldKernel kernel(linux_5_4);
     for (const std::size_t most : {std::size_t{0}, 2 * online(), 2 * online() + 1}) {
         kernel.descriptors = most;
@@ -335,7 +335,7 @@ TEST_CASE("without descriptors nothing is open at the end, and the limit is name
     }
 }
 
-TEST_CASE("without /proc/sys the defaults of the kernel are assumed") {
+TEST_CASE("without /proc/sys, the kernel's defaults are assumed") {
     OldKernel kernel(linux_4_9);
     kernel.sysctls = false;
     const auto recording = record(kernel, "cycles", 999);
@@ -345,7 +345,7 @@ TEST_CASE("without /proc/sys the defaults of the kernel are assumed") {
     CHECK(recording->choice.frequency_hz == 999);
 }
 
-TEST_CASE("a lower limit of samples a second and numbers of PMUs on old kernels") {
+TEST_CASE("a lower limit of samples per second and PMU numbers on old kernels") {
     const Release release = GENERATE(linux_4_9, linux_4_14, linux_5_4, linux_6_1);
     INFO(release.name);
     OldKernel kernel(release);
@@ -354,14 +354,14 @@ TEST_CASE("a lower limit of samples a second and numbers of PMUs on old kernels"
     if (!recording) FAIL(recording.error().message);
     CHECK(recording->choice.frequency_hz == 250);
     REQUIRE(notice(recording->choice.notices, "rate-clamped"));
-    for (const OldKernel::Event& event : asked(kernel).samples) {
+    for (const OldKernel::Event& event : open_events(kernel).samples) {
         CHECK(event.attr.sample_freq == 250);
-        // The A53's PMU has the number 8; CPUs 0 to 3 are of its kind.
+        // The A53's PMU has the number 8, and CPUs 0 to 3 are of this kind.
         CHECK(event.attr.config == (release.pmu_in_config ? std::uint64_t{8} << 32 : 0));
     }
 }
 
-TEST_CASE("a kernel that does not count losses: that the number is a lower bound is said with the first one") {
+TEST_CASE("a kernel that does not count losses: the first loss comes with the note that the number is a lower bound") {
     OldKernel kernel(linux_5_4);
     auto recording = record(kernel, "cpu-clock");
     REQUIRE(recording);
@@ -386,11 +386,11 @@ TEST_CASE("a kernel that does not count losses: that the number is a lower bound
         std::uint64_t time = 1;
         std::uint32_t cpu = 0, reserved = 0;
         std::uint64_t identifier = 0;
-    } const record_of_loss;
-    static_assert(sizeof record_of_loss == 56);
+    } const loss_record;
+    static_assert(sizeof loss_record == 56);
     auto* page = static_cast<perf_event_mmap_page*>(owner->second.memory);
-    std::memcpy(static_cast<char*>(owner->second.memory) + kernel.page_size, &record_of_loss, sizeof record_of_loss);
-    page->data_head = sizeof record_of_loss;
+    std::memcpy(static_cast<char*>(owner->second.memory) + kernel.page_size, &loss_record, sizeof loss_record);
+    page->data_head = sizeof loss_record;
     recording->set->drain(seen, release_everything);
     CHECK(seen.lost == 7);
     CHECK(recording->set->counts().samples_lost == 7);
@@ -399,10 +399,10 @@ TEST_CASE("a kernel that does not count losses: that the number is a lower bound
     CHECK(notice(notices, "loss-lower-bound")->text ==
           "This kernel does not count what it loses (Linux 6.0 does): losses after the last record of a full ring are "
           "not counted.");
-    CHECK(page->data_tail == sizeof record_of_loss);
+    CHECK(page->data_tail == sizeof loss_record);
 }
 
-TEST_CASE("rings of 4, 16 and 64 KiB pages stay within what a user may lock") {
+TEST_CASE("rings of 4, 16 and 64 KiB pages stay within the lockable memory") {
     const std::uint64_t page = GENERATE(4'096, 16'384, 65'536);
     INFO(page);
     OldKernel kernel(linux_5_4);
@@ -415,7 +415,8 @@ TEST_CASE("rings of 4, 16 and 64 KiB pages stay within what a user may lock") {
         std::uint64_t sample_kb;
         bool halved;
     };
-    // 99 x 0.5 s x 512 B is below the least, 64 KiB; 999 Hz needs 250 KiB; with stacks 3.2 MB, which no user may lock.
+    // 99 x 0.5 s x 512 B is below the minimum of 64 KiB. 999 Hz needs 250 KiB. Stacks need 3.2 MB, more than any user
+    // may lock.
     const Case wanted = GENERATE(Case{99, wire::StackMode::fp, 64, false}, Case{999, wire::StackMode::fp, 256, false},
                                  Case{999, wire::StackMode::dwarf, 256, true});
     std::string remedy;
@@ -429,7 +430,7 @@ TEST_CASE("rings of 4, 16 and 64 KiB pages stay within what a user may lock") {
                   "The sample rings have 256 KiB per CPU instead of 4096: the kernel's limit on locked memory.");
             remedy = notice(notices, "rings-halved")->remedy;
         }
-        const Asked all = asked(kernel);
+        const OpenEvents all = open_events(kernel);
         REQUIRE(all.owners.size() == 2 * online());
         for (std::size_t i = 0; i < all.owners.size(); ++i) {
             const std::uint64_t data = all.owners[i].mapped - page;
@@ -441,7 +442,7 @@ TEST_CASE("rings of 4, 16 and 64 KiB pages stay within what a user may lock") {
     }
     CHECK(kernel.locked_bytes == 0);
     if (wanted.halved) {
-        // The least limit that helps.
+        // The lowest limit that helps.
         const std::string_view setting = "sysctl -w kernel.perf_event_mlock_kb=";
         REQUIRE(remedy.starts_with(setting));
         const std::int64_t enough = std::stoll(remedy.substr(setting.size()));
@@ -452,7 +453,7 @@ TEST_CASE("rings of 4, 16 and 64 KiB pages stay within what a user may lock") {
             CHECK((notice(recording->set->take_notices(), "rings-halved") != nullptr) == (limit < enough));
         }
     }
-    // A limit of one page: not even the smallest rings.
+    // A limit of one page is too low even for the smallest rings.
     kernel.mlock_kb = static_cast<std::int64_t>(page / 1024);
     const auto nothing = record(kernel, "cpu-clock", wanted.hz, wanted.mode);
     REQUIRE_FALSE(nothing);

@@ -15,12 +15,12 @@ Task fork(std::uint32_t child, std::uint64_t id) { return {TaskRecord{false, 1, 
 
 }  // namespace
 
-TEST_CASE("of two sets on a thread one counts") {
+TEST_CASE("of two sets on a thread, only one counts") {
     ThreadOwners owners;
     CHECK(owners.accept(10, 0, 1));
     CHECK_FALSE(owners.accept(10, 0, 2));
     CHECK(owners.accept(10, 0, 1));
-    // Another CPU, another thread: on their own.
+    // Each CPU and each thread has its own owner.
     CHECK(owners.accept(10, 1, 2));
     CHECK_FALSE(owners.accept(10, 1, 1));
     CHECK(owners.accept(11, 0, 2));
@@ -28,7 +28,7 @@ TEST_CASE("of two sets on a thread one counts") {
     CHECK(owners.size() == 2);
 }
 
-TEST_CASE("owners are forgotten with the thread") {
+TEST_CASE("owners are dropped with the thread") {
     ThreadOwners owners;
     CHECK(owners.accept(10, 0, 1));
     owners.forget(10);
@@ -39,8 +39,8 @@ TEST_CASE("owners are forgotten with the thread") {
     CHECK(owners.accept(10, 0, 1));
 }
 
-TEST_CASE("a part of one set and a whole other count a thread once on each CPU") {
-    // Inherited: only CPU 0 of set 1. Own: set 2 on both. Samples alternate.
+TEST_CASE("a partial set and a complete set count a thread once per CPU") {
+    // Inherited: only CPU 0 of set 1. Opened: set 2 on both CPUs. Samples alternate.
     ThreadOwners owners;
     int counted = 0;
     for (int i = 0; i < 100; ++i) {
@@ -51,27 +51,27 @@ TEST_CASE("a part of one set and a whole other count a thread once on each CPU")
     CHECK(counted == 200);
 }
 
-TEST_CASE("what must be opened") {
+TEST_CASE("threads that must be opened") {
     Coverage coverage;
     coverage.opened(10, 1'000);
     CHECK(coverage.known(10));
     // Its clone() may have begun before 1,000 …
     CHECK(coverage.forked(10, 11, 1'100));
     CHECK_FALSE(coverage.known(11));
-    // … also when the record is seen again; the next one began after.
+    // … also when the record is repeated. The next clone() began later.
     CHECK(coverage.forked(10, 11, 1'100));
     CHECK_FALSE(coverage.forked(10, 12, 1'200));
     CHECK(coverage.known(12));
-    // Children of a covered thread, and of an opened one once more.
+    // Children of a covered thread, and once more of an opened one.
     CHECK_FALSE(coverage.forked(12, 13, 1'250));
     CHECK_FALSE(coverage.forked(13, 14, 1'300));
     coverage.opened(11, 1'400);
-    CHECK(coverage.forked(11, 15, 1'350));  // before it was complete
+    CHECK(coverage.forked(11, 15, 1'350));  // before its opening was complete
     CHECK(coverage.forked(11, 16, 1'500));
     CHECK_FALSE(coverage.forked(11, 17, 1'600));
-    // A parent that nobody knows.
+    // An unknown parent.
     CHECK(coverage.forked(99, 20, 1'700));
-    // A tid that is used again is another thread.
+    // A reused tid is another thread.
     coverage.exited(12);
     CHECK(coverage.forked(99, 12, 1'800));
     coverage.skipped(20);
@@ -83,7 +83,7 @@ TEST_CASE("a chain of first children is followed for three generations") {
     coverage.opened(10, 1'000);
     CHECK(coverage.forked(10, 11, 1'100));
     coverage.opened(11, 1'200);
-    CHECK(coverage.forked(11, 12, 1'300));  // 12 ends before it is opened: its child takes its place
+    CHECK(coverage.forked(11, 12, 1'300));  // 12 ends before it is opened, so its child takes its place
     CHECK(coverage.forked(12, 13, 1'310));
     coverage.opened(13, 1'400);
     CHECK_FALSE(coverage.forked(13, 14, 1'500));
@@ -91,7 +91,7 @@ TEST_CASE("a chain of first children is followed for three generations") {
     CHECK_FALSE(coverage.forked(14, 15, 1'600));
 }
 
-TEST_CASE("copies of process records are told by their ids") {
+TEST_CASE("copies of process records are detected by their ids") {
     SidebandCopies copies;
     const auto is_copy = [&](const Task& task) { return copies.is_copy(task.record, task.origin); };
     CHECK_FALSE(is_copy(fork(50, 1)));
@@ -99,14 +99,14 @@ TEST_CASE("copies of process records are told by their ids") {
     CHECK(is_copy(fork(50, 3)));
     CHECK_FALSE(is_copy(fork(51, 1)));
     CHECK(is_copy(fork(51, 2)));
-    // The same thing happens again: it starts with the same set.
+    // The same event happens again: its copies start with the same set.
     const Task name{CommRecord{1, 10, 5, false, "a"}, {1, 10, 0}};
     const Task name_copy{CommRecord{1, 10, 5, false, "a"}, {2, 10, 0}};
     CHECK_FALSE(is_copy(name));
     CHECK(is_copy(name_copy));
     CHECK_FALSE(is_copy(name));
     CHECK(is_copy(name_copy));
-    // exec is not a change of name; another mapping is another record.
+    // An exec is not a change of name. Another mapping is another record.
     CHECK_FALSE(is_copy({CommRecord{1, 10, 5, true, "a"}, {2, 10, 0}}));
     MmapRecord map;
     map.pid = 1;

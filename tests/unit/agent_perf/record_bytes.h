@@ -1,5 +1,5 @@
-// Perf records as the kernel writes them, for tests: put together by hand from linux/perf_event.h, not by our decoder's
-// tables.
+// Perf records as the kernel writes them, for tests. They follow linux/perf_event.h and are independent of the
+// decoder's tables.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ public:
         return *this;
     }
 
-    // The record with its size filled in, in 8-byte aligned words.
+    // The record with its size set, in 8-byte aligned words.
     std::vector<std::uint64_t> words() const {
         std::vector<std::uint64_t> words((bytes_.size() + 7) / 8);
         std::memcpy(words.data(), bytes_.data(), bytes_.size());

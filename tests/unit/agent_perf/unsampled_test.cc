@@ -1,4 +1,4 @@
-// What threads that exit early leave out of the samples, on numbers written down by hand.
+// Time of early-exiting threads that samples lack, computed with numbers from the tests.
 #include "agent/perf/unsampled.h"
 
 #include <catch2/catch.hpp>
@@ -23,7 +23,7 @@ UnsampledAccount::Totals totals(std::uint64_t counted, std::uint64_t sampled, st
 
 }  // namespace
 
-TEST_CASE("what is counted and not sampled is missing, once") {
+TEST_CASE("time that is counted but not sampled is missing, once") {
     UnsampledAccount account;
     const Unsampled first = account.update(totals(1000 * ms, 400 * ms, 300), 0);
     CHECK(first.counted == 1000 * ms);
@@ -34,20 +34,20 @@ TEST_CASE("what is counted and not sampled is missing, once") {
     CHECK(second.counted == 500 * ms);
     CHECK(second.missing == 400 * ms);
     CHECK(second.exited_threads == 100);
-    // Samples that were late do not make it negative.
+    // Late samples do not make the number negative.
     CHECK(account.update(totals(1500 * ms, 1400 * ms, 400), 0).missing == 0);
     CHECK(account.update(totals(1600 * ms, 500 * ms, 500), 0).missing == 100 * ms);
 }
 
-TEST_CASE("no more is missing than exited threads can lack") {
+TEST_CASE("not more is missing than exited threads can lack") {
     UnsampledAccount account;
-    // Two periods each, as a thread can run on two CPUs. The rest has another cause.
+    // At most two periods per thread, because it can run on two CPUs. The rest has another cause.
     CHECK(account.update(totals(1000 * ms, 400 * ms, 10), 0).missing == 200 * ms);
     UnsampledAccount unknown_period;
     CHECK(unknown_period.update({.counted = 1000, .exited_threads = 8}, 0).missing == 1000);
 }
 
-TEST_CASE("lost samples and samples that are still in a ring are not missing") {
+TEST_CASE("lost samples and samples still in a ring do not count as missing") {
     UnsampledAccount account;
     UnsampledAccount::Totals lossy = totals(1000 * ms, 400 * ms, 300);
     lossy.lost_samples = 20;
@@ -56,7 +56,7 @@ TEST_CASE("lost samples and samples that are still in a ring are not missing") {
     CHECK(undrained.update(totals(1000 * ms, 400 * ms, 300), 100).missing == 500 * ms);
 }
 
-TEST_CASE("less than one percent is not reported until it is more") {
+TEST_CASE("less than one percent is reported only when it grows") {
     UnsampledAccount account;
     const Unsampled first = account.update(totals(10'000 * ms, 9'910 * ms, 100), 0);
     CHECK(first.missing == 0);
@@ -66,7 +66,7 @@ TEST_CASE("less than one percent is not reported until it is more") {
     CHECK(second.recent == 100 * ms);
 }
 
-TEST_CASE("a small part of what all targets count is not reported") {
+TEST_CASE("a small part of the total of all targets is not reported") {
     UnsampledAccount account;
     UnsampledAccount::Totals small = totals(100 * ms, 50 * ms, 10);
     small.all_counted = 10'000 * ms;
@@ -77,7 +77,7 @@ TEST_CASE("a small part of what all targets count is not reported") {
     CHECK_FALSE(UnsampledAccount::matters(small));
 }
 
-TEST_CASE("less than a period is not reported until it is more") {
+TEST_CASE("less than a period is reported only when it grows") {
     UnsampledAccount account;
     CHECK(account.update(totals(39 * ms, 30 * ms, 1), 0).missing == 0);
     CHECK(account.update(totals(44 * ms, 30 * ms, 1), 0).missing == 14 * ms);
@@ -93,7 +93,7 @@ TEST_CASE("counts are read only if the exited threads can lack one percent") {
     CHECK(UnsampledAccount::matters({.exited_threads = 8}));
 }
 
-TEST_CASE("whole CPUs are worth it if many threads exit all the time and a tenth is missing") {
+TEST_CASE("whole CPUs are worth their cost if many threads exit all the time and a tenth is missing") {
     const std::uint64_t second = 1'000 * ms;
     const auto report = [](std::uint32_t event, std::uint64_t recent, std::uint64_t exited) {
         return Unsampled{.event = event, .counted = 100, .recent = recent, .exited_threads = exited};
@@ -105,7 +105,7 @@ TEST_CASE("whole CPUs are worth it if many threads exit all the time and a tenth
     CHECK(policy.missing_percent() == 30);
     CHECK(policy.event() == 1);
     CHECK(policy.add(std::vector{report(1, 10, 1)}, second + 2));
-    // The next second begins anew. Targets add up, other events do not count.
+    // The next second starts from zero. Targets add up, other events do not count.
     CHECK_FALSE(policy.add(std::vector{report(1, 9, 8), report(1, 9, 8), report(2, 90, 8)}, 3 * second));
     CHECK(policy.missing_percent() == 9);
     CHECK_FALSE(policy.add(std::vector{report(1, 20, 8)}, 3 * second + 1));

@@ -7,7 +7,7 @@
 using namespace flamewire;
 using namespace flamewire::perf;
 
-// Bits of the flag word count from the other end of each byte on big-endian machines.
+// On big-endian machines, the bits of the flag word count from the other end of each byte.
 TEST_CASE("an attribute in both byte orders") {
     for (const std::endian order : {std::endian::little, std::endian::big}) {
         RecordBody body(order);

@@ -38,7 +38,7 @@ TEST_CASE("frames have the mode of the marker before them") {
     CHECK(split({}, user, 0).empty());
 }
 
-TEST_CASE("what follows an unknown marker is no frame") {
+TEST_CASE("entries after an unknown marker are not frames") {
     using enum CpuMode;
     // PERF_CONTEXT_USER_DEFERRED of Linux 6.19: the entry is a cookie.
     CHECK(split({marker(-128), 7, marker(-640), 42}, kernel, 2) == std::vector<Frame>{{7, kernel, false}});

@@ -1,4 +1,4 @@
-// Records with all fields, in both byte orders and at any place in memory. The agent's own fields: agent_perf.
+// Records with all fields, in both byte orders and at any memory alignment. agent_perf tests the agent's own fields.
 #include "perf/decode.h"
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ std::vector<T> list(std::span<const T> values) {
     return {values.begin(), values.end()};
 }
 
-// Every field that is decoded, in the order of enum perf_event_sample_format's comment.
+// Every decoded field, in the order of the comment on enum perf_event_sample_format.
 RecordFormat everything() {
     RecordFormat format;
     for (const std::uint64_t field :
@@ -61,7 +61,7 @@ TEST_CASE("a sample with every field") {
             CHECK((sample.register_abi == 2 && sample.register_mask == 0x180));
             CHECK(list(sample.registers) == std::vector<std::uint64_t>{0x7ffc'0000, 0x401234});
             CHECK((sample.stack.size() == 8 && sample.stack_cut && sample.stack_missing == 0));
-            // Bytes of the stack stay as they are.
+            // The stack's bytes stay unchanged.
             CHECK(std::to_integer<int>(sample.stack[0]) == (order == std::endian::little ? 1 : 8));
             std::vector<CounterValue> values;
             counter_values(sample, format, values);
@@ -70,7 +70,7 @@ TEST_CASE("a sample with every field") {
         }
 }
 
-TEST_CASE("a sample that is cut anywhere is malformed") {
+TEST_CASE("a sample that is truncated anywhere is malformed") {
     for (const std::endian order : {std::endian::little, std::endian::big}) {
         RecordBody body = sample_body(order);
         const Bytes whole = body.bytes();
@@ -90,7 +90,7 @@ TEST_CASE("more counters than bytes") {
         body.u64(count).u64(1).u64(2);
         CHECK_FALSE(decoder.sample(0, body.bytes(), format, sample));
     }
-    // Of no counter at all.
+    // Without any counter.
     std::vector<CounterValue> values{{1, 2}};
     RecordBody none(std::endian::native);
     CHECK(decoder.sample(0, none.u64(0).bytes(), format, sample));
@@ -119,7 +119,7 @@ TEST_CASE("a sample has the period of its event unless it has its own") {
     CHECK((sample.period == 250 && sample.ip == 0x401000 && sample.callchain.empty()));
 }
 
-TEST_CASE("a decoder keeps nothing of the sample before") {
+TEST_CASE("a decoder keeps nothing from the previous sample") {
     Decoder decoder;
     Sample sample;
     RecordBody first = sample_body(std::endian::native);
@@ -131,7 +131,7 @@ TEST_CASE("a decoder keeps nothing of the sample before") {
     CHECK((sample.registers.empty() && sample.stack.empty() && !sample.stack_cut && sample.stack_missing == 0));
 }
 
-TEST_CASE("arrays behind raw data of any length are whole") {
+TEST_CASE("arrays after raw data of any length are complete") {
     for (std::uint32_t length = 0; length < 9; ++length) {
         RecordBody body(std::endian::native);
         body.u64(3).u64(1).u64(2).u64(3).u32(length);
@@ -148,7 +148,7 @@ TEST_CASE("arrays behind raw data of any length are whole") {
     }
 }
 
-TEST_CASE("the mode is that of the record's header") {
+TEST_CASE("the CPU mode comes from the record's header") {
     Decoder decoder;
     Sample sample;
     const std::vector<CpuMode> modes{CpuMode::unknown,      CpuMode::kernel,     CpuMode::user,   CpuMode::hypervisor,
@@ -180,7 +180,7 @@ TEST_CASE("records other than samples in both byte orders") {
         CHECK((found.start == 0x7000 && found.length == 0x2000 && found.page_offset == 0x1000));
         CHECK((found.device_major == 8 && found.inode == 4242 && found.executable() && found.time_ns == 900));
         CHECK((found.path == "/usr/lib/libc.so.6" && found.cpu_mode == CpuMode::user));
-        // With the trailer, as an importer has it.
+        // With the trailer, as in an importer.
         REQUIRE(decoder.side_record(header, bytes, {}, decoded) == Decoded::ok);
         CHECK(std::get<MmapRecord>(decoded).path == "/usr/lib/libc.so.6");
 
@@ -203,7 +203,7 @@ TEST_CASE("records other than samples in both byte orders") {
     }
 }
 
-TEST_CASE("a deferred call chain in both byte orders, at any place in memory, with and without a trailer") {
+TEST_CASE("a deferred call chain in both byte orders, at any alignment, with and without a trailer") {
     for (const std::endian order : {std::endian::little, std::endian::big})
         for (const std::size_t shift : {0, 4}) {
             Decoder decoder(order);
@@ -226,7 +226,7 @@ TEST_CASE("a deferred call chain in both byte orders, at any place in memory, wi
         }
 }
 
-TEST_CASE("a trailer has the fields that samples have") {
+TEST_CASE("a trailer has the same fields as samples") {
     RecordBody body(std::endian::native);
     body.u64(12).u64(900).u64(70).u64(71);  // lost samples; time, id, stream
     const RecordFormat format{.fields = sample::ip | sample::time | sample::id | sample::stream_id};

@@ -1,4 +1,4 @@
-// Bodies of records in either byte order, put together by hand from linux/perf_event.h.
+// Bodies of records in either byte order, written by hand from linux/perf_event.h.
 #pragma once
 
 #include <bit>
@@ -29,7 +29,7 @@ public:
     RecordBody& trailer(std::uint32_t tid, std::uint64_t time, std::uint32_t cpu, std::uint64_t id) {
         return u32(1).u32(tid).u64(time).u32(cpu).u32(0).u64(id);
     }
-    // Valid while this lives. `shift`: how far behind an 8-byte boundary it starts.
+    // Valid while this object lives. `shift`: the distance from the previous 8-byte boundary.
     Bytes bytes(std::size_t shift = 0) {
         words_.assign(bytes_.size() / 8 + 2, 0x5555'5555'5555'5555);
         std::byte* const first = std::as_writable_bytes(std::span(words_)).data() + shift;

@@ -1,4 +1,4 @@
-// perf.data files written by hand, in either byte order, and what becomes of them.
+// Writes perf.data files byte by byte, in either byte order, and imports them.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace flamewire::profile::perf_data {
 
-// Numbers and texts one behind the other, in the order of one kind of machine.
+// Numbers and texts in sequence, in one byte order.
 class Writer {
 public:
     explicit Writer(bool big_endian) : big_(big_endian) {}
@@ -31,7 +31,7 @@ public:
         bytes_ += value;
         return *this;
     }
-    // With at least one NUL, up to a multiple of 8.
+    // With at least one NUL, padded to a multiple of 8.
     Writer& padded(std::string_view value) {
         bytes_ += value;
         bytes_.append(8 - value.size() % 8, '\0');
@@ -71,7 +71,7 @@ struct EventOf {
     bool sample_id_all = true;
     std::uint64_t branches = 0;
     std::vector<std::uint64_t> ids = {};
-    std::uint32_t size = 136;  // 64 at least
+    std::uint32_t size = 136;  // at least 64
 };
 
 // struct perf_event_attr.
@@ -83,7 +83,7 @@ inline std::string attribute(const EventOf& event, bool big) {
         .u64(event.period)
         .u64(event.sample_type)
         .u64(event.read_format);
-    // Bit 18 of the flags. Compilers for big-endian machines count the bits of each byte from its other end.
+    // Bit 18 of the flags. On big-endian machines, compilers count the bits of each byte from its other end.
     for (unsigned byte = 0; byte < 8; ++byte) out.u8(byte == 2 && event.sample_id_all ? (big ? 0x20 : 0x04) : 0);
     out.u64(0).u64(0).u64(0).u64(event.branches);
     std::string bytes = out.bytes();
@@ -95,7 +95,7 @@ inline std::string record(bool big, std::uint32_t type, std::uint16_t misc, cons
     return Writer(big).u32(type).u16(misc).u16(8 + body.bytes().size()).bytes() + body.bytes();
 }
 
-// A whole file: header, events, records, features (number and content).
+// A whole file: header, events, records, and features (number and content).
 inline std::string perf_file(bool big, const std::vector<EventOf>& events, const std::string& records,
                              const std::vector<std::pair<unsigned, std::string>>& features = {}) {
     const std::uint64_t header = 104, entry = events.front().size + 16;
@@ -134,7 +134,7 @@ private:
     std::string bytes_;
 };
 
-// What an import makes, as a store that got it over the wire.
+// An import as a store that received it over the wire.
 class Imported final : public ImportJob {
 public:
     explicit Imported(std::string file, std::string sysroot = {})
@@ -157,7 +157,7 @@ public:
     }
     void progress(std::uint64_t) override {}
 
-    // Samples of each stack; with `weights` what they weigh.
+    // The samples of each stack, or with `weights` their weights.
     [[nodiscard]] std::string lines(bool weights = false) const { return collapsed(store, {}, {.weights = weights}); }
     [[nodiscard]] bool noted(std::string_view code) const {
         return std::ranges::any_of(notices, [&](const wire::Notice& one) { return one.code == code; });

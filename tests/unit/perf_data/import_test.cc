@@ -1,4 +1,4 @@
-// Whole files, written by hand: what is in them is what the store holds.
+// Whole files, written by hand: the store must have their contents.
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ constexpr std::uint64_t ms = 1'000'000;
 constexpr std::uint16_t kernel_mode = 1, user_mode = 2;
 constexpr std::uint64_t chain_kernel = static_cast<std::uint64_t>(-128), chain_user = static_cast<std::uint64_t>(-512);
 
-// The trailer of an EventOf as it is by default: tid, time.
+// The trailer of an EventOf with default values: tid, time.
 Writer& trailer(Writer& body, std::uint32_t pid, std::uint64_t time) { return body.u32(pid).u32(pid).u64(time); }
 
 std::string comm(bool big, std::uint32_t pid, std::string_view name, std::uint64_t time, bool exec = false) {
@@ -38,7 +38,7 @@ std::string sample(bool big, std::uint32_t pid, std::uint64_t ip, std::uint64_t 
 
 std::string feature_text(bool big, std::string_view text) { return Writer(big).u32(text.size()).text(text).bytes(); }
 
-// A program, its library, the kernel and a module of it; a second program that an exec makes of it.
+// A program, its library, the kernel and a kernel module. Then an exec starts a second program.
 std::string small_file(bool big, std::uint32_t attribute_size = 136) {
     std::string records;
     records += mmap(big, 0xffffffff, 0xffffffff81000000, 0x1000000, 0xffffffff81000000, "[kernel.kallsyms]_text", 0);
@@ -72,7 +72,7 @@ constexpr const char* small_lines =
 
 }  // namespace
 
-TEST_CASE("perf.data of both byte orders: addresses, maps, an exec, and what is known of the machine") {
+TEST_CASE("perf.data of both byte orders: addresses, maps, an exec, and facts about the machine") {
     for (const bool big : {false, true}) {
         const Imported imported(small_file(big));
         CHECK(imported.problem.empty());
@@ -93,8 +93,9 @@ TEST_CASE("perf.data of both byte orders: addresses, maps, an exec, and what is 
     }
 }
 
-// Linux adds the size of a trailer for each event that receives the record, and writes one (perf_event_ksymbol_output).
-TEST_CASE("a KSYMBOL record that the kernel made larger than what it wrote has its time") {
+// Linux reserves the size of one trailer per event that receives the record, but writes only one
+// (perf_event_ksymbol_output).
+TEST_CASE("a KSYMBOL record whose reserved size is larger than the written bytes has its time") {
     for (const bool big : {false, true}) {
         constexpr std::uint64_t program = 0xffffffffc0100000;
         const auto ksymbol = [&](bool gone, std::uint64_t time) {
@@ -121,15 +122,15 @@ TEST_CASE("perf.data with attributes of every size") {
         CHECK(Imported(small_file(false, size)).lines() == small_lines);
 }
 
-TEST_CASE("perf.data cut at every byte, or with any byte changed: what is whole, or one sentence") {
+TEST_CASE("perf.data truncated at every byte, or with any byte changed: the intact parts, or one error message") {
     const std::string whole = small_file(false);
     std::size_t most = 0;
     for (std::size_t size = 0; size < whole.size(); ++size) {
         const Imported imported(whole.substr(0, size));
         CHECK(imported.rows.size() >= most);
         most = imported.rows.size();
-        const bool said = imported.noted("import-damaged") || imported.noted("import-features");
-        CHECK(said == imported.problem.empty());
+        const bool has_notice = imported.noted("import-damaged") || imported.noted("import-features");
+        CHECK(has_notice == imported.problem.empty());
     }
     CHECK(most == 6);
     for (std::size_t at = 0; at < whole.size(); ++at) {
@@ -139,7 +140,7 @@ TEST_CASE("perf.data cut at every byte, or with any byte changed: what is whole,
     }
 }
 
-TEST_CASE("perf.data of a perf that was killed") {
+TEST_CASE("perf.data of a killed perf") {
     std::string file = small_file(true);
     file.replace(48, 8, 8, '\0');  // the size of the records
     const Imported imported(file);
@@ -148,14 +149,14 @@ TEST_CASE("perf.data of a perf that was killed") {
     CHECK(imported.about.host.empty());
 }
 
-TEST_CASE("perf.data of Linux before 3.3: one magic for either byte order") {
+TEST_CASE("perf.data of Linux before 3.3: one magic for both byte orders") {
     for (const bool big : {false, true}) {
         const Imported now(small_file(big));
         const Imported old("PERFFILE" + small_file(big).substr(8));
         CHECK(old.problem.empty());
         CHECK(old.lines() == now.lines());
         CHECK(old.about.host == now.about.host);
-        // The first ones had no table of features.
+        // The first versions had no table of features.
         const std::string first = "PERFFILE" + Writer(big).u64(72).bytes() + small_file(big).substr(16, 56) +
                                   std::string(32, '\xff') + small_file(big).substr(104);
         CHECK(Imported(first).problem.empty());
@@ -164,13 +165,13 @@ TEST_CASE("perf.data of Linux before 3.3: one magic for either byte order") {
     }
 }
 
-TEST_CASE("perf.data as a stream: events and names come as records") {
+TEST_CASE("perf.data as a stream: events and names are records") {
     for (const bool big : {false, true}) {
         std::string file = Writer(big).text(big ? "2ELIFREP" : "PERFILE2").u64(16).bytes();
         const EventOf event{.ids = {77}};
         file += record(big, 64, 0, Writer(big).text(attribute(event, big)).u64(77));
         file += sample(big, 3, 0x1000, 50 * ms);
-        // 8 bytes of trace data stand between records.
+        // 8 bytes of trace data are between the records.
         file += record(big, 66, 0, Writer(big).u32(5)) + "trace   ";
         file +=
             record(big, 71, 0, Writer(big).u64(16).u64(0).u64(0).u32(0).u32(0).u32(0).u32(0)) + std::string(16, 'x');
@@ -188,7 +189,7 @@ TEST_CASE("perf.data as a stream: events and names come as records") {
     }
     CHECK(Imported(Writer(false).text("PERFILE2").u64(16).bytes()).problem.find("stream") != std::string::npos);
 
-    // Two notes that no perf writes, and a sound one.
+    // Two invalid notes that no perf writes, and a valid one.
     const EventOf event{.ids = {77}};
     const Imported damaged(Writer(false).text("PERFILE2").u64(16).bytes() +
                            record(false, 64, 0, Writer(false).text(attribute(event, false)).u64(77)) +
@@ -202,8 +203,8 @@ TEST_CASE("perf.data as a stream: events and names come as records") {
     CHECK(damaged.about.host == "far");
 }
 
-TEST_CASE("perf.data: records of several rings are taken in the order of time") {
-    // The map of the second ring is older than the sample of the first.
+TEST_CASE("perf.data: records of several rings are handled in the order of time") {
+    // The map in the second ring is older than the sample in the first.
     const std::string round = record(false, 68, 0, Writer(false));
     std::string records = comm(false, 5, "p", 0) + sample(false, 5, 0x2010, 30 * ms) +
                           mmap(false, 5, 0x2000, 0x1000, 0x2000, "/bin/p", 20 * ms) + round;
@@ -227,7 +228,7 @@ TEST_CASE("perf.data: a child has its parent's maps until it changes them") {
     CHECK(imported.lines() == "[unknown];[0x2001] 1\np;[p+0x2001] 1\np;[p+0x3001] 1\np;[q+0x3001] 1\n");
 }
 
-TEST_CASE("perf.data: perf maps name code that was made at run time") {
+TEST_CASE("perf.data: perf maps name JIT code") {
     const auto fork = [](std::uint32_t pid, std::uint32_t parent, std::uint64_t time) {
         Writer body(false);
         body.u32(pid).u32(parent).u32(pid).u32(parent).u64(time);
@@ -239,7 +240,7 @@ TEST_CASE("perf.data: perf maps name code that was made at run time") {
         REQUIRE(replace_file(root + "/tmp/" + name, as_bytes_view(text)));
     };
     write("perf-5.map", "7f0000000000 100 Main.run(int)\n7f0000000100 10 Main.stop()\n2000 fff no.code.of.a.file\n");
-    std::filesystem::create_directories(root + "/tmp/perf-7.map");  // no file
+    std::filesystem::create_directories(root + "/tmp/perf-7.map");  // not a file
     std::string records = comm(false, 5, "java", 1 * ms) + comm(false, 7, "node", 1 * ms) +
                           mmap(false, 5, 0x7f0000000000, 0x1000, 0, "//anon", 2 * ms) +
                           mmap(false, 5, 0x2000, 0x1000, 0x2000, "/bin/p", 2 * ms) +
@@ -280,10 +281,10 @@ TEST_CASE("perf.data: call chains of kernel and user") {
     for (unsigned i = 0; i < 127; ++i) expected += ";[0x10]";
     CHECK(imported.lines() == expected + " 1\n");
     CHECK(imported.noted("import-kernel-base"));
-    CHECK(imported.rows.front().weight == 1000);  // the event's period: samples tell none
+    CHECK(imported.rows.front().weight == 1000);  // the event's period, because samples have none
 }
 
-// A sample whose user call chain comes later.
+// A sample whose user call chain follows later.
 std::string deferring_sample(bool big, std::uint16_t mode, std::vector<std::uint64_t> chain, std::uint64_t cookie,
                              std::uint64_t time) {
     constexpr std::uint64_t chain_deferred = static_cast<std::uint64_t>(-640);
@@ -301,22 +302,22 @@ std::string deferred_chain(bool big, std::uint64_t cookie, const std::vector<std
     return record(big, 22, user_mode, trailer(body, 5, time));
 }
 
-TEST_CASE("perf.data: user call chains that come after the sample") {
+TEST_CASE("perf.data: user call chains that follow the sample") {
     const EventOf event{.sample_type = with_ip | with_tid | with_time | with_chain};
     constexpr std::uint64_t in_kernel = 0xffffffff81000010;
     for (const bool big : {false, true}) {
         std::string records = comm(big, 5, "p", 1 * ms) + mmap(big, 5, 0x2000, 0x1000, 0x2000, "/bin/p", 2 * ms);
         records += mmap(big, 0xffffffff, 0xffffffff81000000, 0x10000, 0xffffffff81000000, "[kernel.kallsyms]_text", 0);
-        // Two samples of one system call, which maps a library that its caller is in.
+        // Two samples in one system call. It maps a library that its caller is in.
         records += deferring_sample(big, kernel_mode, {chain_kernel, in_kernel}, 7, 3 * ms);
         records += mmap(big, 5, 0x8000, 0x1000, 0x8000, "/lib/q.so", 4 * ms);
         records += deferring_sample(big, kernel_mode, {chain_kernel, in_kernel, in_kernel + 0x10}, 7, 5 * ms);
-        records += deferred_chain(big, 9, {0x2999}, 6 * ms);  // of samples that were lost
+        records += deferred_chain(big, 9, {0x2999}, 6 * ms);  // of lost samples
         records += deferred_chain(big, 7, {0x8001, 0x2002}, 7 * ms);
-        // In user code. The chain has a marker of its own here.
+        // In user code. Here the chain has its own marker.
         records += deferring_sample(big, user_mode, {}, 11, 8 * ms);
         records += deferred_chain(big, 11, {chain_user, 0x2010, 0x2020}, 9 * ms);
-        // These two never get a chain.
+        // These two never get their chain.
         records += deferring_sample(big, kernel_mode, {chain_kernel, in_kernel}, 13, 10 * ms);
         records += deferring_sample(big, user_mode, {}, 15, 11 * ms);
         const Imported imported(perf_file(big, {event}, records));
@@ -331,7 +332,7 @@ TEST_CASE("perf.data: user call chains that come after the sample") {
     }
 }
 
-TEST_CASE("perf.data: a user call chain that came later was cut at the kernel's limit for it") {
+TEST_CASE("perf.data: a deferred user call chain is truncated at the kernel's limit") {
     const EventOf event{.sample_type = with_ip | with_tid | with_time | with_chain};
     for (const std::size_t depth : {300U, 510U}) {
         const std::string records =
@@ -343,7 +344,7 @@ TEST_CASE("perf.data: a user call chain that came later was cut at the kernel's 
     }
 }
 
-TEST_CASE("perf.data: samples do not wait without bounds for their call chains") {
+TEST_CASE("perf.data: the number of samples that wait for their call chains is limited") {
     const EventOf event{.sample_type = with_ip | with_tid | with_time | with_chain};
     std::string records;
     for (std::uint64_t i = 0; i < 65'536; ++i) records += deferring_sample(false, user_mode, {}, i, 3 * ms);
@@ -352,7 +353,7 @@ TEST_CASE("perf.data: samples do not wait without bounds for their call chains")
     CHECK(imported.lines() == "[unknown];[incomplete];[0x2010] 65536\n");
 }
 
-TEST_CASE("perf.data: branch records in call-stack mode are the user's stack, others are noted") {
+TEST_CASE("perf.data: branch records in call-stack mode are the user stack, others cause a notice") {
     EventOf event{.sample_type = with_ip | with_tid | with_time | with_branches, .sample_id_all = false};
     Writer body(false);
     body.u64(0x500).u32(5).u32(5).u64(9 * ms).u64(2);
@@ -385,7 +386,7 @@ TEST_CASE("perf.data: samples of a group's leader count for all its events") {
     CHECK(weights == std::vector<std::pair<wire::Id, std::uint64_t>>{{1, 50}, {1, 100}, {1, 150}, {2, 40}, {2, 50}});
 }
 
-TEST_CASE("perf.data: a map of data is no code, and takes the place of what was there") {
+TEST_CASE("perf.data: a data mapping is not code, and replaces earlier mappings") {
     constexpr std::uint16_t data_map = 1 << 13;  // PERF_RECORD_MISC_MMAP_DATA
     for (const bool data : {true, false}) {
         Writer map(false);
@@ -399,7 +400,7 @@ TEST_CASE("perf.data: a map of data is no code, and takes the place of what was 
     }
 }
 
-TEST_CASE("perf.data: losses and pauses are told") {
+TEST_CASE("perf.data: losses and pauses are reported") {
     Writer lost(false);
     lost.u64(0).u64(42);
     Writer pause(false);
@@ -417,7 +418,7 @@ TEST_CASE("perf.data: losses and pauses are told") {
     CHECK(imported.losses[2].count == 3);
 }
 
-TEST_CASE("perf.data of writers that leave out trailers, modes and times") {
+TEST_CASE("perf.data from writers that omit trailers, modes and times") {
     Writer comm(false);
     comm.u32(5).u32(5).padded("p");
     Writer map(false);

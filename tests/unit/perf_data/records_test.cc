@@ -1,4 +1,4 @@
-// The parts that stand alone: names of events, the order of records, address spaces.
+// Parts without a whole file: names of events, the order of records, address spaces.
 #include <catch2/catch.hpp>
 
 #include "file_maker.h"
@@ -9,7 +9,7 @@
 
 namespace flamewire::profile::perf_data {
 
-TEST_CASE("names of events are the agent's") {
+TEST_CASE("names of events equal the agent's") {
     CHECK(plain_event_name("cycles:ppp") == "cycles");
     CHECK(plain_event_name("cycles:P") == "cycles");
     CHECK(plain_event_name("cpu_core/cycles/u") == "cycles");
@@ -26,7 +26,7 @@ TEST_CASE("names of events are the agent's") {
         return event.name + " in " + event.unit;
     };
     CHECK(named(0, 0) == "cycles in cycles");
-    CHECK(named(0, 0x400000000) == "cycles in cycles");  // of one PMU of a hybrid CPU
+    CHECK(named(0, 0x400000000) == "cycles in cycles");  // one PMU of a hybrid CPU
     CHECK(named(1, 0) == "cpu-clock in ns");
     CHECK(named(1, 2) == "page-faults in faults");
     CHECK(named(2, 314) == "tracepoint-314 in events");
@@ -36,7 +36,7 @@ TEST_CASE("names of events are the agent's") {
     CHECK(named(9, 0xf) == "event-9-f in events");
 }
 
-TEST_CASE("records come in the order of their times, equal ones as they stood") {
+TEST_CASE("records are sorted by time, equal ones in their original order") {
     Blocks blocks;
     Block& block = *blocks.take(64);
     RecordOrder order;
@@ -46,7 +46,7 @@ TEST_CASE("records come in the order of their times, equal ones as they stood") 
         record.type = static_cast<std::uint32_t>(order.size());
         order.put(record, block);
     }
-    CHECK(order.ready_at_round() == 0);  // what comes in the next round may be as old as what came in this one
+    CHECK(order.ready_at_round() == 0);  // records of the next round may be as old as those of this one
     REQUIRE(order.ready_all() == 8);
     std::vector<std::pair<std::uint64_t, std::uint32_t>> times;
     for (std::size_t i = 0; i < 8; ++i) times.emplace_back(order.entry(i).record.time_ns, order.entry(i).record.type);
@@ -55,7 +55,7 @@ TEST_CASE("records come in the order of their times, equal ones as they stood") 
     Record late;
     late.time_ns = 11;
     order.put(late, block);
-    CHECK(order.ready_at_round() == 8);  // up to the newest of the first round
+    CHECK(order.ready_at_round() == 8);  // up to the newest record of the first round
     order.drop(8);
     CHECK(order.size() == 1);
     for (int i = 0; i < 10; ++i) blocks.release(block);
@@ -63,7 +63,7 @@ TEST_CASE("records come in the order of their times, equal ones as they stood") 
     CHECK(blocks.take(64) == &block);
 }
 
-TEST_CASE("functions of the kernel's image, without modules and what is behind its code") {
+TEST_CASE("functions of the kernel's image, without modules and without symbols after its code") {
     const auto functions = image_functions(
         "0000000000000000 A fixed_percpu_data\n"
         "ffffffff9a000000 T _text\n"
@@ -82,7 +82,7 @@ TEST_CASE("functions of the kernel's image, without modules and what is behind i
     CHECK(at(0x1ff) == "first");
     CHECK(at(0x200) == "second");
     CHECK(at(0x1000) == "_etext");
-    // Farther behind than any function is long.
+    // Farther away than any function is long.
     CHECK(at(0x1000000) == "none");
     const std::string_view text =
         "0000000000000000 A __per_cpu_start\nffffffff9a000000 T _stext\nffffffff9a000000 T _text\n"
@@ -135,7 +135,7 @@ TEST_CASE("modules: memory without a file is JIT code") {
         CHECK(kind(path) == wire::ModuleKind::jit);
 }
 
-TEST_CASE("processes: a map takes the place of what was there, and nothing lies behind the last address") {
+TEST_CASE("processes: a map replaces earlier ones, and nothing extends beyond the last address") {
     Imported job(std::string{});
     Machine machine;
     Modules modules(job, machine);
@@ -158,7 +158,7 @@ TEST_CASE("processes: a map takes the place of what was there, and nothing lies 
     CHECK(path(0xffff'0000) == "/c");
 }
 
-TEST_CASE("processes: an unknown address that is mapped later has another generation, other addresses have the same") {
+TEST_CASE("processes: mapping an address that was looked up changes the generation, other mappings do not") {
     Imported job(std::string{});
     Machine machine;
     Modules modules(job, machine);
@@ -178,7 +178,7 @@ TEST_CASE("processes: an unknown address that is mapped later has another genera
     CHECK(ProcessCode(process, modules).find(0x7000)->end == 0x8000);
 }
 
-TEST_CASE("processes: mappings are bounded, of one process and of all that changed their copies") {
+TEST_CASE("processes: mappings are limited, per process and in total for all changed copies") {
     Imported job(std::string{});
     Machine machine;
     Modules modules(job, machine);

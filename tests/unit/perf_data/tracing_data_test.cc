@@ -1,4 +1,4 @@
-// Descriptions of tracepoints, as perf writes them in either byte order.
+// Descriptions of tracepoints in the format of perf, in either byte order.
 #include "profile/formats/perf_data/tracing_data.h"
 
 #include <catch2/catch.hpp>
@@ -51,14 +51,14 @@ TEST_CASE("truncated tracing data yields the complete entries") {
         before = names.size();
     }
     CHECK(before == 3);
-    // A number of events that nobody has.
+    // An impossible number of events.
     std::string wrong = whole;
     wrong.replace(wrong.find("sched") + 6, 4, "\xff\xff\xff\xff");
     CHECK(tracepoint_names(as_bytes_view(wrong), ids).contains(314));
     CHECK(tracepoint_names(as_bytes_view("no tracing data"), ids).empty());
 }
 
-TEST_CASE("only wanted tracepoints with names of a sane length are kept") {
+TEST_CASE("only requested tracepoints with names of a reasonable length are kept") {
     CHECK(tracepoint_names(as_bytes_view(made(false)), {315}) == Names{{315, "sched:sched_waking"}});
     const std::string most(max_tracepoint_name_bytes, 's');
     CHECK(tracepoint_names(as_bytes_view(made(false, most)), {315}) == Names{{315, most + ":sched_waking"}});
