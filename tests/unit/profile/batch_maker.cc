@@ -110,12 +110,12 @@ symbol::Resolved answer(const PendingModule& pending, const KnownFrames& known) 
 }
 
 std::size_t symbolize(Store& store, const KnownFrames& known) {
-    std::size_t asked = 0;
+    std::size_t requested = 0;
     for (const PendingModule& pending : store.take_pending()) {
-        asked += pending.addresses.size();
+        requested += pending.addresses.size();
         store.set_frames(pending, answer(pending, known));
     }
-    return asked;
+    return requested;
 }
 
 std::string show(const Store& store, const CallTree& tree) {

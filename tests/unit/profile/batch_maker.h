@@ -1,5 +1,5 @@
-// Builds batches the way an agent does: keeps the tables of an epoch, gives out ids, and take() hands over what is new.
-// Beside it what tests of the store share: a symbolizer that knows given names, and trees as text.
+// Builds batches as an agent does: it keeps the tables of an epoch, assigns ids, and take() returns the new entries. It
+// also has helpers for tests of the store: a symbolizer with given names, and trees as text.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ public:
              std::uint64_t weight = 0, std::uint32_t cpu = 0);
 
     wire::Batch& batch() { return batch_; }
-    // The batch so far; the next one continues the epoch.
+    // Returns the batch so far. The next one continues the epoch.
     wire::Batch take();
-    // As take(), and the next batch begins an epoch with empty tables.
+    // Like take(), but the next batch begins an epoch with empty tables.
     wire::Batch take_and_end_epoch();
 
 private:
@@ -49,16 +49,16 @@ struct KnownFrame {
     std::uint32_t line = 0;
     bool inlined = false;
 };
-// By the address that is looked up (a return address is looked up at address - 1); innermost frame first.
+// By the looked-up address (address - 1 for a return address), innermost frame first.
 using KnownFrames = std::map<std::uint64_t, std::vector<KnownFrame>>;
 
 symbol::Resolved answer(const PendingModule& pending, const KnownFrames& known);
-// take_pending() and set_frames() for all of it; returns the number of addresses asked for.
+// Calls take_pending() and set_frames() for all modules. Returns the number of requested addresses.
 std::size_t symbolize(Store& store, const KnownFrames& known);
 
-// "name self/total" a line in samples, children indented, ~ before inlined and ? before unknown names.
+// One line "name self/total" per node, in samples. Children are indented. ~ marks inlined and ? unknown names.
 std::string show(const Store& store, const CallTree& tree);
-// "name self/total;…" in the order of the table.
+// "name self/total;…" in table order.
 std::string show(const Store& store, const std::vector<FunctionRow>& rows);
 
 }  // namespace flamewire::profile

@@ -1,4 +1,4 @@
-// Files of Chrome, Node.js and V8. Expected lines are added up by hand: a microsecond is 1000 ns.
+// Files of Chrome, Node.js and V8. Expected lines are computed by hand: a microsecond is 1000 ns.
 #include <catch2/catch.hpp>
 
 #include <set>
@@ -8,7 +8,7 @@
 
 namespace flamewire::profile {
 
-TEST_CASE("Chrome traces: begins and ends, whole spans, names of threads") {
+TEST_CASE("Chrome traces: begins and ends, complete spans, thread names") {
     const std::string events = R"(
         {"pid":1,"tid":2,"ph":"B","name":"alpha","ts":0},
         {"pid":1,"tid":2,"ph":"B","name":"beta","ts":1},
@@ -39,7 +39,7 @@ TEST_CASE("Chrome traces: begins and ends, whole spans, names of threads") {
     }
 }
 
-TEST_CASE("Chrome traces: what does not fit together") {
+TEST_CASE("Chrome traces: events that do not fit together") {
     const ImportedText imported(R"([
         {"pid":1,"tid":2,"ph":"E","name":"never begun","ts":0},
         {"pid":1,"tid":2,"ph":"X","name":"outer","ts":1,"dur":4},
@@ -55,8 +55,8 @@ TEST_CASE("Chrome traces: what does not fit together") {
     CHECK(ImportedText("[{\"ph\":\"X\",\"ts\":1,").problem.find("ends before anything") != std::string::npos);
 }
 
-// Looking for the begin of each end among all that are open would take 160 thousand million steps.
-TEST_CASE("Chrome traces: many spans of one name that do not end, and many ends of another") {
+// Searching all open spans for the begin of each end would take 160 billion steps.
+TEST_CASE("Chrome traces: many spans of one name that do not end, and many ends of another name") {
     std::string events;
     for (int i = 0; i < 400'000; ++i) events += R"({"ph":"B","ts":1,"name":"a"},)";
     for (int i = 0; i < 400'000; ++i) events += R"({"ph":"E","ts":2,"name":"b"},)";
@@ -71,7 +71,7 @@ TEST_CASE("Chrome traces: ends by name, without a name, and out of order") {
         {"ph":"B","ts":0,"name":"a"}, {"ph":"B","ts":1,"name":"b"}, {"ph":"B","ts":2,"name":"a"},
         {"ph":"E","ts":3,"name":"b"}, {"ph":"E","ts":4}, {"ph":"E","ts":6,"name":"a"}, {"ph":"E","ts":7}])");
     CHECK(imported.problem.empty());
-    // The inner a ends at 4 and is cut off by the end of b at 3.
+    // The inner a ends at 4 and is truncated by the end of b at 3.
     CHECK(imported.lines({}, true) == "a 4000\na;b 1000\na;b;a 1000\n");
     CHECK(imported.noted("import-unmatched"));
 }
@@ -82,7 +82,8 @@ TEST_CASE("V8's CPU profiles, alone and in a trace") {
         {"id":2,"callFrame":{"functionName":"work","url":"file:///a.js","lineNumber":9},"children":[4]},
         {"id":3,"callFrame":{"functionName":"(idle)","url":"","lineNumber":-1}},
         {"id":4,"callFrame":{"functionName":"","url":"file:///b.js","lineNumber":0}})x";
-    // Samples stand at 100, 110, 130, 160 us and last until the next one; the last one as long as the one before it.
+    // Samples are at 100, 110, 130 and 160 us. Each lasts until the next one, and the last one as long as the one
+    // before it.
     const ImportedText alone("{\"nodes\":[" + nodes +
                              "],\"startTime\":0,\"endTime\":1000,\"samples\":[2,4,3,4],\"timeDeltas\":[100,10,20,30]}");
     CHECK(alone.recognised == "chrome");
@@ -121,11 +122,11 @@ TEST_CASE("V8's CPU profiles, alone and in a trace") {
         CHECK(old.lines({}, true).find("work;(anonymous) 50000\n") != std::string::npos);
         CHECK(old.function("work")->line == 10);
     }
-    // Without times the samples, and without samples the hits, share the time: 900 us.
+    // Without times, the samples share the total of 900 us. Without samples, the hits share it.
     CHECK(ImportedText(tree + R"(,"samples":[2,4,3]})").lines({}, true) ==
           "(idle) 300000\nwork 300000\nwork;(anonymous) 300000\n");
     CHECK(ImportedText(tree + "}").lines({}, true) == "(idle) 180000\nwork 180000\nwork;(anonymous) 540000\n");
-    // A node that is its own caller must not make the reader climb forever.
+    // Nodes that form a cycle must not cause an endless loop.
     const ImportedText ring(R"({"nodes":[{"id":1,"parent":2,"callFrame":{"functionName":"a"}},
         {"id":2,"parent":1,"callFrame":{"functionName":"b"}}],"samples":[1],"timeDeltas":[1]})");
     CHECK(ring.problem.empty());
@@ -162,7 +163,7 @@ TEST_CASE("Chrome traces: spans and the CPU profile of one thread are two events
     CHECK(imported.lines("time", true) == "[unknown];task 40000\n");
 }
 
-TEST_CASE("Chrome traces: samples beside the events, as Hermes writes them") {
+TEST_CASE("Chrome traces: samples next to the events, as Hermes writes them") {
     const ImportedText imported(R"x({"traceEvents":[
         {"name":"thread_name","ph":"M","pid":7512,"ts":"1","tid":"7695","args":{"name":"mqt_js"}}],
         "samples":[{"cpu":"-1","name":"","ts":"1000","pid":7512,"tid":"7695","weight":"1","sf":1},

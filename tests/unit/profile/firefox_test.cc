@@ -1,4 +1,4 @@
-// Profiles of the Firefox Profiler, in and out. Expected lines are written by hand.
+// Import and export of Firefox Profiler profiles. Expected lines are written by hand.
 #include "profile/formats/firefox.h"
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@
 namespace flamewire::profile {
 namespace {
 
-// main calls work, which has tiny inlined; stack 2 is all three.
+// main calls work, which has tiny inlined. Stack 2 contains all three.
 const std::string tables = R"("stackTable":{"length":3,"prefix":[null,0,1],"frame":[0,1,2]},
     "frameTable":{"length":3,"func":[0,1,2],"line":[null,7,9],"inlineDepth":[0,0,1]},
     "funcTable":{"length":3,"name":[0,1,2],"fileName":[null,3,null],"resource":[0,0,-1]},
@@ -35,7 +35,7 @@ std::string meta_of(int version, const std::string& more = {}) {
 }
 const std::string libraries = R"("libs":[{"name":"libx.so","path":"/lib/libx.so","codeId":"00ab"}],)";
 
-// What all forms of the tables above are.
+// The common result of all forms of the tables above.
 void check_tables(const ImportedText& imported) {
     CHECK(imported.recognised == "firefox");
     CHECK(imported.problem.empty());
@@ -50,7 +50,7 @@ void check_tables(const ImportedText& imported) {
     CHECK(imported.module_of("tiny").empty());
 }
 
-// The same tables as the newest version has them: no nulls, and flags that say which values hold.
+// The same tables in the newest version: without nulls, and with flags that mark the valid values.
 const std::string newest_tables = R"("stackTable":{"length":3,"prefixOffset":[0,1,1],"frame":[0,1,2]},
     "frameTable":{"length":3,"func":[0,1,2],"flags":[2,18,17],"line":[0,7,9],"lib":[0,0,0],"address":[16,32,0],
         "nativeSymbol":[0,0,0]},
@@ -91,7 +91,7 @@ std::string numbers(std::initializer_list<std::int64_t> all, std::size_t bytes) 
     return packed;
 }
 
-// An x86-64 program with a build-id whose first segment is at `base`.
+// An x86-64 program with a build-id. Its first segment is at `base`.
 std::string elf_program(std::uint64_t base, const std::string& build_id) {
     constexpr std::uint64_t headers = 64 + 2 * 56;
     std::string file(
@@ -159,7 +159,7 @@ TEST_CASE("Firefox profiles in: every version of the tables") {
     const std::string own_tables = tables.substr(0, tables.find(R"("stringArray")"));
     check_tables(ImportedText(meta_of(56) + libraries + thread_of_two + "," + own_tables +
                               R"("length":1}],"shared":{)" + strings + "}}"));
-    // Files in a table of sources that is shared, other tables of a thread.
+    // File names in a shared table of sources, other tables per thread.
     std::string with_sources = own_tables;
     with_sources.replace(with_sources.find(R"("fileName":[null,3,null])"), 24, R"("source":[null,0,null])");
     check_tables(ImportedText(meta_of(58) + libraries + thread_of_two + "," + with_sources +
@@ -179,8 +179,8 @@ TEST_CASE("Firefox profiles in: every version of the tables") {
     check_tables(ImportedText(meta_of(75) + libraries + "\"shared\":{" + newest_tables + "}," + thread_of_two + "}]}"));
 }
 
-TEST_CASE("Firefox profiles in: the module of a frame that has no address") {
-    // Nothing but the name of its resource is left of it.
+TEST_CASE("Firefox profiles in: the module of a frame without an address") {
+    // Only the name of its resource remains.
     std::string without = newest_tables;
     without.replace(without.find("[2,18,17]"), 9, "[0,16,17]");
     check_tables(ImportedText(meta_of(75) + libraries + "\"shared\":{" + without + "}," + thread_of_two + "}]}"));
@@ -255,7 +255,7 @@ TEST_CASE("Firefox profiles in: JSLB files") {
     CHECK(ImportedText(jslb(slabs, 13)).problem == "the JSLB file has more than 8 texts in one another");
     slabs[8].bytes = R"({"stack":[)";
     CHECK_FALSE(ImportedText(jslb(slabs, 13)).problem.empty());
-    // A slab that stands for far more than the file is.
+    // A slab that expands to much more than the file size.
     std::string many = "[0";
     for (int i = 0; i < 100; ++i) many += R"(,{"$s":0})";
     CHECK(ImportedText(jslb({{1, std::string(1 << 20, 'x')}, {json_slab, many + "]"}}, 1)).problem ==
@@ -263,8 +263,8 @@ TEST_CASE("Firefox profiles in: JSLB files") {
     CHECK_FALSE(ImportedText(jslb({{json_slab, R"({"$s":"x"})"}}, 0)).problem.empty());
 }
 
-TEST_CASE("Firefox profiles in: addresses that nobody has symbolized") {
-    // As samply writes them: a program, the kernel, a module of it, code made at run time, an address in no library.
+TEST_CASE("Firefox profiles in: addresses without symbols") {
+    // As samply writes them: a program, the kernel, a kernel module, JIT code, and an address in no library.
     const std::string profile =
         R"("libs":[{"name":"app","path":"/bin/app","codeId":"00112233445566778899aabbccddeeff01020304","breakpadId":""},
             {"name":"[kernel.kallsyms]","path":"[kernel.kallsyms]","codeId":"0102"},
@@ -283,11 +283,11 @@ TEST_CASE("Firefox profiles in: addresses that nobody has symbolized") {
     const std::string id("\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff\x01\x02\x03\x04", 20);
     CHECK(imported.build_id_of("/bin/app") == id);
     CHECK(imported.build_id_of("/lib/liby.so") == id.substr(0, 16));
-    // Names stay where the file has them.
+    // Names that the file has are kept.
     CHECK(ImportedText(meta_of(62, R"(,"symbolicated":true)") + profile).lines() ==
           "A;0x1000;named;0x40;0x20;0x7ffd1234;0x10;0x100 1\n");
 
-    // Addresses count from the first segment.
+    // Addresses are relative to the first segment.
     const std::string folder = std::filesystem::temp_directory_path() / fmt::format("firefox-{}", ::getpid());
     std::filesystem::create_directory(folder);
     const auto with_files = [&](const std::string& library_build_id) {
@@ -300,13 +300,13 @@ TEST_CASE("Firefox profiles in: addresses that nobody has symbolized") {
     const ImportedText found = with_files(library_id);
     CHECK(found.lines() == "A;[app+0x401000];named;[kernel+0x40];[ext4.ko+0x20];0x7ffd1234;0x10;[liby.so+0x1100] 1\n");
     CHECK(found.build_id_of("/lib/liby.so") == library_id);
-    // The debug id is another file's.
+    // The debug id belongs to another file.
     const ImportedText other = with_files("another build-id, 20");
     CHECK(other.lines().ends_with(";[liby.so+0x100] 1\n"));
     CHECK(other.build_id_of("/lib/liby.so") == id.substr(0, 16));
     std::filesystem::remove_all(folder);
 
-    // Before version 38 the frames that called have the addresses that they returned to.
+    // Before version 38, calling frames have the return address.
     const ImportedText old(meta_of(37, R"(,"symbolicated":false)") + profile);
     const auto& locations = old.store.tables().locations;
     CHECK(std::ranges::count_if(
@@ -326,25 +326,25 @@ TEST_CASE("Firefox profiles in: times") {
                          (one.store.end_ns() - import_moment_ns) / 1'000'000);
     };
     constexpr std::int64_t start = 1'700'000'000'000'000'000;
-    // The browser ran for an hour before.
+    // The browser started an hour earlier.
     const ImportedText later = profile(R"(,"profilingStartTime":3600000)", R"("time":[3600010,3600030])");
     CHECK(later.realtime == start + 3'600'000'000'000);
     CHECK(times_of(later) == std::pair<std::uint64_t, std::uint64_t>(10, 40));
     const ImportedText deltas = profile(R"(,"profilingStartTime":3600000)", R"("timeDeltas":[3600010,20])");
     CHECK(deltas.realtime == later.realtime);
     CHECK(times_of(deltas) == times_of(later));
-    // From the start on, where nothing else is known.
+    // Without other times, sample times are relative to the start.
     const ImportedText plain = profile("", R"("time":[3600010,3600030])");
     CHECK(plain.realtime == start);
     CHECK(times_of(plain) == std::pair<std::uint64_t, std::uint64_t>(3600010, 3600040));
-    // Samples before either begin the recording.
+    // Samples before both times move the start of the recording.
     const ImportedText early = profile(R"(,"profilingStartTime":100)", R"("time":[-50,90])");
     CHECK(early.realtime == start - 50'000'000);
     CHECK(times_of(early) == std::pair<std::uint64_t, std::uint64_t>(0, 150));
     CHECK(profile(R"(,"profilingStartTime":1e300)", R"("time":[-1e300,90])").realtime == start);
 }
 
-TEST_CASE("Firefox profiles in: what is wrong") {
+TEST_CASE("Firefox profiles in: errors") {
     CHECK(ImportedText(meta + R"("threads":[{"name":"A")").problem ==
           "the Firefox profile ends too early: fetch or export it again");
     CHECK_FALSE(ImportedText(meta + R"("threads":[]})").problem.empty());
@@ -362,7 +362,7 @@ TEST_CASE("Firefox profiles in: what is wrong") {
               .problem.empty());
 }
 
-TEST_CASE("Firefox profiles: out and in again is the same") {
+TEST_CASE("Firefox profiles: export and import give the same") {
     BatchMaker maker;
     const wire::Id cycles = maker.event("cycles", "cycles"), wall = maker.event("wall", "ns");
     const wire::Id process = maker.process(5);
@@ -385,7 +385,7 @@ TEST_CASE("Firefox profiles: out and in again is the same") {
     const auto& samples = document["threads"][2]["samples"];
     CHECK(std::string(samples["weightType"].GetString()) == "tracing-ms");
     CHECK(samples["weight"][0].GetDouble() == 0.0015);
-    CHECK(samples["time"][0].GetDouble() == 1000);  // 100 buckets of 10 ms behind the first sample
+    CHECK(samples["time"][0].GetDouble() == 1000);  // 100 buckets of 10 ms after the first sample
     for (const auto& thread : document["threads"].GetArray())
         for (const char* table : {"stackTable", "frameTable", "funcTable", "resourceTable", "samples", "markers"})
             for (const auto& column : thread[table].GetObject())

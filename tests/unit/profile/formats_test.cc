@@ -1,4 +1,4 @@
-// Exports: exact text for small stores, well-formedness by readers that are not ours for nasty ones.
+// Exports: exact text for small stores. For unusual names, independent readers check that the output is well-formed.
 #include <catch2/catch.hpp>
 #include <rapidjson/document.h>
 #include <rapidjson/encodings.h>
@@ -73,7 +73,7 @@ TEST_CASE("exports have a bound, also within one stack") {
     maker.row(1, event, thread, maker.stack(std::vector<wire::Id>(5'000, frame)), 3);
     Store store;
     REQUIRE(store.apply(maker.take()));
-    // 100 MB of text would stand for 25 KB.
+    // 25 KB of data would become 100 MB of text.
     CHECK(collapsed(store, {}) == "deep;[export limit] 3\n");
     constexpr std::size_t most = std::size_t{1} << 20;
     const std::string sentence = "would have more than 1 MiB: take a shorter time, one event or one thread";
@@ -83,7 +83,7 @@ TEST_CASE("exports have a bound, also within one stack") {
         CHECK(text.error().code == ErrorCode::too_large);
         CHECK(text.error().message.ends_with(sentence));
     }
-    // What has each name once is small, and has its bound too.
+    // Formats that store each name once are small, and are bounded too.
     constexpr std::size_t less = 10'000;
     for (const Result<std::string>& text :
          {csv(store, {}, less), speedscope(store, {}, "x", less), firefox(store, {}, {.name = "x", .max_bytes = less}),
@@ -115,7 +115,7 @@ TEST_CASE("bytes become valid UTF-8") {
     CHECK(first_characters("ab", 5) == "ab");
 }
 
-TEST_CASE("the JSON document holds every event's functions and flame graph") {
+TEST_CASE("the JSON document contains functions and flame graph of every event") {
     rapidjson::Document document;
     const std::string text = json(small_store(), {}).value();
     document.Parse<rapidjson::kParseValidateEncodingFlag>(text.data(), text.size());
@@ -158,7 +158,7 @@ static Store nasty_store() {
     return store;
 }
 
-TEST_CASE("stacks 2,000 deep and nasty names make valid documents") {
+TEST_CASE("stacks 2,000 deep and unusual names make valid documents") {
     const Store store = nasty_store();
     const std::string text = json(store, {}).value();
     rapidjson::Document document;
@@ -169,8 +169,8 @@ TEST_CASE("stacks 2,000 deep and nasty names make valid documents") {
     CHECK(picture.find("<svg") != std::string::npos);
     CHECK(picture.find("a &lt;b&gt; &amp; \xef\xbf\xbd") != std::string::npos);
     CHECK(picture.find("f&lt;int&gt;&amp;&quot;&#39;0, 1999 samples, 99.95%") != std::string::npos);
-    CHECK(picture.find("narrow") == std::string::npos);  // 1180 px / 2000: below a pixel
-    // Python's expat reads it: an XML parser that we did not make.
+    CHECK(picture.find("narrow") == std::string::npos);  // 1180 px / 2000: narrower than a pixel
+    // Python's expat, an independent XML parser, reads it.
     const std::string path =
         std::filesystem::temp_directory_path() / ("flamewire-" + std::to_string(::getpid()) + ".svg");
     std::ofstream(path) << picture;
@@ -179,7 +179,7 @@ TEST_CASE("stacks 2,000 deep and nasty names make valid documents") {
     std::filesystem::remove(path);
 }
 
-TEST_CASE("an SVG has a box a frame, side by side, with text that fits") {
+TEST_CASE("an SVG has one box per frame, side by side, with text that fits") {
     const std::string picture = svg(small_store(), {.event = 1}, {.width_px = 1220}).value();
     // 1200 px for 60 cycles: get (libb) 600, get (liba) 400, operator<< 200.
     CHECK(picture.find("<title>all, 6 samples, 100.00%</title><rect x=\"10.00\"") != std::string::npos);
@@ -194,7 +194,7 @@ TEST_CASE("an SVG has a box a frame, side by side, with text that fits") {
     CHECK(svg(Store(), {}).value().find("</svg>") != std::string::npos);
 }
 
-TEST_CASE("exports say which stacks are not whole") {
+TEST_CASE("exports mark stacks that are not whole") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id process = maker.process(5);

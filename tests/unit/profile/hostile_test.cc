@@ -1,4 +1,4 @@
-// Batches that no honest agent sends: refused, and nothing of them is applied.
+// Batches that no correct agent sends: they are refused, and no part of them is applied.
 #include <catch2/catch.hpp>
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace flamewire::profile {
 
-// A batch that is fine, with one entry of each kind.
+// A valid batch with one entry of each kind.
 static wire::Batch good_batch() {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
@@ -22,8 +22,8 @@ static wire::Batch good_batch() {
     return batch;
 }
 
-TEST_CASE("a reference to nowhere is refused and changes nothing") {
-    constexpr wire::Id nowhere = 1000;
+TEST_CASE("a reference to a missing entry is refused and changes nothing") {
+    constexpr wire::Id missing = 1000;
     const std::vector<std::pair<const char*, std::function<void(wire::Batch&)>>> cases = {
         {"string base gap", [](wire::Batch& b) { b.string_base = 2; }},
         {"string base 0", [](wire::Batch& b) { b.string_base = 0; }},
@@ -33,38 +33,38 @@ TEST_CASE("a reference to nowhere is refused and changes nothing") {
         {"process base gap", [](wire::Batch& b) { b.process_base = 2; }},
         {"thread base gap", [](wire::Batch& b) { b.thread_base = 2; }},
         {"event base gap", [](wire::Batch& b) { b.event_base = 2; }},
-        {"module path", [](wire::Batch& b) { b.modules[0].path = nowhere; }},
-        {"location module", [](wire::Batch& b) { b.locations[0].module = nowhere; }},
-        {"location name", [](wire::Batch& b) { b.locations[1].name = nowhere; }},
-        {"location file", [](wire::Batch& b) { b.locations[1].file = nowhere; }},
+        {"module path", [](wire::Batch& b) { b.modules[0].path = missing; }},
+        {"location module", [](wire::Batch& b) { b.locations[0].module = missing; }},
+        {"location name", [](wire::Batch& b) { b.locations[1].name = missing; }},
+        {"location file", [](wire::Batch& b) { b.locations[1].file = missing; }},
         {"stack parent after child", [](wire::Batch& b) { b.stacks[0].parent = 2; }},
         {"stack its own parent", [](wire::Batch& b) { b.stacks[0].parent = 1; }},
-        {"stack parent nowhere", [](wire::Batch& b) { b.stacks[1].parent = nowhere; }},
+        {"stack parent missing", [](wire::Batch& b) { b.stacks[1].parent = missing; }},
         {"stack without location", [](wire::Batch& b) { b.stacks[1].location = 0; }},
-        {"stack location", [](wire::Batch& b) { b.stacks[1].location = nowhere; }},
-        {"process comm", [](wire::Batch& b) { b.processes[0].comm = nowhere; }},
-        {"process exe", [](wire::Batch& b) { b.processes[0].exe = nowhere; }},
-        {"process command line", [](wire::Batch& b) { b.processes[0].command_line = nowhere; }},
-        {"process cgroup", [](wire::Batch& b) { b.processes[0].cgroup = nowhere; }},
-        {"process container", [](wire::Batch& b) { b.processes[0].container_id = nowhere; }},
-        {"thread process", [](wire::Batch& b) { b.threads[0].process = nowhere; }},
-        {"thread comm", [](wire::Batch& b) { b.threads[0].comm = nowhere; }},
-        {"event name", [](wire::Batch& b) { b.events[0].name = nowhere; }},
+        {"stack location", [](wire::Batch& b) { b.stacks[1].location = missing; }},
+        {"process comm", [](wire::Batch& b) { b.processes[0].comm = missing; }},
+        {"process exe", [](wire::Batch& b) { b.processes[0].exe = missing; }},
+        {"process command line", [](wire::Batch& b) { b.processes[0].command_line = missing; }},
+        {"process cgroup", [](wire::Batch& b) { b.processes[0].cgroup = missing; }},
+        {"process container", [](wire::Batch& b) { b.processes[0].container_id = missing; }},
+        {"thread process", [](wire::Batch& b) { b.threads[0].process = missing; }},
+        {"thread comm", [](wire::Batch& b) { b.threads[0].comm = missing; }},
+        {"event name", [](wire::Batch& b) { b.events[0].name = missing; }},
         {"event without name", [](wire::Batch& b) { b.events[0].name = 0; }},
-        {"event unit", [](wire::Batch& b) { b.events[0].unit = nowhere; }},
+        {"event unit", [](wire::Batch& b) { b.events[0].unit = missing; }},
         {"row without event", [](wire::Batch& b) { b.rows[0].event = 0; }},
-        {"row event", [](wire::Batch& b) { b.rows[0].event = nowhere; }},
-        {"row thread", [](wire::Batch& b) { b.rows[0].thread = nowhere; }},
-        {"row stack", [](wire::Batch& b) { b.rows[0].stack = nowhere; }},
+        {"row event", [](wire::Batch& b) { b.rows[0].event = missing; }},
+        {"row thread", [](wire::Batch& b) { b.rows[0].thread = missing; }},
+        {"row stack", [](wire::Batch& b) { b.rows[0].stack = missing; }},
         {"row time overflows",
          [](wire::Batch& b) { b.rows[0].bucket = std::numeric_limits<std::uint64_t>::max() / 10; }},
         {"bucket width 0", [](wire::Batch& b) { b.bucket_ns = 0; }},
-        {"lifecycle thread", [](wire::Batch& b) { b.lifecycle[0].thread = nowhere; }},
-        {"lifecycle comm", [](wire::Batch& b) { b.lifecycle[0].comm = nowhere; }},
-        {"loss event", [](wire::Batch& b) { b.losses[0].event = nowhere; }},
-        {"symbol module", [](wire::Batch& b) { b.symbols[0].module = nowhere; }},
+        {"lifecycle thread", [](wire::Batch& b) { b.lifecycle[0].thread = missing; }},
+        {"lifecycle comm", [](wire::Batch& b) { b.lifecycle[0].comm = missing; }},
+        {"loss event", [](wire::Batch& b) { b.losses[0].event = missing; }},
+        {"symbol module", [](wire::Batch& b) { b.symbols[0].module = missing; }},
         {"symbol without module", [](wire::Batch& b) { b.symbols[0].module = 0; }},
-        {"symbol name", [](wire::Batch& b) { b.symbols[0].name = nowhere; }},
+        {"symbol name", [](wire::Batch& b) { b.symbols[0].name = missing; }},
     };
     for (const auto& [name, spoil] : cases) {
         INFO(name);
@@ -80,13 +80,13 @@ TEST_CASE("a reference to nowhere is refused and changes nothing") {
         CHECK(store.threads().size() == 1);
         CHECK(store.events().size() == 1);
         CHECK(store.losses().empty());
-        // The epoch goes on as if nothing had come.
+        // The epoch continues as if the batch had not arrived.
         CHECK(store.apply(good_batch()));
         CHECK(store.row_count() == 1);
     }
 }
 
-TEST_CASE("a bad batch of a new epoch leaves the old one in force") {
+TEST_CASE("a bad batch of a new epoch leaves the old epoch valid") {
     Store store;
     REQUIRE(store.apply(good_batch()));
     wire::Batch bad = good_batch();
@@ -101,7 +101,7 @@ TEST_CASE("a bad batch of a new epoch leaves the old one in force") {
     CHECK(store.row_count() == 2);
 }
 
-TEST_CASE("an epoch that has ended is over, and ids do not outlive theirs") {
+TEST_CASE("an ended epoch does not continue, and its ids are not valid later") {
     Store store;
     wire::Batch batch = good_batch();
     batch.epoch = 3;
@@ -116,7 +116,7 @@ TEST_CASE("an epoch that has ended is over, and ids do not outlive theirs") {
     CHECK(store.row_count() == 1);
 }
 
-TEST_CASE("stacks have a bounded depth, and the deepest allowed works everywhere") {
+TEST_CASE("stacks have a bounded depth, and the deepest permitted stack works everywhere") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(5), 6);
@@ -134,7 +134,7 @@ TEST_CASE("stacks have a bounded depth, and the deepest allowed works everywhere
     CHECK_FALSE(store.apply(deeper));
 }
 
-TEST_CASE("an answer of the symbolizer that contradicts itself is not used") {
+TEST_CASE("an inconsistent reply of the symbolizer is not used") {
     Store store;
     REQUIRE(store.apply(good_batch()));
     const std::vector<PendingModule> pending = store.take_pending();

@@ -1,4 +1,4 @@
-// The page as one file: nothing in it can end an element early, and the answers come out as they went in.
+// The page as one file: nothing in it can close an element early, and the answers are unchanged.
 #include "profile/formats/html.h"
 
 #include <catch2/catch.hpp>
@@ -51,7 +51,7 @@ std::size_t count(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-TEST_CASE("a page in one file keeps its answers, whatever names are in them") {
+TEST_CASE("a page in one file keeps its answers, whatever names they contain") {
     for (const std::string& answers :
          {std::string("{}"),
           std::string("{\"names\":[\"</script><script>alert(1)</script>\",\"<!-- \",\"\xE2\x80\xA8\"]}"),
@@ -73,7 +73,7 @@ TEST_CASE("title, style and script of a page stay inside of their elements") {
     CHECK(element(page, "<style>\n", "</style>") == "a{content:'<\\/style><b>'}");
     CHECK(element(page, "<script type=\"module\">\n", "</script>") ==
           "const a = '<\\/script>', b = `<\\!-- <\\/SCRIPT`, c = /<script/;");
-    // It may ask nothing of any network.
+    // It may not make network requests.
     CHECK(page.find("default-src 'none'") != std::string::npos);
     CHECK(count(page, "http") == 1);  // http-equiv
 }

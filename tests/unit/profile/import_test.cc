@@ -1,4 +1,4 @@
-// Imports: what a file says is what the store holds. Expected lines are written by hand.
+// Imports: the store has the contents of the file. Expected lines are written by hand.
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@
 namespace flamewire::profile {
 namespace {
 
-// What an import makes, as a store that got it over the wire.
+// An import as a store that received it over the wire.
 struct Imported {
     Store store;
     std::vector<wire::Notice> notices;
@@ -45,12 +45,12 @@ struct Imported {
         FoldedScan scan;
         LineFeed lines;
         for (const std::string_view piece : pieces) {
-            const auto look = [&](std::string_view line) -> Result<bool> {
+            const auto scan_line = [&](std::string_view line) -> Result<bool> {
                 scan.line(line);
                 return true;
             };
-            REQUIRE(lines.feed(piece, look));
-            if (piece == pieces.back()) REQUIRE(lines.finish(look));
+            REQUIRE(lines.feed(piece, scan_line));
+            if (piece == pieces.back()) REQUIRE(lines.finish(scan_line));
         }
         CollapsedImport import(builder, 100, scan.shape());
         Result<bool> done = true;
@@ -71,7 +71,7 @@ struct Imported {
 
 }  // namespace
 
-TEST_CASE("folded stacks: neighbours that share frames, in any pieces") {
+TEST_CASE("folded stacks: adjacent lines that share frames, split at any position") {
     const std::string text =
         "main;work;get 3\n"
         "main;work;get;more 4\n"
@@ -101,7 +101,7 @@ TEST_CASE("folded stacks: neighbours that share frames, in any pieces") {
     CHECK(one_by_one.lines() == expected);
 }
 
-TEST_CASE("folded stacks: what scripts write besides") {
+TEST_CASE("folded stacks: other lines that scripts write") {
     Imported imported;
     imported.folded(
         {"a b;operator new(unsigned long) 2\r\n"
@@ -131,7 +131,7 @@ TEST_CASE("folded stacks: what scripts write besides") {
     CHECK(imported.notices[1].code == "import-no-times");
 }
 
-TEST_CASE("folded stacks: names without end are several epochs, which a session joins") {
+TEST_CASE("folded stacks: an unlimited number of names makes several epochs, which a session joins") {
     std::string text = "main;first 1\n";
     constexpr unsigned frames = CollapsedImport::max_entries / 3 + 1'000;  // each is a string, a location and a stack
     for (unsigned i = 0; i < frames; ++i) text += fmt::format("main;f{}_[j] 2\n", i);
@@ -149,7 +149,7 @@ TEST_CASE("folded stacks: names without end are several epochs, which a session 
     REQUIRE(imported.notices.size() == 1);
 }
 
-TEST_CASE("folded stacks: marks of kinds") {
+TEST_CASE("folded stacks: markers of frame kinds") {
     Imported imported;
     imported.folded({"app;run_[j];fast_[i];sys_read_[k] 4\n_[x;[k];a_[q] 1\n"});
     CHECK(imported.lines() == "_[x;[k];a_[q] 1\napp;run;fast;sys_read 4\n");
@@ -159,7 +159,7 @@ TEST_CASE("folded stacks: marks of kinds") {
     CHECK(imported.kind_of("sys_read") == FrameKind::kernel);
 }
 
-TEST_CASE("folded stacks: lines that are none are counted, a file of them is refused") {
+TEST_CASE("folded stacks: invalid lines are counted, and a file that has only those is refused") {
     Imported some;
     some.folded({"# a comment\na;b 1\n\nno count\nc 2\n"});
     CHECK(some.lines() == "a;b 1\nc 2\n");
@@ -173,7 +173,7 @@ TEST_CASE("folded stacks: lines that are none are counted, a file of them is ref
     CHECK_FALSE(nothing.problem.empty());
 }
 
-TEST_CASE("folded stacks are recognised") {
+TEST_CASE("folded stacks are recognized") {
     CHECK(CollapsedImport::recognises("a;b;c 1\n"));
     CHECK(CollapsedImport::recognises("a 1"));
     CHECK(CollapsedImport::recognises("# made by a script\na;b 1\na;c 2\nd 3\ne 4\nf 5\n"));
@@ -190,7 +190,7 @@ TEST_CASE("folded stacks are recognised") {
         CollapsedImport::recognises("bash 123 4.5: 1 cycles:\n\t 1 f (x)\n\t 2 g (y)\n\nbash 1 2: 3 cycles:\n"));
 }
 
-TEST_CASE("folded stacks: numbers are kept to their last digit") {
+TEST_CASE("folded stacks: numbers keep all digits") {
     const auto scaled = [](std::string_view text, int places) { return parse_folded_number(text)->scaled(places); };
     CHECK(scaled("0.125", 3) == 125);
     CHECK(scaled("0.1250", 6) == 125'000);
@@ -207,7 +207,7 @@ TEST_CASE("folded stacks: numbers are kept to their last digit") {
         CHECK_FALSE(parse_folded_number(text));
 }
 
-TEST_CASE("folded stacks: places of decimals are as many as are needed") {
+TEST_CASE("folded stacks: as many decimal places as needed") {
     const auto shape = [](std::initializer_list<std::string_view> lines) {
         FoldedScan scan;
         for (const std::string_view line : lines) scan.line(line);
@@ -218,7 +218,7 @@ TEST_CASE("folded stacks: places of decimals are as many as are needed") {
     CHECK(shape({"a;b 3.5"}).places == 3);
     CHECK(shape({"a;b 0.30000000000000004", "c 5"}).places == 9);
     CHECK(shape({"a;b 1e-12"}).places == 12);
-    // Sums that would not fit.
+    // Sums that would overflow.
     CHECK(shape({"a;b 0.000001", "c 9000000000000000"}).places == 3);
     CHECK(shape({}).places == 0);
     CHECK(shape({"a;b 1 2", "c 3 4"}).two_columns);
@@ -271,7 +271,7 @@ TEST_CASE("rows of an import are in the order of the wire, equal ones added up")
     std::uint64_t count = 0;
     for (const wire::Row& kept : encoded) count += kept.count;
     CHECK(count == 0xffff'ffff + std::uint64_t{10});
-    // Numbers too far apart for one key.
+    // Numbers that are too large for one sort key.
     row(std::uint64_t{1} << 60, event, one, 0xffff'ffff, stack, 1, 2);
     row(1, event, one, 0xffff'ffff, stack, 1, 2);
     REQUIRE(builder.finish("end"));
@@ -279,7 +279,7 @@ TEST_CASE("rows of an import are in the order of the wire, equal ones added up")
     CHECK(encoded[0].bucket < encoded[1].bucket);
 }
 
-TEST_CASE("a long stream begins a new epoch, and goes on with what is known by name") {
+TEST_CASE("a long stream begins a new epoch, and names keep their identity") {
     Store store;
     RecordingBuilder builder({1}, {}, 0, [&](wire::Batch batch) -> Result<bool> {
         wire::EventPeriods periods, theirs;
@@ -302,7 +302,7 @@ TEST_CASE("a long stream begins a new epoch, and goes on with what is known by n
     CHECK(store.threads().size() == 2);
 }
 
-TEST_CASE("a stack that is deeper than a store takes is cut") {
+TEST_CASE("a stack deeper than the store's limit is truncated") {
     std::string deep;
     for (int i = 0; i < 70'000; ++i) deep += i % 2 == 0 ? "a;" : "b;";
     Imported imported;
@@ -313,8 +313,8 @@ TEST_CASE("a stack that is deeper than a store takes is cut") {
     CHECK(std::count(lines.begin(), lines.end(), ';') == 65'534 + 1);
 }
 
-// What is not named yet can be looked for again: in its file, by its build-id, a call before where it returns.
-TEST_CASE("addresses without names come back as addresses") {
+// Addresses without names can still be symbolized later: with file, build-id, and the flag of return addresses.
+TEST_CASE("addresses without names are exported and imported as addresses") {
     BatchMaker maker;
     const wire::Id cycles = maker.event("cycles", "cycles");
     const wire::Id library = maker.module("/usr/lib/liba.so", "ab"), other = maker.module("/opt/liba.so", "cd");
@@ -333,18 +333,18 @@ TEST_CASE("addresses without names come back as addresses") {
         CHECK(again.problem.empty());
         CHECK(again.lines() == collapsed(store, {}));
         CHECK(again.function("[liba.so+0x2000]")->kind == FrameKind::unknown);
-        std::string asked;
+        std::string requested;
         for (const PendingModule& pending : again.store.take_pending())
             for (const CodeAddress& address : pending.addresses)
-                asked += fmt::format("{} {} {:x}{}; ", again.store.modules()[pending.module].identity.path,
-                                     again.store.modules()[pending.module].identity.build_id, address.value,
-                                     address.return_address ? " returns" : "");
-        CHECK(asked == "/usr/lib/liba.so ab 1235 returns; /usr/lib/liba.so ab 2000; /opt/liba.so cd 2000; ");
+                requested += fmt::format("{} {} {:x}{}; ", again.store.modules()[pending.module].identity.path,
+                                         again.store.modules()[pending.module].identity.build_id, address.value,
+                                         address.return_address ? " returns" : "");
+        CHECK(requested == "/usr/lib/liba.so ab 1235 returns; /usr/lib/liba.so ab 2000; /opt/liba.so cd 2000; ");
     }
 }
 
-// Looking at all threads of the others each time would take 90 thousand million steps.
-TEST_CASE("many processes take the place of one of the same number") {
+// A search through all threads of other processes each time would take 90 billion steps.
+TEST_CASE("many processes replace one with the same pid") {
     RecordingBuilder builder(wire::RecordingId{1}, {}, 0, [](const wire::Batch&) -> Result<bool> { return true; });
     for (std::uint32_t tid = 1; tid <= 300'000; ++tid) (void)builder.thread(1, tid, "a");
     wire::Process process;

@@ -1,4 +1,4 @@
-// What an importer makes of a text, as a store that got it over the wire.
+// The result of importing a text, as a store that received it over the wire.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ private:
 
 class ImportedText final : public ImportJob {
 public:
-    // By the format that its content has, unless one is given. `files`: of modules, by their paths.
+    // Uses the format that the content has, unless one is given. `files`: contents of modules, by path.
     explicit ImportedText(std::string text, std::string_view format = {}, std::map<std::string, std::string> files = {})
         : source_(text), name_("file"), files_(std::move(files)) {
         const ImportFormat* by = recognise_import(text);
@@ -63,7 +63,7 @@ public:
     }
     void progress(std::uint64_t /*read_bytes*/) override {}
 
-    // As collapsed(), of the event with that name, or all.
+    // Like collapsed(), for the event with this name, or for all.
     [[nodiscard]] std::string lines(std::string_view event = {}, bool weights = false) const {
         Filter filter;
         for (EventId id = 1; id < store.events().size(); ++id)

@@ -1,4 +1,4 @@
-// perf.data out, and in again by our importer; tests/integration/test_formats.py lets perf read it.
+// Export of perf.data, read again with the importer. tests/integration/test_formats.py lets perf read it.
 #include "profile/formats/perf_data/perf_data_export.h"
 
 #include <catch2/catch.hpp>
@@ -20,7 +20,7 @@ std::string exported(const Store& store, const Filter& filter = {}, const perf_d
 
 }  // namespace
 
-TEST_CASE("perf.data: out and in again is the same") {
+TEST_CASE("perf.data: export and import give the same") {
     BatchMaker maker;
     const wire::Id cycles = maker.event("cycles", "cycles"), blocked = maker.event("off-cpu", "ns");
     const wire::Id process = maker.process(5), later = maker.process(5, 1, 1, "other");
@@ -74,11 +74,11 @@ TEST_CASE("perf.data: out and in again is the same") {
     REQUIRE(again.store.losses().size() == 1);
     CHECK(again.store.losses()[0].count == 12);
     CHECK(again.realtime == 1'700'000'000'000'000'000);
-    // perf tells names of several modules apart by what is written behind them.
+    // perf distinguishes equal names of several modules by their suffix.
     CHECK(file.find(std::string("main [b]\0", 9)) != std::string::npos);
     CHECK(file.find(std::string("main [liba.so]\0", 15)) != std::string::npos);
     CHECK(file.find(std::string("tiny\0", 5)) != std::string::npos);
-    // One event, and a part of the time.
+    // One event and a part of the time.
     Filter filter;
     filter.event = 2;
     CHECK(ImportedText(exported(store, filter)).lines() == collapsed(store, filter));
@@ -86,7 +86,7 @@ TEST_CASE("perf.data: out and in again is the same") {
           "main;[0x77] 1\nmain;main;[liba.so+0x20000];[liba.so+0x12345] 2\n");
 }
 
-TEST_CASE("perf.data out: a process is forked before its first sample") {
+TEST_CASE("perf.data out: the record of a process start precedes its first sample") {
     BatchMaker maker;
     const wire::Id cycles = maker.event("cycles", "cycles");
     const wire::Id parent = maker.process(5), child = maker.process(7);
@@ -105,7 +105,7 @@ TEST_CASE("perf.data out: a process is forked before its first sample") {
         std::memcpy(&value, file.data() + at, size);
         return value;
     };
-    // perf.data-file-format.txt of Linux: the section of data stands at 40; perf_event.h: FORK is 7 and SAMPLE 9.
+    // The data section is at 40 (perf.data-file-format.txt of Linux). FORK is 7 and SAMPLE 9 (perf_event.h).
     std::string order;
     for (std::size_t at = number(40, 8), end = at + number(48, 8); at < end; at += number(at + 6, 2)) {
         if (number(at, 4) == 7) order += 'f';
@@ -114,7 +114,7 @@ TEST_CASE("perf.data out: a process is forked before its first sample") {
     CHECK(order == "sfss");
 }
 
-TEST_CASE("perf.data out: many samples are one a row, deep stacks are cut, nothing is a file, too") {
+TEST_CASE("perf.data out: many samples become one per row, deep stacks are truncated, an empty store is a file, too") {
     BatchMaker maker;
     const wire::Id event = maker.event("samples", "samples");
     const wire::Id thread = maker.thread(maker.process(1), 1);
@@ -137,7 +137,7 @@ TEST_CASE("perf.data out: many samples are one a row, deep stacks are cut, nothi
     CHECK(ImportedText(exported(store, {.start_ns = 1, .end_ns = 2})).noted("import-no-samples"));
 }
 
-TEST_CASE("names told in a perf.data file: what is damaged ends them") {
+TEST_CASE("embedded names in a perf.data file: damage ends them") {
     perf_data::EmbeddedSymbols names;
     names.events = {{"cycles", "cycles"}};
     names.functions = {{10, "f", "m", {{"a.c", 1, 0, 0, FrameKind::user}, {"a.c", 2, 0, 0, FrameKind::user}}},

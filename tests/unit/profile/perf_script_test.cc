@@ -1,4 +1,4 @@
-// The text of perf script. Texts and expected lines are written by hand.
+// The text output of perf script. Texts and expected lines are written by hand.
 #include <catch2/catch.hpp>
 
 #include <optional>
@@ -28,7 +28,7 @@ std::string frame_of(std::string_view line) {
 
 }  // namespace
 
-TEST_CASE("perf script: the first line of a sample, in the orders that there are") {
+TEST_CASE("perf script: the first line of a sample, in all field orders") {
     CHECK(sample_of("java 19983 cycles:") == "java|19983|19983|0|||cycles|");
     CHECK(sample_of("app 12/13 cycles: ") == "app|12|13|0|||cycles|");
     CHECK(sample_of("dd 29776 666709.771979:   10101010 cpu-clock: \r") ==
@@ -50,7 +50,7 @@ TEST_CASE("perf script: the first line of a sample, in the orders that there are
 
 namespace {
 
-// Which fields were found, in letters.
+// The fields that were found, as letters.
 std::string layout_of(const std::string& text) {
     const std::optional<PerfLayout> layout = find_perf_layout(text);
     if (!layout) return "-";
@@ -66,7 +66,7 @@ std::string layout_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("perf script: the fields of -F are found from many lines") {
+TEST_CASE("perf script: the fields of -F are detected from many lines") {
     const std::string frames = "\t    55fa35640173 leaf+0x3 (/app)\n\t    55fa356401e4 main (/app)\n\n";
     const auto chains = [&](const std::string& one, const std::string& other) {
         return one + "\n" + frames + other + "\n" + frames;
@@ -79,11 +79,11 @@ TEST_CASE("perf script: the fields of -F are found from many lines") {
     CHECK(layout_of(chains(" 9271    2004008 ", " 9273    2004012 ")) == "in");
     CHECK(layout_of(chains("cpu-clock:u: ", "cpu-clock:u: ")) == "e");
     CHECK(layout_of(chains("[000] UE 46836.210450: ", "[001] K  46836.2: ")) == "pmt");
-    // The default fields; and with an empty name.
+    // The default fields, also with an empty name.
     CHECK(layout_of(chains("app 12/13 [002] 100.5: 2000 cycles: ", "app 12/13 [002] 100.6: 2000 cycles: ")) == "-");
     CHECK(layout_of(chains(" 12/13 [002] 100.5:       2000 cycles: ", "app 12/13 [002] 100.6:       2000 cycles: ")) ==
           "ciptne");
-    // Without call chains the frame is on the line itself, behind a data address if there is one.
+    // Without call chains, the frame is on the same line, after a data address if there is one.
     CHECK(layout_of("  9271 46831.860537:     55fa35640173 leaf\n  9273 46831.860537:         55fa3564 leaf\n") ==
           "it+frame");
     CHECK(layout_of("46831.860537:                0     55fa35640173 leaf\n") == "t+frame");
@@ -101,7 +101,7 @@ TEST_CASE("perf script: the fields of -F are found from many lines") {
         "c+line");
 }
 
-TEST_CASE("perf script: other texts have no layout of fields") {
+TEST_CASE("perf script: other texts have no field layout") {
     for (const std::string_view other :
          {"      3 apple\n     12 pear\n", "0000000000001139 T main\n0000000000001140 T f\n", "1 2 3\n4 5 6\n",
           "[    0.123456] Booting Linux\n[    1.5] usb: new device\n", "error: no such file\nwarning: unused\n",
@@ -175,7 +175,7 @@ TEST_CASE("perf script: samples with times, processors, periods and several even
     CHECK(imported.store.losses()[0].count == 7);
 }
 
-TEST_CASE("perf script: flat samples, frames at the margin, no times, a cut file") {
+TEST_CASE("perf script: flat samples, frames without indentation, no times, a truncated file") {
     const ImportedText flat(
         "            perf  5/6  12.245939:          5 cycles:ppp:  ffffffffb42071f2 native ([kernel.kallsyms])\n"
         "            echo  5/6  12.345939:          6 cycles:ppp:          4010f0 main (/bin/echo)\n");
@@ -193,7 +193,7 @@ TEST_CASE("perf script: flat samples, frames at the margin, no times, a cut file
     CHECK(none.problem == "the text of perf script has no sample in it");
 }
 
-TEST_CASE("perf script: perf stat's text behind it is counters, and samples may follow") {
+TEST_CASE("perf script: the text of perf stat after it becomes counters, and samples may follow") {
     const ImportedText imported(
         "w   4/4    10.000000:    50 instructions: \n\t 10 a (/b)\n\n"
         "\n### PERF_STAT ###\n\n Performance counter stats for process id '4':\n\n"
@@ -209,10 +209,11 @@ TEST_CASE("perf script: perf stat's text behind it is counters, and samples may 
     REQUIRE(counters[0].points.size() == 1);
     CHECK(counters[0].points[0].start_ns == 10'000'000'000);
     CHECK(counters[0].points[0].end_ns == 18'000'000'000);
-    CHECK(counters[0].points[0].value == 1'000'000);  // perf stat doubled it for the half that it had a counter
+    // The value was doubled by perf stat because the event was scheduled half of the time.
+    CHECK(counters[0].points[0].value == 1'000'000);
 }
 
-TEST_CASE("what is no text of perf script") {
+TEST_CASE("texts that are not from perf script") {
     for (const std::string_view none :
          {"a;b 1\n", "hello 12 world:\n", "key: value\n", "foo 12 bar:\nmore text\n", "", "{}"})
         CHECK_FALSE(recognises_perf_script(none));

@@ -1,4 +1,4 @@
-// pprof, in and out. Files to read are put together here field by field, as the published schema numbers them.
+// Import and export of pprof. Input files are built field by field, with the numbers of the published schema.
 #include "profile/formats/pprof.h"
 
 #include <catch2/catch.hpp>
@@ -115,8 +115,8 @@ TEST_CASE("pprof in: events, inlined frames, modules and threads") {
     CHECK(imported.recognised == "pprof");
     CHECK(imported.problem.empty());
     CHECK(imported.events() == "alloc_objects/alloc_objects alloc_space/bytes ");
-    // A caller's address is one before where it returns to; the library's is relative to its file, the program's is
-    // where it was linked to.
+    // A caller's address is the return address minus 1. Addresses of the library are relative to its file, those of the
+    // program are where it was linked.
     CHECK(imported.lines("alloc_space", true) ==
           "[unknown];[app+0x400124];outer;inner 100\n"
           "[unknown];[libz.so+0x1021];[libz.so+0x1020] 50\n");
@@ -139,8 +139,8 @@ TEST_CASE("pprof in: events, inlined frames, modules and threads") {
     CHECK_FALSE(imported.noted("import-truncated"));
 }
 
-// Its frames would be 40 thousand millions.
-TEST_CASE("pprof in: a sample of many locations, each of many frames") {
+// It would have 40 billion frames.
+TEST_CASE("pprof in: a sample with many locations of many frames each") {
     constexpr std::size_t count = 200'000;
     Maker maker;
     maker.type("cpu", "count");
@@ -177,7 +177,7 @@ TEST_CASE("pprof in: samples are counts of the next value, times become ns") {
     CHECK(imported.store.total(1) == Weight{5, 50'000'000});
 }
 
-TEST_CASE("pprof in: cut anywhere it is read as far as it is whole, or refused") {
+TEST_CASE("pprof in: a truncated file is read up to the last whole part, or refused") {
     const std::string whole = two_events().take();
     for (std::size_t size = 0; size < whole.size(); ++size) {
         const ImportedText imported(whole.substr(0, size), "pprof");
@@ -191,13 +191,13 @@ TEST_CASE("pprof in: cut anywhere it is read as far as it is whole, or refused")
     }
 }
 
-TEST_CASE("what is no pprof profile") {
+TEST_CASE("files that are not pprof profiles") {
     CHECK_FALSE(recognise_import("\n\nsome text\n\n"));
     CHECK(ImportedText("a;b 1\n").recognised == "collapsed");
     CHECK(ImportedText(std::string(100, '\0')).recognised.empty());
 }
 
-TEST_CASE("pprof: out and in again is the same") {
+TEST_CASE("pprof: export and import give the same") {
     BatchMaker maker;
     const wire::Id cycles = maker.event("cycles", "cycles"), wall = maker.event("wall", "ns");
     const wire::Id process = maker.process(5);
@@ -286,11 +286,11 @@ TEST_CASE("functions as comma-separated values") {
     REQUIRE(store.apply(maker.take()));
     CHECK(csv(store, {.event = 1}).value() ==
           "function,module,kind,file,line,self samples,self weight,total samples,total weight,unit\r\n"
-          "'=get,,user,,,2,20,2,20,cycles\r\n"  // no formula for a spreadsheet
+          "'=get,,user,,,2,20,2,20,cycles\r\n"  // a spreadsheet must not take it for a formula
           "\"main(int, \"\"x\"\")\",app,user,a b.c,3,1,5,3,25,cycles\r\n");
 }
 
-TEST_CASE("names in a table of comma-separated values command no terminal") {
+TEST_CASE("names in a CSV table cannot control a terminal") {
     BatchMaker maker;
     const wire::Id cycles = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(5), 6);
@@ -303,7 +303,7 @@ TEST_CASE("names in a table of comma-separated values command no terminal") {
     CHECK(csv(store, {.event = 1}).value().ends_with("\r\n ]0;title  get   x ,,user,,,2,20,2,20,cycles\r\n"));
 }
 
-TEST_CASE("names of modules as other tools write them") {
+TEST_CASE("module names as other tools write them") {
     using wire::ModuleKind;
     CHECK(module_of_name("/usr/bin/app") == ImportedModule{ModuleKind::file, "/usr/bin/app", ""});
     CHECK(module_of_name("[kernel.kallsyms]_text").kind == ModuleKind::kernel);

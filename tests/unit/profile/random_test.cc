@@ -1,5 +1,4 @@
-// A store against a model that keeps every sample in a list: random programs, epochs, symbols that come and change,
-// filters.
+// A store compared with a model that keeps every sample in a list: random programs, epochs, changing symbols, filters.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -29,7 +28,7 @@ struct Model {
     std::vector<Sample> samples;
     KnownFrames known;
 
-    // Frames of a stack, outermost first: (name, line).
+    // Frames of a stack as (name, line), outermost first.
     [[nodiscard]] std::vector<std::pair<std::string, std::uint32_t>> frames(const Sample& sample) const {
         std::vector<std::pair<std::string, std::uint32_t>> list;
         for (const int address : sample.addresses) {
@@ -270,7 +269,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("a store agrees with a list of samples, whatever happens") {
+TEST_CASE("a store agrees with a list of samples in random histories") {
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
         INFO("seed " << seed);
         Driver(seed).run();

@@ -1,4 +1,4 @@
-// speedscope's format, in and out, and the reader of large JSON. Expected lines are written by hand.
+// Import and export of speedscope's format, and the reader of large JSON. Expected lines are written by hand.
 #include "profile/formats/speedscope.h"
 
 #include <catch2/catch.hpp>
@@ -55,7 +55,7 @@ std::string seen(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("large JSON: what is wanted is told, the rest is passed over") {
+TEST_CASE("large JSON: requested values are reported, the rest is skipped") {
     CHECK(seen(R"({"x":{"d":1,"b":[1]},"a":{"b":[5,{"c":"t","y":[{"c":1}]},[7]]},"d":12,"e":null})") ==
           "1=5 (1 2=t 1) (1 1) 3=12 whole");
     CHECK(seen("\xef\xbb\xbf {\"d\":-1}") == "3=9999 whole");
@@ -83,7 +83,7 @@ TEST_CASE("speedscope in: sampled and evented profiles, several of them") {
           "one 2000000000\none;a;b 500000000\none;a;b;c 1000000000\none;a;b;d 4000000000\ntwo;a 7000000\ntwo;a;b "
           "3000000\n");
     CHECK(sampled.function("b")->line == 7);
-    // The second sample begins a second after the first.
+    // The second sample begins one second after the first.
     CHECK(sampled.store.end_ns() == import_moment_ns + 5'510'000'000);
     const ImportedText counts("{" + schema + R"("profiles":[{"type":"evented","name":"x","unit":"none","startValue":0,
         "endValue":14,"events":[{"type":"O","frame":0,"at":0},{"type":"O","frame":1,"at":4},{"type":"C","frame":1,"at":6},
@@ -92,7 +92,7 @@ TEST_CASE("speedscope in: sampled and evented profiles, several of them") {
     CHECK(counts.lines() == "x;a 12\nx;a;b 2\n");
 }
 
-TEST_CASE("speedscope in: what is wrong is said") {
+TEST_CASE("speedscope in: errors have messages") {
     const std::string frames = R"("shared":{"frames":[{"name":"a"}]},)";
     const auto problem = [&](const std::string& rest) { return ImportedText("{" + schema + frames + rest).problem; };
     CHECK(problem(R"("profiles":[{"type":"evented","name":"x","unit":"none","startValue":0,"events":[
@@ -112,7 +112,7 @@ TEST_CASE("speedscope in: what is wrong is said") {
     CHECK(strange.noted("import-frames"));
 }
 
-TEST_CASE("speedscope: out and in again is the same") {
+TEST_CASE("speedscope: export and import give the same") {
     BatchMaker maker;
     const wire::Id cycles = maker.event("cycles", "cycles"), wall = maker.event("wall", "ns");
     const wire::Id process = maker.process(5);
@@ -148,7 +148,7 @@ TEST_CASE("speedscope: out and in again is the same") {
     CHECK(again.store.threads()[1].pid == 5);
 }
 
-TEST_CASE("speedscope: a function is one frame, its lines come back") {
+TEST_CASE("speedscope: a function is one frame, and its lines are restored") {
     BatchMaker maker;
     const wire::Id cycles = maker.event("cycles", "cycles");
     const wire::Id process = maker.process(5);
@@ -177,7 +177,7 @@ TEST_CASE("speedscope: a function is one frame, its lines come back") {
         return text_of;
     };
     CHECK(heat(again) == "3: 8 of 8; 9: 0 of 1; ");
-    // What says which lines a stack has may be wrong, or not there: the frame's own line stands then.
+    // The list of lines per stack may be wrong or missing. Then the frame's own line is used.
     std::string strange = text;
     strange.replace(strange.find("\"lines\":[0"), 10, "\"lines\":[7");
     CHECK(ImportedText(strange).lines() == again.lines());

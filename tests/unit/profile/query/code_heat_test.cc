@@ -1,4 +1,4 @@
-// Weights by address and of inlined functions; expected values are counted by hand.
+// Weights by address and of inlined functions. Expected values are counted by hand.
 #include "profile/query/code_heat.h"
 
 #include <catch2/catch.hpp>
@@ -9,7 +9,7 @@ namespace flamewire::profile {
 
 using wire::location_flag::return_address;
 
-// main calls itself once and then work, in which inner is inlined; 3 samples at one address of work and 2 at another.
+// main calls itself once and then work, which has inner inlined. 3 samples at one address of work and 2 at another.
 static Store recursive_work() {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
@@ -28,7 +28,7 @@ static Store recursive_work() {
     return store;
 }
 
-TEST_CASE("names of clones and parts have one base") {
+TEST_CASE("names of clones and parts have one base name") {
     CHECK(base_function("work") == "work");
     CHECK(base_function("work.isra.0") == "work");
     CHECK(base_function("work.constprop.0.cold") == "work");
@@ -37,7 +37,7 @@ TEST_CASE("names of clones and parts have one base") {
     CHECK(base_function("") == "");
 }
 
-TEST_CASE("addresses have their own weight, and that of calls once a stack") {
+TEST_CASE("an address has its own weight, and a total that counts each stack once") {
     const Store store = recursive_work();
     const auto rows = address_heat(store, {}, 1);
     REQUIRE(rows.size() == 3);
@@ -47,7 +47,7 @@ TEST_CASE("addresses have their own weight, and that of calls once a stack") {
     CHECK(rows[1].address == CodeAddress{0x300, false});
     CHECK(rows[1].self == Weight{3, 30});
     CHECK(rows[2].self == Weight{2, 20});
-    // The other module's code at the same address is its own.
+    // Code of the other module at the same address is separate.
     const auto other = address_heat(store, {}, 2);
     REQUIRE(other.size() == 1);
     CHECK(other[0].self == Weight{1, 10});
@@ -56,7 +56,7 @@ TEST_CASE("addresses have their own weight, and that of calls once a stack") {
     CHECK(address_heat(store, none, 1).empty());
 }
 
-TEST_CASE("places of a function are all where it was seen, inlined ones too") {
+TEST_CASE("the places of a function are all addresses where samples saw it, including inlined ones") {
     const Store store = recursive_work();
     const auto work = code_places(store, "work", "app");
     REQUIRE(work.size() == 2);
@@ -70,7 +70,7 @@ TEST_CASE("places of a function are all where it was seen, inlined ones too") {
     CHECK(code_places(store, "no_such", "").empty());
 }
 
-TEST_CASE("a line has the code at it, else that of the nearest line with samples") {
+TEST_CASE("a line has the code of that line, else that of the nearest line with samples") {
     const Store store = recursive_work();
     const auto addresses = [&](std::uint32_t line) {
         std::vector<std::uint64_t> out;
@@ -84,7 +84,7 @@ TEST_CASE("a line has the code at it, else that of the nearest line with samples
     CHECK(line_places(store, "none.cc", 1).empty());
 }
 
-TEST_CASE("a line knows what was inlined there") {
+TEST_CASE("a line lists the functions that are inlined there") {
     const Store store = recursive_work();
     const auto rows = inlined_at(store, {}, "work.cc");
     REQUIRE(rows.size() == 2);  // of two modules

@@ -1,4 +1,4 @@
-// Two profiles beside each other, counted by hand.
+// Two profiles compared, counted by hand.
 #include "profile/query/diff.h"
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@ namespace flamewire::profile {
 
 namespace {
 
-// before: main;work 6 | main;old 3 | idle 1, ten times that in cycles.
+// before: main;work 6 | main;old 3 | idle 1. The weight in cycles is ten times that.
 struct Before {
     BatchMaker maker;
     Store store;
@@ -54,7 +54,7 @@ std::string text(const WeightPair& self, const WeightPair& total) {
                        total.after.samples);
 }
 
-// "name self/total of before self/total of after", children indented.
+// "name self/total of before self/total of after", with indented children.
 std::string show(const DiffTree& tree) {
     std::string out;
     std::vector<std::vector<std::uint32_t>> children(tree.nodes.size());
@@ -93,9 +93,9 @@ TEST_CASE("a diff of two sessions has every frame of both, with the weights of e
     const DiffTree tree = diff_tree({before.store, all}, {after.store, all});
     CHECK(tree.total == WeightPair{{10, 100}, {20, 200}});
     CHECK(tree.nodes[1].total == WeightPair{{9, 90}, {20, 200}});
-    CHECK(tree.newest_ns == 70'000'000);  // bucket 6 of the later side ends there
+    CHECK(tree.newest_ns == 70'000'000);  // end of bucket 6 of the later side
     CHECK(tree.addresses.empty());
-    // Nothing but the sides changes places.
+    // Only the sides are swapped.
     CHECK(diff(after.store, before.store) ==
           "root 0/20 0/10\n"
           "  main 0/20 0/9\n"
@@ -106,7 +106,7 @@ TEST_CASE("a diff of two sessions has every frame of both, with the weights of e
           "  idle 0/0 1/1\n");
 }
 
-TEST_CASE("the sides of a diff may be threads or times of one session") {
+TEST_CASE("the sides of a diff may be threads or time ranges of one session") {
     const After after;
     const Filter first{.tids = {77}}, second{.tids = {78}}, late{.start_ns = 60'000'000};
     const std::string threads =
@@ -125,7 +125,7 @@ TEST_CASE("the sides of a diff may be threads or times of one session") {
           "    fresh 5/5 5/5\n");
 }
 
-TEST_CASE("the shape of a diff holds for both sides") {
+TEST_CASE("the shape of a diff applies to both sides") {
     const Before before;
     const After after;
     CHECK(diff(before.store, after.store, {.inverted = true}) ==
@@ -146,7 +146,7 @@ TEST_CASE("the shape of a diff holds for both sides") {
           "    old 3/3 0/0\n"
           "    fresh 0/0 5/5\n"
           "  idle 1/1 0/0\n");
-    // By line, work of line 20 is gone and work of line 24 is new.
+    // Merged by line: work at line 20 is gone, and work at line 24 is new.
     CHECK(diff(before.store, after.store, {.merge = MergeBy::line}) ==
           "root 0/10 0/20\n"
           "  main 0/9 0/20\n"
@@ -166,7 +166,7 @@ TEST_CASE("the shape of a diff holds for both sides") {
           "  work 0/0 5/5\n");
 }
 
-TEST_CASE("addresses of a diff are compared by number within modules of one name") {
+TEST_CASE("addresses of a diff are compared numerically within modules of the same name") {
     const auto fill = [](BatchMaker& maker, const char* path, const char* build, std::uint64_t address) {
         const wire::Id event = maker.event("cycles", "cycles");
         const wire::Id thread = maker.thread(maker.process(10), 10, "t");
@@ -192,10 +192,10 @@ TEST_CASE("addresses of a diff are compared by number within modules of one name
     CHECK(tree.addresses[tree.nodes[3].function] == 0x3000);
 }
 
-TEST_CASE("a diff prunes what is small on both sides and zooms into what one side lacks") {
+TEST_CASE("a diff prunes functions that are small on both sides, and zooms into functions that one side lacks") {
     const Before before;
     const After after;
-    // idle is a tenth of before and nothing of after; fresh a quarter of after.
+    // idle is a tenth of before and absent in after. fresh is a quarter of after.
     CHECK(diff(before.store, after.store, {.min_share = 0.2}) ==
           "root 0/10 0/20 -1\n"
           "  main 0/9 0/20\n"
@@ -211,12 +211,12 @@ TEST_CASE("a diff prunes what is small on both sides and zooms into what one sid
     CHECK(diff(before.store, after.store, {.path = {"idle"}}) == "idle 1/1 0/0\n");
     CHECK(diff(before.store, after.store, {.path = {"nowhere"}}) == "root 0/0 0/0\n");
     const Filter all;
-    // Shares of a zoomed diff are still of everything.
+    // Shares of a zoomed diff still refer to the whole.
     CHECK(diff_tree({before.store, all}, {after.store, all}, {.path = {"main", "work"}}).total ==
           WeightPair{{10, 100}, {20, 200}});
 }
 
-TEST_CASE("hidden subtrees are taken out of both sides of a diff") {
+TEST_CASE("hidden subtrees are removed from both sides of a diff") {
     const Before before;
     const After after;
     CHECK(diff(before.store, after.store, {.hidden = {{"main", "work"}}}) ==
@@ -228,7 +228,7 @@ TEST_CASE("hidden subtrees are taken out of both sides of a diff") {
     CHECK(diff(before.store, after.store, {.hidden = {{"main"}, {"idle"}}}) == "root 0/0 0/0\n");
 }
 
-TEST_CASE("a diff with nothing on one side is everything gone, or everything new") {
+TEST_CASE("a diff with an empty side shows everything as gone or as new") {
     const Before before;
     const Store empty;
     CHECK(diff(before.store, empty, {.min_share = 0.2}) ==
@@ -241,7 +241,7 @@ TEST_CASE("a diff with nothing on one side is everything gone, or everything new
     CHECK(diff_functions({empty, all}, {empty, all}).empty());
 }
 
-TEST_CASE("functions of two sessions stand beside each other, those of one side alone too") {
+TEST_CASE("functions of two sessions are listed side by side, including those of one side only") {
     const Before before;
     const After after;
     const Filter all;
@@ -249,7 +249,7 @@ TEST_CASE("functions of two sessions stand beside each other, those of one side 
     for (const FunctionDiff& row : diff_functions({before.store, all}, {after.store, all}))
         table += fmt::format("{} {} {}:{}\n", row.function.name, text(row.self, row.total), row.function.file,
                              row.function.line);
-    // Recursion counts once; the place is that of the later side.
+    // Recursion counts once. The line is that of the later side.
     CHECK(table ==
           "fresh 0/0 5/5 b.cc:7\n"
           "idle 1/1 0/0 a.cc:90\n"
@@ -258,7 +258,7 @@ TEST_CASE("functions of two sessions stand beside each other, those of one side 
           "work 6/6 15/15 a.cc:24\n");
 }
 
-TEST_CASE("the time that a side covers ends with what is known and has no dropped stretches") {
+TEST_CASE("the time that a side covers ends with the known data and excludes dropped ranges") {
     const Before before;  // buckets of 10 ms: 1000 ms … 1200 ms
     const auto ms = [](std::uint64_t value) { return value * 1'000'000; };
     CHECK(covered_ns(before.store, {}, ms(900)) == ms(300));

@@ -1,4 +1,5 @@
-// From addresses to frames: placeholders, wire symbols, the symbolizer's answers early, late, better and worse.
+// From addresses to frames: placeholders, wire symbols, and replies of the symbolizer that are early, late, better or
+// worse.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ static Store three_frames(BatchMaker& maker) {
     return store;
 }
 
-TEST_CASE("what nobody can name shows its address") {
+TEST_CASE("an address without a symbol is shown as an address") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(5), 6);
@@ -41,8 +42,8 @@ TEST_CASE("what nobody can name shows its address") {
         "      ?[kernel+0xabc] 1/1\n";
     CHECK(show(store, call_tree(store, {})) == unknown);
     CHECK(unresolved(store, {}).samples == 1);
-    CHECK(store.unresolved_kernel_locations() == 0);  // nobody was asked yet
-    CHECK(symbolize(store, {}) == 2);                 // an address without module is nobody's to name
+    CHECK(store.unresolved_kernel_locations() == 0);  // not requested yet
+    CHECK(symbolize(store, {}) == 2);                 // an address without a module is never requested
     CHECK(show(store, call_tree(store, {})) == unknown);
     CHECK(store.unresolved_kernel_locations() == 1);
 }
@@ -62,7 +63,7 @@ TEST_CASE("frames that arrive late rename and expand the tree") {
           "      ~inner 0/1\n"
           "        leaf 1/1\n");
     CHECK(unresolved(store, {}) == Weight{});
-    CHECK(symbolize(store, {}) == 0);  // each location is given out once
+    CHECK(symbolize(store, {}) == 0);  // each location is handed out once
     const CallTree tree = call_tree(store, {});
     CHECK(store.string(tree.functions[1].module) == "app");
     CHECK(store.string(tree.functions[1].file) == "main.cc");
@@ -79,7 +80,7 @@ TEST_CASE("better symbols replace worse ones, and later batches use them") {
           "    ?[app+0x201] 0/1\n"
           "      leaf 1/1\n");
     store.forget_frames({});
-    // Until the answer comes the old frames stay.
+    // The old frames stay until the reply arrives.
     CHECK(show(store, functions(store, {})) == "leaf 1/1;[app+0x201] 0/1;_start 0/1;");
     CHECK(symbolize(store, {{0x100, {{"main", "main.cc", 10, false}}},
                             {0x200, {{"work", "work.cc", 20, false}}},
@@ -94,7 +95,7 @@ TEST_CASE("better symbols replace worse ones, and later batches use them") {
           "        ~leaf_inlined 2/2\n");
 }
 
-TEST_CASE("symbols that went away leave the address, not the old name") {
+TEST_CASE("symbols that disappear leave the address, not the old name") {
     BatchMaker maker;
     Store store = three_frames(maker);
     symbolize(store, {{0x300, {{"leaf", "", 0, false}}}});
@@ -114,21 +115,21 @@ TEST_CASE("forget_frames of one module leaves the others") {
     CHECK(symbolize(store, {}) == 3);
     CHECK(store.pending_locations() == 0);
     store.forget_frames(std::vector<ModuleId>{2, 99});
-    store.forget_frames(std::vector<ModuleId>{2});  // twice: still given out once
+    store.forget_frames(std::vector<ModuleId>{2});  // twice, but handed out once
     CHECK(store.pending_locations() == 2);
     const std::vector<PendingModule> pending = store.take_pending();
     REQUIRE(pending.size() == 1);
     CHECK(pending[0].module == 2);
     CHECK(pending[0].locations.size() == 2);
-    CHECK(store.pending_locations() == 2);          // nobody answered
-    store.forget_frames(std::vector<ModuleId>{2});  // and the answer to come is of before
+    CHECK(store.pending_locations() == 2);          // no reply yet
+    store.forget_frames(std::vector<ModuleId>{2});  // the pending reply is outdated now
     store.set_frames(pending[0], answer(pending[0], {}));
     CHECK(store.pending_locations() == 2);
     CHECK(symbolize(store, {}) == 2);
     CHECK(store.pending_locations() == 0);
 }
 
-TEST_CASE("return addresses are looked up before the return, plain ones as they are") {
+TEST_CASE("return addresses are looked up one byte before, other addresses as they are") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(5), 6);
@@ -146,12 +147,12 @@ TEST_CASE("return addresses are looked up before the return, plain ones as they 
           "    after 1/1\n");
 }
 
-TEST_CASE("wire symbols name kernel addresses, before or after the samples, until the symbolizer knows better") {
+TEST_CASE("wire symbols name kernel addresses, before or after the samples, until the symbolizer has better ones") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(5), 6);
     const wire::Id kernel = maker.module("[kernel]", "k", wire::ModuleKind::kernel);
-    // Addresses are relative to _text modulo 2^64: a module below _text has huge ones.
+    // Addresses are relative to _text modulo 2^64, so a module below _text has huge ones.
     const std::uint64_t below_text = 0 - std::uint64_t{0x1000};
     maker.row(1, event, thread,
               maker.stack({maker.location(kernel, 0x105, kernel_mode), maker.location(kernel, 0x205, kernel_mode),
@@ -182,7 +183,7 @@ TEST_CASE("wire symbols name kernel addresses, before or after the samples, unti
     CHECK(source_files(store, {}).size() == 1);
 }
 
-TEST_CASE("symbols of size 0 reach to the next one, others end where they say") {
+TEST_CASE("symbols of size 0 extend to the next one, others end at their size") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(5), 6);
@@ -198,7 +199,7 @@ TEST_CASE("symbols of size 0 reach to the next one, others end where they say") 
     CHECK(show(store, functions(store, {})) == "open_end 2/2;sized 2/2;[kernel+0xf] 1/1;[kernel+0x28] 1/1;");
 }
 
-TEST_CASE("name locations are what the wire says, and of the kind their module and flags say") {
+TEST_CASE("name locations have the name from the wire, and the kind follows from module and flags") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(5), 6);
@@ -226,7 +227,7 @@ TEST_CASE("name locations are what the wire says, and of the kind their module a
     CHECK(lines[0].total == Weight{1, 5});
 }
 
-TEST_CASE("JIT code: a bare address gets the name of its time, and of which nothing has a name is known") {
+TEST_CASE("JIT code: an address gets the name that it had then, and modules without any name are listed") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(5), 6);
@@ -244,22 +245,22 @@ TEST_CASE("JIT code: a bare address gets the name of its time, and of which noth
     named.symbols = {{node, 0x1007, 1, named.string_base}};
     REQUIRE(store.apply(named));
     CHECK(nameless_jit_modules(store) == std::vector<bool>{false, false, true, false});
-    // One name in all processes; the address beside it is of other code.
+    // One name across all processes. The address next to it belongs to other code.
     CHECK(show(store, functions(store, {})) == "[jit+0x1008] 2/2;f 2/2;[app+0x1] 0/1;");
     CHECK(store.modules()[node].name == "[jit]");
 }
 
-TEST_CASE("an answer for a wanted location does not keep the next generation from asking") {
+TEST_CASE("an outdated reply for a location does not prevent a new request") {
     BatchMaker maker;
     Store store = three_frames(maker);
     const std::vector<PendingModule> old = store.take_pending();
-    store.forget_frames({});  // symbols got better while the worker was busy
+    store.forget_frames({});  // symbols improved while the worker was busy
     store.set_frames(old[0], answer(old[0], {{0x300, {{"old_name", "", 0, false}}}}));
     CHECK(symbolize(store, {{0x300, {{"new_name", "", 0, false}}}}) == 3);
     CHECK(store.string(functions(store, {})[0].function.name) == "new_name");
 }
 
-TEST_CASE("many rounds of changing symbols do not pile up unused nodes") {
+TEST_CASE("many rounds of changing symbols do not accumulate unused nodes") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(5), 6);
@@ -302,7 +303,7 @@ TEST_CASE("inlined functions never exceed the memory of the tables") {
         frames[0x1000 + i].push_back({"f" + std::to_string(i), "", 0, false});
     }
     maker.row(1, event, thread, maker.stack(stack));
-    // A stack that comes later takes the frames of addresses that have them.
+    // A later stack gets the frames of addresses that already have some.
     const auto more = [&] {
         std::ranges::reverse(stack);
         maker.row(2, event, thread, maker.stack(stack));

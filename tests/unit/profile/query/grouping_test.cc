@@ -1,4 +1,4 @@
-// Root frames for processes, threads, containers and CPUs, and filters by where processes run; counted by hand.
+// Root frames for processes, threads, containers and CPUs, and filters by container, counted by hand.
 #include "profile/query/grouping.h"
 
 #include <catch2/catch.hpp>
@@ -14,8 +14,8 @@ namespace {
 const std::string first_id = "c0ffee" + std::string(58, '1'), second_id = "c0ffee" + std::string(58, '2');
 const std::string pod = "7e5f5ac4-1af0-4ae7-8dd2-3a3d2d6f5d2b";
 
-// web (10) in the first container: threads 10 and 11 on CPU 0 and 1; web (20) in the second, on CPU 1; cron (30) in
-// none, on CPU 0, which became backup.
+// web (10) in the first container: threads 10 and 11 on CPU 0 and 1. web (20) in the second one, on CPU 1. cron (30) in
+// no container, on CPU 0. It was renamed to backup.
 struct Machine {
     BatchMaker maker;
     Store store;
@@ -82,7 +82,7 @@ TEST_CASE("a root frame for each process, thread, container and CPU") {
     CHECK(machine.tree(GroupBy::process, {.path = {"web (10)"}}) ==
           "1 0>main 0/3\n2 1>work 2/3\n3 2>work 0/1\n4 3>leaf 1/1\n");
     CHECK(machine.tree(GroupBy::thread, {.path = {"pool;1 (11)"}}) == "1 0>main 0/2\n2 1>work 2/2\n");
-    // As many samples as without, and the same as the filter has.
+    // Groups do not change the number of samples, with or without the filter.
     for (const GroupBy by : {GroupBy::none, GroupBy::process, GroupBy::thread, GroupBy::container, GroupBy::cpu})
         CHECK(grouped_tree(machine.store, {}, by).tree.total == Weight{31, 310});
     CHECK(machine.tree(GroupBy::cpu, {}, {.pids = {20}}) ==
@@ -109,7 +109,7 @@ TEST_CASE("grouped trees in every shape") {
     CHECK(machine.tree(GroupBy::process, {.path = {"main"}}).empty());
 }
 
-TEST_CASE("folded stacks and pictures begin with the group") {
+TEST_CASE("folded stacks and pictures start with the group") {
     const Machine machine;
     CHECK(collapsed(machine.store, {}, {.group = GroupBy::process}) ==
           "backup (30) 16\ncron (30);main;work 8\nweb (10);main;work 2\nweb (10);main;work;work;leaf 1\n"
@@ -128,7 +128,7 @@ TEST_CASE("folded stacks and pictures begin with the group") {
     CHECK_FALSE(parse_group("planet"));
 }
 
-TEST_CASE("a filter by container, pod or cgroup has the samples of whom it names") {
+TEST_CASE("a filter by container, pod or cgroup selects their samples") {
     const Machine machine;
     CHECK(machine.samples({.containers = {first_id}}) == 3);
     CHECK(machine.samples({.containers = {"c0ffee1"}}) == 3);
@@ -138,7 +138,7 @@ TEST_CASE("a filter by container, pod or cgroup has the samples of whom it names
     CHECK(machine.samples({.pods = {pod}}) == 3);
     CHECK(machine.samples({.cgroups = {"system.slice"}}) == 28);
     CHECK(machine.samples({.cgroups = {"/system.slice/cron.service"}}) == 24);
-    // All of them have to fit.
+    // All conditions must match.
     CHECK(machine.samples({.containers = {second_id}, .pods = {pod}}) == 0);
     CHECK(machine.samples({.tids = {11}, .containers = {first_id}}) == 2);
     CHECK(machine.samples({.pids = {10}, .cgroups = {"/system.slice"}}) == 0);

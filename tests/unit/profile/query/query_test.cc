@@ -34,7 +34,7 @@ struct Scene {
     }
 };
 
-TEST_CASE("a query ends when that is asked for") {
+TEST_CASE("a query ends when it is interrupted") {
     const Scene scene;
     Interruption interruption;
     const auto ask = [&] { return call_tree(scene.store, {.event = scene.cycles}).nodes.size(); };
@@ -68,7 +68,7 @@ TEST_CASE("a call tree has sums, order and the newest time") {
     for (std::size_t i = 1; i < tree.nodes.size(); ++i) CHECK(tree.nodes[i].parent < i);
 }
 
-TEST_CASE("a module has the stacks whose innermost frame is of it, and those with any frame of it once") {
+TEST_CASE("a module has the stacks with its innermost frame, and those with any of its frames once") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(10), 11, "eleven");
@@ -76,7 +76,7 @@ TEST_CASE("a module has the stacks whose innermost frame is of it, and those wit
     (void)maker.module("/lib/never-sampled.so");
     const wire::Id main = maker.location(app, 0x10), callback = maker.location(app, 0x20),
                    qsort = maker.location(libc, 0x30), script = maker.named("script");
-    maker.row(1, event, thread, maker.stack({main, qsort, callback}), 2, 20);  // app twice on it, libc between
+    maker.row(1, event, thread, maker.stack({main, qsort, callback}), 2, 20);  // app twice in the stack, libc between
     maker.row(1, event, thread, maker.stack({main, qsort}), 3, 5);
     maker.row(1, event, thread, maker.stack({script}), 7, 70);  // of no module
     Store store;
@@ -92,7 +92,7 @@ TEST_CASE("a module has the stacks whose innermost frame is of it, and those wit
     CHECK(modules(store, {.event = 1, .tids = {12}}).empty());
 }
 
-TEST_CASE("every filter takes away what it says") {
+TEST_CASE("every filter excludes what it should") {
     const Scene scene;
     const auto total = [&](const Filter& filter) {
         const Weight weight = call_tree(scene.store, filter).total;
@@ -111,7 +111,7 @@ TEST_CASE("every filter takes away what it says") {
     CHECK(total({.event = scene.cycles, .tids = {12, 21}}) == Weight{6, 57});
     CHECK(total({.event = scene.cycles, .pids = {20}, .tids = {12}}) == Weight{});
     CHECK(total({.event = scene.cycles, .pids = {99}}) == Weight{});
-    // A row belongs to a range by the start of its bucket; the end is exclusive.
+    // A row belongs to a range by the start of its bucket. The end is exclusive.
     CHECK(total({.event = scene.cycles, .start_ns = 10'000'000, .end_ns = 20'000'000}) == Weight{3, 30});
     CHECK(total({.event = scene.cycles, .start_ns = 10'000'001, .end_ns = 20'000'001}) == Weight{2, 50});
     CHECK(total({.event = scene.cycles, .start_ns = 50'000'000}) == Weight{4, 7});
@@ -120,7 +120,7 @@ TEST_CASE("every filter takes away what it says") {
     CHECK(total({.event = scene.cycles, .end_ns = 0}) == Weight{});
 }
 
-TEST_CASE("samples of all events add up, their weights have no common unit") {
+TEST_CASE("samples of all events add up, but their weights have no common unit") {
     const Scene scene;
     CHECK(call_tree(scene.store, {}).total == Weight{10, 0});
     CHECK(show(scene.store, functions(scene.store, {})) == "leaf 7/7;work 3/6;main 0/10;");
@@ -141,7 +141,7 @@ TEST_CASE("zoom makes a subtree the root") {
     CHECK(call_tree(scene.store, filter, {.path = {"main", "no such name"}}).nodes.size() == 1);
 }
 
-TEST_CASE("pruned weight stays in the total, and zoom finds what was pruned") {
+TEST_CASE("pruned weight stays in the total, and zoom finds pruned nodes") {
     const Scene scene;
     const Filter filter{.event = scene.cycles};
     // Of 87: main 87, work 80, leaf below work 30, leaf below main 7 (8 %).
@@ -186,7 +186,7 @@ TEST_CASE("recursion counts once in totals") {
     CHECK(files[0].total.samples == 7);
 }
 
-TEST_CASE("inlined and outlined forms are two nodes of a tree and one row of a table") {
+TEST_CASE("inlined and not inlined forms are two nodes of a tree and one row of a table") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(1), 1);
@@ -218,7 +218,7 @@ TEST_CASE("inlined and outlined forms are two nodes of a tree and one row of a t
     CHECK((store.string(files[1].file) == "a.cc" && files[1].self.samples == 0 && files[1].total.samples == 5));
 }
 
-TEST_CASE("a function known only inlined is shown as inlined") {
+TEST_CASE("a function that occurs only inlined is shown as inlined") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(1), 1);
@@ -230,7 +230,7 @@ TEST_CASE("a function known only inlined is shown as inlined") {
     CHECK(thread_summary(store, {})[0].top[0].function.kind == FrameKind::inlined);
 }
 
-TEST_CASE("equal names of different modules are different functions") {
+TEST_CASE("equal names in different modules are different functions") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(1), 1);
@@ -242,7 +242,7 @@ TEST_CASE("equal names of different modules are different functions") {
     Store store;
     REQUIRE(store.apply(maker.take()));
     CHECK(show(store, functions(store, {})) == "leaf 7/7;init 3/3;init 1/8;");
-    // A path of names that fits both leads to the heavier.
+    // A path of names that fits both leads to the heavier one.
     CHECK(call_tree(store, {}, {.path = {"init"}}).total.samples == 8);
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("threads are listed by weight with their hottest functions") {
     CHECK(rows[0].top[0].self == Weight{2, 50});
 }
 
-TEST_CASE("a thread's top list ends after five") {
+TEST_CASE("a thread's top list has at most five functions") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(1), 1);
@@ -275,7 +275,7 @@ TEST_CASE("a thread's top list ends after five") {
     CHECK(store.string(rows[0].top[4].function.name) == "f3");
 }
 
-TEST_CASE("a sample without a stack is weight of the root, and unresolved") {
+TEST_CASE("the weight of a sample without a stack belongs to the root, and is unresolved") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     maker.row(1, event, 0, 0, 2, 9);
@@ -288,7 +288,7 @@ TEST_CASE("a sample without a stack is weight of the root, and unresolved") {
     CHECK(thread_summary(store, {})[0].top.empty());
 }
 
-TEST_CASE("a sample of a process that nobody may look at is unresolved, its kernel's part is not") {
+TEST_CASE("a user-space sample of an inaccessible process is unresolved, a kernel sample is not") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(1), 1);
@@ -318,7 +318,7 @@ TEST_CASE("incomplete call chains count once, by precedence, with the module whe
     row({maker.named("main", a), skipped, maker.named("k", a), maker.named("l", b)}, 2);
     row({incomplete, maker.named("f", a), skipped, maker.named("m", b)}, 16);
     row({maker.named("[not sampled: short-lived threads]")}, 64);
-    // A function of that name is not a marker.
+    // A function with this name is not a marker.
     row({maker.named("[incomplete]", a), maker.named("f", a)}, 32);
     Store store;
     REQUIRE(store.apply(maker.take()));
@@ -333,7 +333,7 @@ TEST_CASE("incomplete call chains count once, by precedence, with the module whe
     CHECK(none.module == 0);
 }
 
-TEST_CASE("a histogram slices the range evenly") {
+TEST_CASE("a histogram divides the range evenly") {
     const Scene scene;
     const Filter filter{.event = scene.cycles, .start_ns = 10'000'000, .end_ns = 60'000'000};
     CHECK(histogram(scene.store, filter, 5) == std::vector<Weight>{{3, 30}, {2, 50}, {0, 0}, {0, 0}, {4, 7}});
@@ -343,7 +343,7 @@ TEST_CASE("a histogram slices the range evenly") {
     CHECK(histogram(scene.store, {.start_ns = 5, .end_ns = 5}, 2) == std::vector<Weight>(2));
 }
 
-TEST_CASE("rows of batches that overlap in time or have other buckets are all found") {
+TEST_CASE("rows of batches that overlap in time or have other bucket widths are all found") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(1), 1);
@@ -351,9 +351,9 @@ TEST_CASE("rows of batches that overlap in time or have other buckets are all fo
     Store store;
     maker.row(100'000, event, thread, stack, 1, 1);
     REQUIRE(store.apply(maker.take()));
-    maker.row(99'990, event, thread, stack, 2, 2);   // a little back
-    maker.row(10, event, thread, stack, 4, 4);       // far back: another chunk
-    maker.row(200'000, event, thread, stack, 8, 8);  // far ahead
+    maker.row(99'990, event, thread, stack, 2, 2);   // a little earlier
+    maker.row(10, event, thread, stack, 4, 4);       // much earlier: another chunk
+    maker.row(200'000, event, thread, stack, 8, 8);  // much later
     REQUIRE(store.apply(maker.take()));
     maker.batch().bucket_ns = 1'000'000'000;
     maker.row(1'000, event, thread, stack, 16, 16);  // 1,000 s: between the others

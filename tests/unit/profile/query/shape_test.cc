@@ -1,4 +1,4 @@
-// Trees in other shapes than the store keeps: counted by hand.
+// Trees in shapes that the store does not keep, counted by hand.
 #include "profile/query/shape.h"
 
 #include <catch2/catch.hpp>
@@ -70,7 +70,7 @@ TEST_CASE("direct recursion collapses into one frame, in both directions") {
           "    main 1/1\n");
 }
 
-TEST_CASE("merged by line, two places of a function are two nodes, and a path tells them apart") {
+TEST_CASE("merged by line, two lines of a function are two nodes, and a path distinguishes them") {
     const Recursive scene;
     const CallTree tree = call_tree(scene.store, {}, {.merge = MergeBy::line});
     CHECK(show(scene.store, tree) ==
@@ -101,7 +101,7 @@ TEST_CASE("merged by line, two places of a function are two nodes, and a path te
                  "20") == "work 1/3\n  fact 2/2\n");
 }
 
-TEST_CASE("merged by address, places are told apart by their address") {
+TEST_CASE("merged by address, places are distinguished by their address") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(10), 10, "t");
@@ -118,7 +118,7 @@ TEST_CASE("merged by address, places are told apart by their address") {
     CHECK(tree.addresses[0] == 0);
 }
 
-TEST_CASE("hidden subtrees take their weight with them") {
+TEST_CASE("hidden subtrees remove their weight") {
     const Recursive scene;
     CHECK(show(scene.store, call_tree(scene.store, {}, {.hidden = {{"main", "fact"}, {"main", "no such name"}}})) ==
           "root 0/6\n"
@@ -130,7 +130,7 @@ TEST_CASE("hidden subtrees take their weight with them") {
           "root 0/1\n"
           "  work 0/1\n"
           "    main 1/1\n");
-    // Hiding nothing hides nothing, and all may be hidden.
+    // An empty filter hides nothing, and everything can be hidden.
     CHECK(call_tree(scene.store, {}, {.hidden = {{}}}).total.samples == 10);
     CHECK(call_tree(scene.store, {}, {.hidden = {{"main"}}}).total == Weight{});
 }
@@ -169,7 +169,7 @@ TEST_CASE("callers and callees count a stack once, by the outermost frame of the
     CHECK(sandwich(scene.store, {}, "fact", "no such module").total == Weight{});
 }
 
-TEST_CASE("a tree that would grow too large keeps its weight and says where it is cut") {
+TEST_CASE("a tree that would grow too large keeps its weight and marks where it is truncated") {
     const Recursive scene;
     const Store::Tables& tables = scene.store.tables();
     ShapeBuilder builder(tables, {}, 2);

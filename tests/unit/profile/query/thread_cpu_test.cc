@@ -1,4 +1,4 @@
-// CPU time of threads from whatever tells it: counted by hand.
+// CPU time of threads from all sources, counted by hand.
 #include "profile/query/thread_cpu.h"
 
 #include <catch2/catch.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t ms = 1'000'000;
 
-// Two threads from 1000 ms to 2000 ms: the first has 600 ms of samples, the second 200 ms, or so many cycles.
+// Two threads from 1000 ms to 2000 ms. The first has 600 ms of samples and the second 200 ms, or that many cycles.
 struct Scene {
     BatchMaker maker;
     Store store;
@@ -45,7 +45,7 @@ struct Scene {
         reading.values = {value};
         readings.push_back(reading);
     }
-    // Percents of the two threads, whose sources are the same.
+    // Percentages of the two threads, which have the same source.
     std::pair<double, double> ask(CpuSource source) {
         const Filter filter{.event = 1};
         maker.batch().counters = readings;
@@ -60,22 +60,22 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("threads that are counted have their own task-clock") {
+TEST_CASE("counted threads have their own task-clock") {
     Scene scene;
     scene.sample("cpu-clock", "ns");
-    scene.count(1000, 2000, 0, 1500);  // the whole is not asked
+    scene.count(1000, 2000, 0, 1500);  // the counter of the whole target is not used
     scene.count(1200, 1600, scene.first, 100);
     scene.count(1600, 2000, scene.first, 300);
-    scene.count(1600, 1700, scene.second, 100);  // began and ended
+    scene.count(1600, 1700, scene.second, 100);  // a thread that started and ended
     CHECK(scene.ask(CpuSource::counted) == std::pair(50.0, 12.5));
-    // Of the window's readings alone; the second thread has no samples in it.
+    // Only readings of the window count. The second thread has no samples in it.
     const Filter early{.event = 1, .start_ns = 1000 * ms, .end_ns = 1500 * ms};
     const auto cpu = thread_cpu(scene.store, early, thread_summary(scene.store, early), 1000 * ms);
     REQUIRE(cpu.size() == 1);
     CHECK(cpu.at(1).percent == 25.0);
 }
 
-TEST_CASE("a pause in counting by thread is no time in which threads did nothing") {
+TEST_CASE("a pause in counting by thread does not count as idle time") {
     Scene scene;
     scene.sample("cycles", "cycles");
     scene.count(1000, 1100, scene.first, 50);
@@ -85,7 +85,7 @@ TEST_CASE("a pause in counting by thread is no time in which threads did nothing
     CHECK(scene.ask(CpuSource::counted) == std::pair(75.0, 10.0));
 }
 
-TEST_CASE("samples of a clock stand for CPU time") {
+TEST_CASE("samples of a clock represent CPU time") {
     Scene scene;
     scene.sample("cpu-clock:u", "ns");
     scene.count(1000, 2000, 0, 1500);
@@ -99,7 +99,7 @@ TEST_CASE("other samples divide the task-clock of the whole target") {
     CHECK(scene.ask(CpuSource::share) == std::pair(120.0, 40.0));
 }
 
-TEST_CASE("without a clock nothing tells CPU time") {
+TEST_CASE("without a clock, CPU time is unknown") {
     Scene scene;
     scene.sample("cycles", "cycles");
     REQUIRE(scene.store.apply(scene.maker.take()));

@@ -1,4 +1,4 @@
-// What threads did with a range of time, worked out by hand.
+// Thread states in a range of time, computed by hand.
 #include "profile/query/thread_states.h"
 
 #include <catch2/catch.hpp>
@@ -28,27 +28,27 @@ struct Scene {
         a = maker.thread(process, 10, "a");
         b = maker.thread(process, 11, "b");
     }
-    void tell(wire::Id thread, wire::ThreadTimes told) {
-        told.thread = thread;
-        maker.batch().thread_times.push_back(told);
+    void add_times(wire::Id thread, wire::ThreadTimes entry) {
+        entry.thread = thread;
+        maker.batch().thread_times.push_back(entry);
     }
 };
 
 }  // namespace
 
-TEST_CASE("states add up, in proportion where a stretch is partly in the range or in several slices") {
+TEST_CASE("states add up, in proportion if a stretch is partly in the range or in several slices") {
     Scene scene;
-    scene.tell(scene.a, times(1100, 60, 40, 0));
-    scene.tell(scene.a, times(1200, 0, 0, 100));
-    scene.tell(scene.a, times(1400, 20, 0, 0, 80));  // from 1300: what it did before nobody knows
-    scene.tell(scene.b, times(1400, 0, 400, 0));
+    scene.add_times(scene.a, times(1100, 60, 40, 0));
+    scene.add_times(scene.a, times(1200, 0, 0, 100));
+    scene.add_times(scene.a, times(1400, 20, 0, 0, 80));  // starts at 1300: the state before is unknown
+    scene.add_times(scene.b, times(1400, 0, 400, 0));
     REQUIRE(scene.store.apply(scene.maker.take()));
     const auto whole = states_of_threads(scene.store, {}, 1000 * ms, 4);
     REQUIRE(whole.known);
     CHECK(whole.start_ns == 1000 * ms);
     CHECK(whole.end_ns == 1400 * ms);
     REQUIRE(whole.threads.size() == 2);
-    const ThreadStates& b = whole.threads[0];  // awake for longer
+    const ThreadStates& b = whole.threads[0];  // awake for longer, so it comes first
     const ThreadStates& a = whole.threads[1];
     CHECK(scene.store.threads()[b.thread].tid == 11);
     CHECK(b.sums == StateTimes{0, 400e6, 0, 0});
@@ -65,7 +65,7 @@ TEST_CASE("states add up, in proportion where a stretch is partly in the range o
     CHECK_FALSE(states_of_threads(Store(), {}, 0, 4).known);
 }
 
-TEST_CASE("scheduling adds up what ended in the range") {
+TEST_CASE("scheduling adds up the stretches that ended in the range") {
     Scene scene;
     wire::ThreadTimes first = times(1100, 60, 40, 0), second = times(1200, 70, 30, 0);
     first.slices.add(std::uint64_t{60 * ms});
@@ -73,9 +73,9 @@ TEST_CASE("scheduling adds up what ended in the range") {
     first.preempted = 1;
     second.slices.add(std::uint64_t{70 * ms});
     second.slept = 1;
-    scene.tell(scene.a, first);
-    scene.tell(scene.a, second);
-    scene.tell(scene.b, times(1200, 0, 200, 0));
+    scene.add_times(scene.a, first);
+    scene.add_times(scene.a, second);
+    scene.add_times(scene.b, times(1200, 0, 200, 0));
     REQUIRE(scene.store.apply(scene.maker.take()));
     const auto all = scheduling(scene.store, {});
     REQUIRE(all.size() == 2);
@@ -90,7 +90,7 @@ TEST_CASE("scheduling adds up what ended in the range") {
     CHECK(one[0].times.queued.sum_ns == 40 * ms);
 }
 
-TEST_CASE("a long life stays within its bound, with exact sums") {
+TEST_CASE("a long-lived thread stays within its bound, with exact sums") {
     ThreadTimesHistory history(1000);
     wire::ThreadTimes all;
     for (std::uint64_t i = 1; i <= 50'000; ++i) {
@@ -114,18 +114,18 @@ TEST_CASE("a long life stays within its bound, with exact sums") {
     CHECK(stretches >= 400);
     CHECK(sum.state_ns == all.state_ns);
     CHECK(sum.slices == all.slices);
-    // What comes too late, or has no length, is left out.
+    // Entries that are too late or have no length are left out.
     history.add(1, times(100, 30, 0, 70));
     history.add(1, times(9'000'000, 0, 0, 0));
     CHECK(history.end_ns() == 5'000'000 * ms);
 }
 
-TEST_CASE("a batch whose times are of nobody, or beyond time, is refused") {
-    for (const bool nobody : {true, false}) {
+TEST_CASE("a batch with times of an unknown thread, or out of range, is refused") {
+    for (const bool unknown_thread : {true, false}) {
         Scene scene;
         wire::ThreadTimes bad = times(10, 5, 0, 0);
-        if (!nobody) bad.end_ns = UINT64_MAX;
-        scene.tell(nobody ? 99 : scene.a, bad);
+        if (!unknown_thread) bad.end_ns = UINT64_MAX;
+        scene.add_times(unknown_thread ? 99 : scene.a, bad);
         CHECK_FALSE(scene.store.apply(scene.maker.take()));
     }
 }

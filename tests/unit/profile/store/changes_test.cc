@@ -5,7 +5,7 @@
 using namespace flamewire;
 using flamewire::profile::what_changed;
 
-TEST_CASE("a change is told in words, and bounded") {
+TEST_CASE("a change is described in words, with a bounded length") {
     wire::Recording before;
     before.target = "pid 1 (a)";
     before.frequency_hz = 99;

@@ -1,4 +1,4 @@
-// The row limit: detail goes before weight, weight goes last and is stated.
+// The row limit: detail is dropped before weight. Dropped weight comes last and is reported as a loss.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace flamewire::profile {
 
-static std::uint64_t stated(const Store& store, wire::LossReason reason) {
+static std::uint64_t lost_samples(const Store& store, wire::LossReason reason) {
     std::uint64_t count = 0;
     for (const LossTotal& loss : store.losses())
         if (loss.by_store && loss.reason == reason) count += loss.count;
@@ -34,11 +34,11 @@ TEST_CASE("old rows are coarsened, sums stay exact, the newest stay whole") {
     }
     CHECK(store.total(1) == applied);
     CHECK(call_tree(store, {}).total == applied);
-    // Whole seconds are whole still: buckets up to 10 s begin at multiples of 10 s.
+    // Ranges of whole seconds stay exact: buckets of up to 10 s begin at multiples of 10 s.
     CHECK(call_tree(store, {.end_ns = 10'000'000'000}).total == before_10_s);
-    CHECK(stated(store, wire::LossReason::unknown) == 0);
-    CHECK(stated(store, wire::LossReason::time_coarsened) > 0);
-    CHECK(stated(store, wire::LossReason::time_coarsened) < applied.samples);
+    CHECK(lost_samples(store, wire::LossReason::unknown) == 0);
+    CHECK(lost_samples(store, wire::LossReason::time_coarsened) > 0);
+    CHECK(lost_samples(store, wire::LossReason::time_coarsened) < applied.samples);
 
     const std::vector<Coverage> coverage = store.coverage();
     REQUIRE(coverage.size() >= 2);
@@ -48,24 +48,24 @@ TEST_CASE("old rows are coarsened, sums stay exact, the newest stay whole") {
     CHECK(coverage.back().whole);
     CHECK(coverage.back().bucket_ns == 10'000'000);
     CHECK(coverage.back().end_ns == 20'000'000'000);
-    // The last buckets are told apart still.
+    // The last buckets are still separate.
     CHECK(call_tree(store, {.start_ns = 19'990'000'000}).total == Weight{1 + 1'999 % 3, 2'099});
 }
 
-TEST_CASE("when nothing is left to fold the oldest rows are dropped, and every sample is shown or stated") {
+TEST_CASE("the oldest rows are dropped when nothing can be merged, and every sample is shown or counted as lost") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(5), 6);
     Store store({.max_rows = 100});
     std::uint64_t applied = 0;
     for (std::uint64_t i = 0; i < 3'000; ++i) {
-        // Every row has a stack of its own: nothing merges.
+        // Every row has its own stack, so nothing merges.
         maker.row(i, event, thread, maker.stack({maker.named("f" + std::to_string(i))}), 2, 20);
         applied += 2;
         REQUIRE(store.apply(maker.take()));
         REQUIRE(store.row_count() <= 100);
     }
-    CHECK(store.total(1).samples + stated(store, wire::LossReason::unknown) == applied);
+    CHECK(store.total(1).samples + lost_samples(store, wire::LossReason::unknown) == applied);
     CHECK(store.total(1).weight == store.total(1).samples * 10);
     CHECK(call_tree(store, {}).total == store.total(1));
     CHECK(call_tree(store, {.start_ns = 29'990'000'000}).total.samples == 2);
@@ -75,7 +75,7 @@ TEST_CASE("when nothing is left to fold the oldest rows are dropped, and every s
     CHECK(coverage.back().whole);
 }
 
-TEST_CASE("a flood in one bucket stays within the limit, too") {
+TEST_CASE("a large number of rows in one bucket stays within the limit, too") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(5), 6);
@@ -84,10 +84,10 @@ TEST_CASE("a flood in one bucket stays within the limit, too") {
     Store store({.max_rows = 64});
     REQUIRE(store.apply(maker.take()));
     CHECK(store.row_count() <= 64);
-    CHECK(store.total(1).samples + stated(store, wire::LossReason::unknown) == 5'000);
+    CHECK(store.total(1).samples + lost_samples(store, wire::LossReason::unknown) == 5'000);
 }
 
-TEST_CASE("folded threads stay with their process") {
+TEST_CASE("threads that are merged stay in their process") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id first = maker.process(100);
@@ -100,15 +100,15 @@ TEST_CASE("folded threads stay with their process") {
         maker.row(bucket, event, threads[bucket % threads.size()], stack, 1, 3, static_cast<std::uint32_t>(bucket % 8));
         REQUIRE(store.apply(maker.take()));
     }
-    CHECK(stated(store, wire::LossReason::unknown) == 0);
+    CHECK(lost_samples(store, wire::LossReason::unknown) == 0);
     CHECK(call_tree(store, {.pids = {100}}).total == Weight{2'000, 6'000});
     CHECK(call_tree(store, {.pids = {200}}).total == Weight{2'000, 6'000});
     CHECK(store.coverage().front().thread_folded);
     CHECK(store.coverage().front().cpu_folded);
 }
 
-TEST_CASE("detail fades with age, step by step, and nothing is shown before the first sample or after the last") {
-    constexpr std::uint64_t first_bucket = 123'456;  // 1,234.56 s: no multiple of any coarse width
+TEST_CASE("detail decreases with age, step by step, and nothing is shown before the first or after the last sample") {
+    constexpr std::uint64_t first_bucket = 123'456;  // 1,234.56 s: not a multiple of any coarse width
     constexpr std::uint64_t count = 40'000;
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
@@ -124,17 +124,17 @@ TEST_CASE("detail fades with age, step by step, and nothing is shown before the 
         REQUIRE(store.first_ns() == first_bucket * 10'000'000);
         REQUIRE(store.end_ns() == (first_bucket + 10 * i + 1) * 10'000'000);
     }
-    CHECK(stated(store, wire::LossReason::unknown) == 0);
+    CHECK(lost_samples(store, wire::LossReason::unknown) == 0);
     const std::vector<Coverage> coverage = store.coverage();
     REQUIRE(coverage.size() >= 4);
     for (std::size_t i = 1; i < coverage.size(); ++i) CHECK(coverage[i].bucket_ns <= coverage[i - 1].bucket_ns);
     CHECK(coverage.front().start_ns == store.first_ns());
     CHECK(coverage.back().whole);
     CHECK(coverage.back().end_ns == store.end_ns());
-    // Between whole and coarsest is something that has its threads still.
+    // Between full and coarsest detail, some range still has its threads.
     CHECK(std::ranges::any_of(coverage, [](const Coverage& one) { return !one.whole && !one.thread_folded; }));
 
-    // The first coarse bucket begins before the first sample, and is in what is asked from there on.
+    // The first coarse bucket begins before the first sample. A range from the first sample on includes it.
     const Filter from_first{.start_ns = store.first_ns()};
     CHECK(call_tree(store, from_first).total.samples == count);
     CHECK(call_tree(store, {.start_ns = store.first_ns() - 1}).total.samples == count);

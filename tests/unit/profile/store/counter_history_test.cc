@@ -22,7 +22,7 @@ std::uint64_t sum(std::span<const CounterPoint> points) {
 
 }  // namespace
 
-TEST_CASE("each counter, thread and CPU has a series of its own") {
+TEST_CASE("each counter, thread and CPU has its own series") {
     CounterHistory history;
     history.add({.name = 1}, point(0, 5));
     history.add({.name = 1, .thread = 7}, point(0, 2));
@@ -35,19 +35,19 @@ TEST_CASE("each counter, thread and CPU has a series of its own") {
     CHECK(history.coarse_until_ns() == 0);
 }
 
-TEST_CASE("an interval is in the window that has its middle") {
+TEST_CASE("an interval is in the window that contains its middle") {
     CounterHistory history;
     for (std::uint64_t i = 0; i < 10; ++i) history.add({.name = 1}, point(i, 1U << i));
     const CounterSeries& series = history.series()[0];
     CHECK(sum(points_between(series, 0, UINT64_MAX)) == 1023);
     CHECK(sum(points_between(series, 2 * half_s, 4 * half_s)) == (4 | 8));
-    // Middles are at 0.25 s, 0.75 s, ...
+    // The middles are at 0.25 s, 0.75 s, and so on.
     CHECK(sum(points_between(series, half_s / 2, half_s / 2 + 1)) == 1);
     CHECK(sum(points_between(series, half_s / 2 + 1, half_s)) == 0);
     CHECK(points_between(series, 100 * half_s, 200 * half_s).empty());
 }
 
-TEST_CASE("what comes too late, or ends before it begins, is left out; a hole is a gap") {
+TEST_CASE("late intervals and those that end before they begin are left out; a hole is a gap") {
     CounterHistory history;
     history.add({.name = 1}, point(3, 1));
     history.add({.name = 1}, point(2, 1));
@@ -58,7 +58,7 @@ TEST_CASE("what comes too late, or ends before it begins, is left out; a hole is
     CHECK(points[1].after_gap);
 }
 
-TEST_CASE("a day of readings stays within its bounds, and its sums exact") {
+TEST_CASE("a day of readings stays within its bounds, and the sums are exact") {
     constexpr std::size_t max_points = 20'000;
     constexpr std::uint64_t readings = 24 * 3600 * 2, counters = 12;
     CounterHistory history(max_points);
@@ -68,7 +68,7 @@ TEST_CASE("a day of readings stays within its bounds, and its sums exact") {
             history.add({.name = name}, point(i, i + name));
             if (name == 5) expected += i + name;
         }
-    // 48 bytes a point and a fifth of unused room, and little beside.
+    // 48 bytes per point, a fifth of unused capacity, and little else.
     CHECK(history.memory_bytes() < max_points * sizeof(CounterPoint) * 5 / 4 + 100'000);
     const CounterSeries& series = history.series()[4];
     CHECK(sum(series.points) == expected);
@@ -76,28 +76,28 @@ TEST_CASE("a day of readings stays within its bounds, and its sums exact") {
     CHECK(series.points.back().end_ns == readings * half_s);
     for (std::size_t i = 1; i < series.points.size(); ++i)
         REQUIRE(series.points[i].start_ns == series.points[i - 1].end_ns);
-    // The newest are as they came, the oldest are in larger steps, and that is said.
+    // The newest points are unchanged. The oldest have larger steps, and coarse_until_ns() reports them.
     CHECK(series.points.back().end_ns - series.points.back().start_ns == half_s);
     CHECK(series.points.front().end_ns - series.points.front().start_ns > 8 * half_s);
     CHECK(history.coarse_until_ns() > 0);
     CHECK(history.coarse_until_ns() < readings * half_s - 60 * half_s);
-    // In even steps: the older half, 833 points of 20,000 / 12 / 2, spans a day; none is wider than four average ones.
+    // Steps are even: the older half, 833 points of 20,000 / 12 / 2, spans a day. None exceeds four average steps.
     for (const CounterPoint& one : series.points) REQUIRE(one.end_ns - one.start_ns <= 4 * 86'400'000'000'000 / 600);
     // Times add up as values do.
     CHECK(series.points.front().enabled_ns == series.points.front().end_ns);
     CHECK(series.points.front().running_ns == series.points.front().end_ns / 2);
 }
 
-TEST_CASE("intervals are not put together over a gap, and one that was counted stays so") {
+TEST_CASE("intervals are not merged across a gap, and the status counted is kept") {
     CounterHistory history(4);
     history.add({.name = 1}, point(0, 1));
-    history.add({.name = 1}, point(5, 2));  // behind a gap
+    history.add({.name = 1}, point(5, 2));  // after a gap
     CounterPoint none = point(6, 0);
     none.status = wire::CounterStatus::not_counted;
     none.running_ns = 0;
     history.add({.name = 1}, none);
     history.add({.name = 1}, point(7, 8));
-    history.add({.name = 1}, point(8, 16));  // the fifth: the older half is made coarser
+    history.add({.name = 1}, point(8, 16));  // the fifth: the older half becomes coarser
     const auto& points = history.series()[0].points;
     REQUIRE(points.size() == 4);
     CHECK(points[0].value == 1);
@@ -108,7 +108,7 @@ TEST_CASE("intervals are not put together over a gap, and one that was counted s
     CHECK(sum(points) == 27);
 }
 
-TEST_CASE("a counter with gaps everywhere stays within its bounds, too, and its sum exact") {
+TEST_CASE("a counter with gaps everywhere stays within its bounds, too, and its sum is exact") {
     CounterHistory history(100);
     for (std::uint64_t i = 0; i < 10'000; ++i) {
         CounterPoint one = point(2 * i, 1);

@@ -1,4 +1,4 @@
-// Batches of a recording, some of which are missing: what the others describe is shown, what they cannot is counted.
+// Batches of a recording with gaps: rows that the remaining batches describe are shown, the others are counted as lost.
 #include "profile/store/gap_repair.h"
 
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ namespace flamewire::profile {
 
 namespace {
 
-// (bucket, event, process, thread, CPU, addresses of the stack outermost first).
+// (bucket, event, process, thread, CPU, stack addresses with the outermost first).
 using Key = std::tuple<std::uint64_t, std::string, std::uint32_t, std::uint32_t, std::uint32_t, std::string>;
 using Samples = std::map<Key, Weight>;
 
@@ -27,7 +27,7 @@ std::uint64_t sum(const Samples& samples) {
     return all;
 }
 
-// Entries of all tables come in all batches.
+// All batches add entries to all tables.
 struct Recorded {
     std::vector<wire::Batch> batches;
     std::vector<Samples> samples;  // of each batch
@@ -80,7 +80,7 @@ Recorded record(std::uint64_t seed, std::size_t batches) {
         recorded.samples.push_back(std::move(samples));
         if (new_epoch) {
             threads.clear(), stacks.clear(), events.clear(), modules.clear();
-            // The next one is made as the first was.
+            // The first entries are as in the first epoch.
             events.emplace_back(maker.event("event0", "ns", 7), "event0");
             modules.push_back(maker.module("/lib/0"));
             threads.emplace_back(maker.thread(maker.process(100, 5), 100), 100);
@@ -122,7 +122,7 @@ std::uint64_t counted(const Store& store) {
 
 }  // namespace
 
-TEST_CASE("rows behind missing batches are shown as they were, or counted") {
+TEST_CASE("rows after missing batches are shown unchanged, or counted") {
     for (std::uint64_t seed = 1; seed <= 300; ++seed) {
         CAPTURE(seed);
         const Recorded recorded = record(seed, 30);
@@ -155,7 +155,7 @@ TEST_CASE("rows behind missing batches are shown as they were, or counted") {
     }
 }
 
-TEST_CASE("a missing batch that described nothing new costs its own samples alone") {
+TEST_CASE("a missing batch without new entries costs only its own samples") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "ns"), thread = maker.thread(maker.process(1), 2);
     const wire::Id stack = maker.stack({maker.location(maker.module("/a"), 5)});
@@ -177,7 +177,7 @@ TEST_CASE("a missing batch that described nothing new costs its own samples alon
     CHECK(counted(store) == 0);
 }
 
-TEST_CASE("what hangs below a missing entry is missing, and names beside it are left empty") {
+TEST_CASE("entries that depend on a missing entry are missing, and missing names are empty") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "ns");
     wire::Batch first = maker.take();

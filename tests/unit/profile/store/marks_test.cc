@@ -27,19 +27,19 @@ TEST_CASE("marks are found by the time that they cover, in order") {
     marks.add(moment(MarkKind::exit, 9 * second));
     marks.add(moment(MarkKind::exec, 2 * second));
     marks.add({.kind = MarkKind::reconnect, .start_ns = 3 * second, .end_ns = 6 * second});
-    marks.add(moment(MarkKind::exec, 1 * second));  // of another CPU, late
+    marks.add(moment(MarkKind::exec, 1 * second));  // late, from another CPU
     const auto all = marks.between(0, UINT64_MAX, 0);
     REQUIRE(all.size() == 4);
     CHECK(all[0].start_ns == 1 * second);
     CHECK(all[3].kind == MarkKind::exit);
     REQUIRE(marks.between(5 * second, 7 * second, 0).size() == 1);
     CHECK(marks.between(5 * second, 7 * second, 0)[0].kind == MarkKind::reconnect);
-    CHECK(marks.between(7 * second, 9 * second, 0).empty());  // the end is excluded
+    CHECK(marks.between(7 * second, 9 * second, 0).empty());  // the end is exclusive
     marks.add({.kind = MarkKind::exec, .start_ns = 5, .end_ns = 4});
     CHECK(marks.between(0, UINT64_MAX, 0).size() == 4);
 }
 
-TEST_CASE("a loss that goes on is one mark, each reason has its own") {
+TEST_CASE("a continued loss is one mark, separate for each reason") {
     Marks marks;
     marks.add(loss(1 * second, 2 * second, 10));
     marks.add(loss(2 * second, 2 * second, 3, wire::LossReason::throttled));
@@ -52,7 +52,7 @@ TEST_CASE("a loss that goes on is one mark, each reason has its own") {
     CHECK(all[2].count == 7);
 }
 
-TEST_CASE("neighbours within a slice are one, with the count of all") {
+TEST_CASE("neighbors within a slice are merged, with the sum of their counts") {
     Marks marks;
     for (std::uint64_t i = 0; i < 100; ++i) {
         marks.add(moment(MarkKind::exec, i * second));
@@ -64,7 +64,7 @@ TEST_CASE("neighbours within a slice are one, with the count of all") {
     CHECK(merged[0].end_ns == 9 * second);
 }
 
-TEST_CASE("a day of processes that come and go stays within its bounds, and nothing is uncounted") {
+TEST_CASE("a day of starting and ending processes stays within its bounds, and all are counted") {
     Marks marks(1000);
     std::uint64_t added = 0;
     for (std::uint64_t i = 0; i < 86'400; ++i, ++added) marks.add(moment(MarkKind::begin, i * second));
@@ -76,12 +76,12 @@ TEST_CASE("a day of processes that come and go stays within its bounds, and noth
     for (const Mark& mark : all) counted += mark.count;
     CHECK(counted == added);
     for (std::size_t i = all.size() - 300; i < all.size(); ++i) REQUIRE(all[i].count == 1);
-    // What became one is even: no mark has more than four times the average of the older half.
+    // Merging is even: no mark has more than four times the average of the older half.
     for (const Mark& mark : all) REQUIRE(mark.count <= 4 * 86'400 / 400);
     CHECK(marks.memory_bytes() < 300'000);
 }
 
-TEST_CASE("losses whose reasons take turns are put together each with its own") {
+TEST_CASE("losses with alternating reasons are merged separately") {
     Marks marks(100);
     for (std::uint64_t i = 0; i < 10'000; ++i) {
         marks.add(loss(i * 4 * second, i * 4 * second, 1));
@@ -95,7 +95,7 @@ TEST_CASE("losses whose reasons take turns are put together each with its own") 
     CHECK(throttled == 10'000);
 }
 
-TEST_CASE("batches leave marks of processes, not of threads, and of losses") {
+TEST_CASE("batches add marks for processes and losses, not for threads") {
     BatchMaker maker;
     const wire::Id process = maker.process(42);
     const wire::Id main = maker.thread(process, 42, "sh"), other = maker.thread(process, 43, "worker");
@@ -119,6 +119,7 @@ TEST_CASE("batches leave marks of processes, not of threads, and of losses") {
     CHECK((marks[2].kind == MarkKind::exit && store.string(marks[2].name) == "make"));
     CHECK((marks[3].kind == MarkKind::loss && marks[3].count == 7 && marks[3].end_ns == 9 * second));
     CHECK((marks[4].kind == MarkKind::reconnect && marks[4].end_ns == 12 * second));
-    CHECK((marks[5].kind == MarkKind::loss && marks[5].start_ns == 20 * second));  // until then, nobody knows when
+    // The loss has no time, so it gets the time of the batch.
+    CHECK((marks[5].kind == MarkKind::loss && marks[5].start_ns == 20 * second));
     CHECK(store.known_until_ns() == 20 * second);
 }

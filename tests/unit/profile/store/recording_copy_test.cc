@@ -1,5 +1,5 @@
-// Batches copied: the copy's store says of the window what the whole store says with a filter, whatever epochs there are;
-// references to nothing are refused and leave the copy as it was.
+// Copied batches: the copy's store equals the original store with a filter for the window, whatever the epochs. Invalid
+// references are refused and leave the copy unchanged.
 #include "profile/store/recording_copy.h"
 
 #include <catch2/catch.hpp>
@@ -15,7 +15,7 @@ struct Copied {
     Store store;
     std::vector<wire::Batch> batches;
     RecordingCopy copy{{9}, [this](wire::Batch batch) -> Result<bool> {
-                           // Through bytes, as it goes to a file.
+                           // Encoded and decoded, as in a file.
                            if (batch.epoch != epoch) write = read = {};
                            epoch = batch.epoch;
                            wire::learn_periods(batch, write);
@@ -29,7 +29,7 @@ struct Copied {
     wire::EventPeriods write, read;
 };
 
-// Samples in buckets 10 and 20 before, 110 and 120 after a new epoch, each with another leaf besides a common one.
+// Samples in buckets 10 and 20, and after a new epoch 110 and 120. Each has a different leaf beside a common one.
 std::vector<wire::Batch> two_epochs() {
     BatchMaker maker;
     std::vector<wire::Batch> batches;
@@ -56,7 +56,7 @@ std::string trees(const Store& store, std::uint64_t start_ns, std::uint64_t end_
 
 }  // namespace
 
-TEST_CASE("a copied window says what the whole says of it") {
+TEST_CASE("a copied window gives the same answers as the original") {
     const std::vector<wire::Batch> batches = two_epochs();
     Store whole;
     for (const wire::Batch& batch : batches) REQUIRE(whole.apply(batch));
@@ -76,7 +76,7 @@ TEST_CASE("a copied window says what the whole says of it") {
     }
 }
 
-TEST_CASE("what a thread was called before the window is its name in it, and tables hold what is used alone") {
+TEST_CASE("a thread has the name that it had before the window, and tables hold only used entries") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(5), 5, "first");
@@ -94,7 +94,7 @@ TEST_CASE("what a thread was called before the window is its name in it, and tab
         for (const std::string& text : batch.strings) CHECK(text != "unused");
 }
 
-TEST_CASE("processes of machines that are apart stay apart, and times are shifted") {
+TEST_CASE("processes of separate machines stay separate, and times are shifted") {
     const std::vector<wire::Batch> batches = two_epochs();
     for (const std::uint32_t apart : {0U, 1U}) {
         Copied copied;
@@ -141,7 +141,7 @@ TEST_CASE("counters keep their names, units, parts and threads") {
     CHECK(series[0].points[0].value == 9);
 }
 
-TEST_CASE("a batch that refers to nothing is refused, and the next is copied") {
+TEST_CASE("a batch with an invalid reference is refused, and the next one is copied") {
     std::vector<wire::Batch> batches = two_epochs();
     const auto refused = [&](auto damage) {
         wire::Batch bad = batches[1];
@@ -152,7 +152,7 @@ TEST_CASE("a batch that refers to nothing is refused, and the next is copied") {
         const auto added = copied.copy.add(bad);
         REQUIRE_FALSE(added);
         CHECK(added.error().code == ErrorCode::invalid);
-        // What it brought is not there for others either.
+        // Later batches cannot use its entries either.
         wire::Batch user = batches[0];
         for (wire::Row& row : user.rows) row.stack = batches[1].stack_base;
         CHECK_FALSE(copied.copy.add(user));

@@ -1,11 +1,11 @@
-// Tables and epochs: what is the same thing again, and what is not.
+// Tables and epochs: which entries are the same again, and which are not.
 #include <catch2/catch.hpp>
 
 #include "../batch_maker.h"
 
 namespace flamewire::profile {
 
-TEST_CASE("an empty store answers everything with nothing") {
+TEST_CASE("an empty store has empty answers") {
     const Store store;
     CHECK(store.row_count() == 0);
     CHECK(store.first_ns() == 0);
@@ -46,16 +46,16 @@ TEST_CASE("a batch becomes rows, totals and a time range") {
     CHECK(store.threads()[1].tid == 11);
     CHECK(store.threads()[1].comm == "worker");
     CHECK(store.version() == 1);
-    CHECK_FALSE(store.apply(maker.take()).value());  // nothing in it
+    CHECK_FALSE(store.apply(maker.take()).value());  // it is empty
     CHECK(store.version() == 1);
 }
 
-TEST_CASE("counts and weights that do not fit the columns are kept whole") {
+TEST_CASE("counts and weights that do not fit the columns are kept exactly") {
     BatchMaker maker;
     const wire::Id event = maker.event("off-cpu", "ns");
     const wire::Id thread = maker.thread(maker.process(1), 1);
     const wire::Id stack = maker.stack({maker.named("wait")});
-    maker.row(1, event, thread, stack, 65'534, 4'294'967'295U);  // the last that fit
+    maker.row(1, event, thread, stack, 65'534, 4'294'967'295U);  // the largest that fit
     maker.row(2, event, thread, stack, 65'535, 5);
     maker.row(3, event, thread, stack, 1, 4'294'967'296U);
     maker.row(4, event, thread, stack, 4'294'967'295U, 1'000'000'000'000'000U);
@@ -68,7 +68,7 @@ TEST_CASE("counts and weights that do not fit the columns are kept whole") {
 }
 
 static void add_epoch(BatchMaker& maker, std::uint64_t bucket) {
-    // In the second epoch the tables are filled in another order, so that ids differ.
+    // In the second epoch, the tables are filled in another order, so the ids differ.
     const bool first = maker.batch().epoch == 1;
     if (!first) maker.string("something else");
     const wire::Id event = maker.event("cycles", "cycles");
@@ -89,7 +89,7 @@ TEST_CASE("a new epoch maps the same things to the same ids") {
     add_epoch(maker, 2);
     REQUIRE(store.apply(maker.take()));
 
-    CHECK(store.modules().size() == 3);  // reserved, app, other: the build-id counts, not the path
+    CHECK(store.modules().size() == 3);  // reserved, app, other: the build-id matters, not the path
     CHECK(store.modules()[1].name == "app");
     CHECK(store.processes().size() == 2);
     CHECK(store.threads().size() == 2);
@@ -102,7 +102,7 @@ TEST_CASE("a new epoch maps the same things to the same ids") {
           "    ?[app+0x200] 2/2\n");
 }
 
-TEST_CASE("modules without build-id are told apart by path, device, inode, size and mtime") {
+TEST_CASE("modules without build-id are distinguished by path, device, inode, size and mtime") {
     const wire::Module file{wire::ModuleKind::file, 1, "", 8, 100, 4096, 5};
     std::vector<wire::Module> others(5, file);
     others[0].path = 2;
@@ -144,7 +144,7 @@ TEST_CASE("processes are (pid, start time, exec generation), threads (process, t
     CHECK(rows[0].weight.samples == 2);
 }
 
-TEST_CASE("entries that are known already are the same entries again") {
+TEST_CASE("known entries that are repeated are the same entries") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(5), 6);
@@ -152,7 +152,7 @@ TEST_CASE("entries that are known already are the same entries again") {
     const wire::Batch first = maker.take();
     Store store;
     REQUIRE(store.apply(first));
-    // The same tables again, and one stack node more.
+    // The same tables again, and one more stack node.
     wire::Batch second = first;
     second.stacks.push_back({1, 2});
     second.stacks.push_back({3, 2});
@@ -205,7 +205,7 @@ TEST_CASE("comm changes, losses, notices and the agent's state are kept") {
     CHECK(store.end()->reason == "stopped");
 }
 
-TEST_CASE("the kernel's modules carry the boot id of the recording") {
+TEST_CASE("the kernel's modules have the boot id of the recording") {
     BatchMaker maker;
     maker.module("[kernel]", "kernel-id", wire::ModuleKind::kernel);
     maker.module("/bin/app", "app-id");
@@ -226,7 +226,7 @@ static wire::ProcessUnwind unwind_of(wire::Id process, std::uint64_t samples) {
     return unwind;
 }
 
-TEST_CASE("what became of a process's stacks is its newest entry, in whatever epoch it comes") {
+TEST_CASE("a process has its newest unwind entry, whatever the epoch") {
     BatchMaker maker;
     const wire::Id first = maker.process(10), second = maker.process(20);
     maker.batch().unwinds = {unwind_of(second, 5), unwind_of(first, 7), unwind_of(second, 6)};
@@ -236,7 +236,7 @@ TEST_CASE("what became of a process's stacks is its newest entry, in whatever ep
     CHECK(store.processes()[1].unwind->samples == 7);
     CHECK(store.processes()[2].unwind->samples == 6);
 
-    // Other ids for the same processes; a sentence has a bounded length.
+    // The same processes with other ids. The text has a bounded length.
     const wire::Id again = maker.process(20);
     REQUIRE(again == 1);
     maker.batch().unwinds = {unwind_of(again, 9)};
@@ -247,14 +247,14 @@ TEST_CASE("what became of a process's stacks is its newest entry, in whatever ep
     CHECK(store.processes()[2].unwind->mode == wire::StackMode::hybrid);
     CHECK(store.processes()[2].unwind->why.size() == 500);
 
-    for (const wire::Id nobody : {0U, 2U}) {
-        maker.batch().unwinds = {unwind_of(again, 100), unwind_of(nobody, 1)};
+    for (const wire::Id unknown : {0U, 2U}) {
+        maker.batch().unwinds = {unwind_of(again, 100), unwind_of(unknown, 1)};
         CHECK_FALSE(store.apply(maker.take()));
         CHECK(store.processes()[2].unwind->samples == 9);
     }
 }
 
-TEST_CASE("frames that were joined are the same functions as those that were read") {
+TEST_CASE("joined frames are the same functions as frames that were read") {
     using wire::location_flag::joined;
     using wire::location_flag::return_address;
     BatchMaker maker;
@@ -263,10 +263,10 @@ TEST_CASE("frames that were joined are the same functions as those that were rea
     const wire::Id module = maker.module("/bin/app", "id");
     const wire::Id leaf = maker.location(module, 0x300);
     const wire::Id read = maker.location(module, 0x101, return_address);
-    const wire::Id remembered = maker.location(module, 0x101, return_address | joined);
-    REQUIRE(read != remembered);
+    const wire::Id joined_frame = maker.location(module, 0x101, return_address | joined);
+    REQUIRE(read != joined_frame);
     maker.row(1, event, thread, maker.stack({read, leaf}), 2);
-    maker.row(1, event, thread, maker.stack({remembered, leaf}), 3);
+    maker.row(1, event, thread, maker.stack({joined_frame, leaf}), 3);
     Store store;
     REQUIRE(store.apply(maker.take()));
     CHECK(symbolize(store, {{0x100, {{"main", "a.cc", 1}}}, {0x300, {{"work", "a.cc", 2}}}}) == 3);
@@ -274,7 +274,7 @@ TEST_CASE("frames that were joined are the same functions as those that were rea
     CHECK(show(store, functions(store, {})) == "work 5/5;main 0/5;");
 }
 
-TEST_CASE("a store whose tables are full shows what it has and counts what comes") {
+TEST_CASE("a store with full tables shows what it has and counts what arrives") {
     BatchMaker maker;
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id thread = maker.thread(maker.process(1), 1);
@@ -283,7 +283,7 @@ TEST_CASE("a store whose tables are full shows what it has and counts what comes
     REQUIRE(store.apply(maker.take()));
     CHECK(store.tables_full());
     const std::size_t bytes = store.memory_bytes();
-    // New names, ids that nobody knows, another epoch: nothing of it is looked at, all of it is counted.
+    // New names, unknown ids, another epoch: nothing is applied, everything is counted.
     maker.row(3, event, thread, maker.stack({maker.named("other")}), 4);
     maker.batch().losses = {{wire::LossReason::ring_full, 5, 1, 1, event, 0}};
     REQUIRE(store.apply(maker.take_and_end_epoch()));
@@ -293,10 +293,10 @@ TEST_CASE("a store whose tables are full shows what it has and counts what comes
     REQUIRE(store.apply(maker.take()));
     CHECK(store.total(0).samples == 2);
     CHECK(show(store, call_tree(store, {})) == "root 0/2\n  main 2/2\n");
-    std::uint64_t counted = 0, stated = 0;
-    for (const LossTotal& loss : store.losses()) (loss.by_store ? counted : stated) += loss.count;
+    std::uint64_t counted = 0, reported = 0;
+    for (const LossTotal& loss : store.losses()) (loss.by_store ? counted : reported) += loss.count;
     CHECK(counted == 12);
-    CHECK(stated == 5);
+    CHECK(reported == 5);
     CHECK(store.end()->reason == "stopped");
     CHECK(store.memory_bytes() < bytes + 4096);
 }

@@ -1,4 +1,4 @@
-// What a session keeps of its names: collected from a store, through bytes, back into another store.
+// The names that a session keeps: collected from a store, encoded, decoded, and used in another store.
 #include "profile/symbols/kept_symbols.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +12,8 @@ namespace {
 using wire::location_flag::kernel_mode;
 using wire::location_flag::return_address;
 
-// main -> work -> leaf of app, called into the kernel; app's 0x200 is looked up as a return address and as itself.
+// main -> work -> leaf of app, which called the kernel. app's 0x200 is looked up as a return address and as a plain
+// one.
 Store recorded(BatchMaker& maker) {
     const wire::Id event = maker.event("cycles", "cycles");
     const wire::Id app = maker.module("/usr/bin/app", "id");
@@ -48,7 +49,7 @@ std::string trees(const Store& store) {
 
 }  // namespace
 
-TEST_CASE("kept symbols name another store of the same stream") {
+TEST_CASE("embedded symbols name another store of the same stream") {
     BatchMaker maker, again_maker;
     Store store = recorded(maker);
     const std::vector<KeptModule> modules = named(store);
@@ -78,7 +79,7 @@ TEST_CASE("kept symbols name another store of the same stream") {
         CHECK(message.find(std::string("\x38") + number) != std::string::npos);  // field 7, a varint
     }
 
-    // What a module is known by.
+    // The identifying fields of a module.
     std::vector<KeptModule> single = {modules[0]};
     single[0].identity.boot_id = "boot";
     single[0].identity.size = 4711;
@@ -99,7 +100,7 @@ TEST_CASE("kept symbols name another store of the same stream") {
         other.set_frames(pending, kept->resolve(pending.addresses));
     }
     CHECK(trees(other) == trees(store));
-    // And keeps the same when it is kept again.
+    // A second round gives the same.
     std::vector<KeptModule> third;
     for (NamedModule& module : named_modules(other)) third.push_back(std::move(module.kept));
     for (KeptModule& module : third) module.report = find_kept(back, module.identity)->report;
@@ -110,12 +111,12 @@ TEST_CASE("kept symbols name another store of the same stream") {
     CHECK(find_kept(back, rebuilt) == nullptr);
 }
 
-TEST_CASE("where one has no frames the other's are taken") {
+TEST_CASE("missing frames are taken from the other source") {
     BatchMaker maker;
     Store store = recorded(maker);
     const KeptModule app = named(store).front();
-    const std::vector<CodeAddress> asked = {{0x999, false}, {0x201, false}, {0x201, true}};
-    const symbol::Resolved kept = app.resolve(asked);
+    const std::vector<CodeAddress> addresses = {{0x999, false}, {0x201, false}, {0x201, true}};
+    const symbol::Resolved kept = app.resolve(addresses);
     symbol::Resolved found;
     found.strings = {"", "here", "better"};
     found.first = {0, 1, 1, 2};
@@ -132,7 +133,7 @@ TEST_CASE("where one has no frames the other's are taken") {
     CHECK(names(first_known(kept, found)) == "here ;leaf ;inner work ;");
 }
 
-TEST_CASE("damaged kept symbols are refused") {
+TEST_CASE("damaged embedded symbols are refused") {
     BatchMaker maker;
     Store store = recorded(maker);
     const std::string bytes = encode_kept(named(store)).bytes;
@@ -145,7 +146,7 @@ TEST_CASE("damaged kept symbols are refused") {
             damaged[at] = static_cast<char>(damaged[at] ^ change);
             const auto modules = decode_kept(as_bytes_view(wire::compress(damaged)));
             if (!modules) continue;
-            // Whatever it says now, it is something that a store can take.
+            // Whatever it contains now, a store can use it.
             for (const KeptModule& module : *modules) {
                 CHECK(module.frames.first.size() == module.addresses.size() + 1);
                 CHECK(module.resolve(module.addresses).frames.size() == module.frames.frames.size());
