@@ -44,7 +44,7 @@ int status(Access& access, const std::string& cookies, Access::Date date) {
 
 }  // namespace
 
-TEST_CASE("a login ends after thirty days, whatever the browser keeps") {
+TEST_CASE("a login ends after thirty days, even if the browser keeps the cookie") {
     Access access(token, "/", 8080, false);
     const std::string cookie = log_in(access, today);
     CHECK(status(access, cookie, today) == 200);
@@ -53,13 +53,13 @@ TEST_CASE("a login ends after thirty days, whatever the browser keeps") {
     CHECK(status(access, log_in(access, today + std::chrono::days(30)), today + std::chrono::days(31)) == 200);
 }
 
-TEST_CASE("only the server makes cookies") {
+TEST_CASE("only the server can create cookies") {
     Access access(token, "/", 8080, false);
     const std::string cookie = log_in(access, today);
     const std::size_t equals = cookie.find('='), dot = cookie.find('.');
     const std::string name = cookie.substr(0, equals + 1), signature = cookie.substr(dot);
     const std::string end = cookie.substr(equals + 1, dot - equals - 1);
-    // Another end of the login, other spellings of the same one, another signature, another token.
+    // Other end times, other spellings of the same one, other signatures, no signature.
     for (const std::string& value :
          {"1900000000" + signature, "0" + end + signature, "+" + end + signature, end + "x" + signature, signature,
           end + ".", end + signature.substr(0, signature.size() - 1), end, end + signature + "0",
@@ -70,7 +70,7 @@ TEST_CASE("only the server makes cookies") {
     CHECK(status(other, cookie, today) == 401);
 }
 
-TEST_CASE("logging out takes the cookie away") {
+TEST_CASE("logging out removes the cookie") {
     Access access(token, "/profiler/", 8080, true);
     for (const std::string& cookies : {std::string{}, log_in(access, today)}) {
         const auto answer = access.check(of("POST", "/logout", cookies), Access::Clock::now(), today);

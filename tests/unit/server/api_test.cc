@@ -45,7 +45,7 @@ void check_error(const Answer& answer, int status, const std::string& code) {
 
 }  // namespace
 
-TEST_CASE("every error has the one shape") {
+TEST_CASE("all errors have the same shape") {
     Desk desk;
     check_error(desk.api.answer(get("/api/flamegraph")), 404, "no_data");
     check_error(desk.api.answer(get("/api/nothing")), 404, "not_found");
@@ -82,7 +82,7 @@ TEST_CASE("every error has the one shape") {
         check_error(desk.api.answer(post("/api/config", body, "PATCH")), 400, "validation");
 }
 
-TEST_CASE("modules are listed with weights, and an uploaded file of another build is refused for one") {
+TEST_CASE("modules are listed with weights, and an uploaded file of another build is refused") {
     Desk desk;
     RecordingScene scene;
     const auto session = desk.record(scene);
@@ -97,7 +97,7 @@ TEST_CASE("modules are listed with weights, and an uploaded file of another buil
     CHECK(row["module"]["tried"].Size() > 0);
     const std::string build_id = row["module"]["build_id"].GetString(), path = row["module"]["path"].GetString();
 
-    // This program, whose build is another.
+    // This program, which is another build.
     std::ifstream file("/proc/self/exe", std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(file)), {});
     const std::string size = std::to_string(bytes.size());
@@ -112,13 +112,13 @@ TEST_CASE("modules are listed with weights, and an uploaded file of another buil
     INFO(given.body);
     check_error(given, 400, "validation");
     CHECK(given.body.find("build-id mismatch: the uploaded file has") != std::string::npos);
-    // It may be of another module: it stays until the sender gives it up.
+    // The file may belong to another module, so it stays until the client deletes it.
     CHECK(desk.ok("/api/uploads/own-file")["whole"].GetBool());
     CHECK(desk.api.answer(post("/api/uploads/own-file", "", "DELETE")).status == 200);
     check_error(desk.api.answer(get("/api/uploads/own-file")), 404, "not_found");
 }
 
-TEST_CASE("a page begins no more imports than may wait") {
+TEST_CASE("a page cannot begin more imports than may wait") {
     Desk desk;
     std::latch go_on(1);
     desk.imports.begin("/nowhere", "first", [&](const auto&) { go_on.wait(); });
@@ -133,13 +133,13 @@ TEST_CASE("a page begins no more imports than may wait") {
     go_on.count_down();
 }
 
-TEST_CASE("a search for sessions is of bounded length") {
+TEST_CASE("a search for sessions has a bounded length") {
     Desk desk;
     CHECK(desk.ok("/api/sessions?q=" + std::string(256, 'a'))["total"].GetUint() == 0);
     check_error(desk.api.answer(get("/api/sessions?q=" + std::string(257, 'a'))), 400, "validation");
 }
 
-TEST_CASE("views count what the recording holds") {
+TEST_CASE("views count what the recording contains") {
     Desk desk;
     RecordingScene scene;
     const auto session = desk.record(scene);
@@ -148,7 +148,7 @@ TEST_CASE("views count what the recording holds") {
     CHECK(graph["total"]["samples"].GetUint() == 4);
     CHECK(graph["total"]["weight"].GetUint() == 40);
     CHECK(graph["newest_ns"].GetUint64() == 5'020'000'000);
-    // root, 0x1fff (all 4 samples, 1 of its own), 0x1000 below it (3)
+    // Nodes: root, 0x1fff (all 4 samples, 1 of them self), and 0x1000 below it (3).
     REQUIRE(graph["nodes"]["parent"].Size() == 3);
     CHECK(graph["nodes"]["total"][1].GetUint() == 40);
     CHECK(graph["nodes"]["self_samples"][1].GetUint() == 1);
@@ -174,7 +174,7 @@ TEST_CASE("views count what the recording holds") {
     CHECK(timeline["slice_ms"].GetDouble() == 10.0);
     CHECK(timeline["samples"][0].GetUint() == 3);
     CHECK(timeline["samples"][1].GetUint() == 1);
-    // The axis goes on until the batch was closed.
+    // The axis continues until the batch was closed.
     CHECK(timeline["session_end_ms"].GetDouble() == 250.0);
     CHECK(desk.ok("/api/timeline?slices=25")["slice_ms"].GetDouble() == 10.0);
     CHECK(desk.ok("/api/thread-view?tid=43")["functions"]["total"]["samples"].GetUint() == 4);
@@ -185,7 +185,7 @@ TEST_CASE("views count what the recording holds") {
     CHECK(text.headers.at(0).first == "Content-Disposition");
 }
 
-TEST_CASE("a view is compared with another, of its session or another one") {
+TEST_CASE("a view is compared with another one, of the same or of another session") {
     Desk desk;
     RecordingScene first(0xAB), second(0xCD);
     const auto old = desk.record(first);
@@ -210,11 +210,12 @@ TEST_CASE("a view is compared with another, of its session or another one") {
     REQUIRE(timed["functions"].Size() == 2);
     CHECK(timed["functions"][0]["self_change"].GetDouble() == 0);
     CHECK(timed["functions"][0]["presence"].GetString() == std::string("both"));
-    // Of one session: its second bucket, a sample of the outer function's own, against its first, where all was below it.
+    // One session: its second bucket, with one sample in the outer function, is compared with its first, where all
+    // samples are below it.
     auto times = desk.ok("/api/diff/functions?session=" + old->id() + "&start=10&base_end=10");
     CHECK(times["whole"]["samples"].GetUint() == 1);
     CHECK(times["base"]["whole"]["samples"].GetUint() == 3);
-    // Both changed by all that there is; the inner one also in total.
+    // Both self weights changed by their whole amount. The total of the inner function changed, too.
     CHECK(times["functions"][0]["self_change"].GetDouble() == -1);
     CHECK(times["functions"][0]["total_change"].GetDouble() == -1);
     CHECK(times["functions"][0]["presence"].GetString() == std::string("gone"));
@@ -229,7 +230,7 @@ TEST_CASE("a view is compared with another, of its session or another one") {
     }
 }
 
-TEST_CASE("what was measured differently is not compared") {
+TEST_CASE("different measurements are not compared") {
     Desk desk;
     RecordingScene first(0xAB), second(0xCD), third(0xEF);
     const auto now = desk.record(first);
@@ -252,7 +253,7 @@ TEST_CASE("what was measured differently is not compared") {
     CHECK_THAT(differs.body, Catch::Contains("counts demo in the baseline") && Catch::Contains("cycles here"));
 }
 
-TEST_CASE("the time axis has slices of a width, and what happened") {
+TEST_CASE("the time axis has slices of equal width, and marks") {
     Desk desk;
     RecordingScene scene;
     const auto session = desk.record(scene);
@@ -274,7 +275,7 @@ TEST_CASE("the time axis has slices of a width, and what happened") {
     REQUIRE(timeline["samples"].Size() == 5);
     CHECK(timeline["samples"][0].GetUint() == 4);
     CHECK(timeline["samples"][2].GetUint() == 4);
-    // A range inside of buckets grows to whole ones.
+    // A range that starts or ends inside of a bucket grows to whole buckets.
     timeline = desk.ok("/api/timeline?bucket=100&event=cycles&start=260&end=420");
     CHECK(timeline["start_ms"].GetDouble() == 200);
     REQUIRE(timeline["samples"].Size() == 3);
@@ -294,7 +295,7 @@ TEST_CASE("the time axis has slices of a width, and what happened") {
     CHECK_FALSE(marks[3]["lost"].GetBool());
     check_error(desk.api.answer(get("/api/timeline?bucket=0.5")), 400, "validation");
     check_error(desk.api.answer(get("/api/timeline?bucket=x")), 400, "validation");
-    // 500 ms are 500 buckets of 1 ms; 4,000 s would be too many.
+    // 500 ms are 500 buckets of 1 ms. 4,000 s would be too many.
     CHECK(desk.ok("/api/timeline?bucket=1")["samples"].Size() == 500);
     wire::Batch late = scene.batch();
     late.monotonic_ns = at(4'000'000);
@@ -305,7 +306,7 @@ TEST_CASE("the time axis has slices of a width, and what happened") {
     CHECK_THAT(refused.body, Catch::Contains("2003 ms or more"));
 }
 
-TEST_CASE("a timeline whose older part was coarsened says so, and has all samples from the session's start on") {
+TEST_CASE("a timeline marks its coarsened part, and has all samples from the start of the session") {
     const ScratchDirectory directory;
     RecordingScene scene;
     const auto session =
@@ -316,7 +317,7 @@ TEST_CASE("a timeline whose older part was coarsened says so, and has all sample
         session->take(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
     }
     session->publish(true);
-    // Its first bucket is wider than the 5 s of uptime at which it began.
+    // The first bucket is wider than the 5 s of uptime at the start of the recording.
     CHECK(session->start_ns() == flamewire::test::start_ns);
     const Answer answer = timeline_answer(*session, get("/api/timeline?event=cycles&bucket=1000"));
     REQUIRE(answer.status == 200);
@@ -336,25 +337,25 @@ TEST_CASE("a timeline whose older part was coarsened says so, and has all sample
     CHECK(wire::parse_object(newest.body).value()["coarse"].Empty());
 }
 
-TEST_CASE("status and session say how stacks are found and how whole they are") {
+TEST_CASE("status and session contain the stack mode and how many stacks are whole") {
     Desk desk;
     RecordingScene scene;
     const auto session = desk.record(scene);
     auto status = desk.ok("/api/status");
     REQUIRE(status["sessions"].Size() == 1);
     CHECK(status["sessions"][0]["id"].GetString() == session->id());
-    const auto check = [](const auto& told) {
-        CHECK(told["unwind"].GetString() == std::string("auto"));
-        CHECK(told["stack_bytes"].GetUint() == 16384);
-        CHECK(told["max_depth"].GetUint() == 1024);
-        CHECK(told["unwind_totals"]["processes"].GetUint() == 1);
-        REQUIRE(told["unwind_processes"].Size() == 1);
-        const auto& process = told["unwind_processes"][0];
+    const auto check = [](const auto& reported) {
+        CHECK(reported["unwind"].GetString() == std::string("auto"));
+        CHECK(reported["stack_bytes"].GetUint() == 16384);
+        CHECK(reported["max_depth"].GetUint() == 1024);
+        CHECK(reported["unwind_totals"]["processes"].GetUint() == 1);
+        REQUIRE(reported["unwind_processes"].Size() == 1);
+        const auto& process = reported["unwind_processes"][0];
         CHECK(process["pid"].GetUint() == 42);
         CHECK(process["comm"].GetString() == std::string("demo"));
         CHECK(process["mode"].GetString() == std::string("dwarf"));
         CHECK(process["why"].GetString() == std::string("no frame pointers"));
-        for (const auto* counts : {&process, &told["unwind_totals"]}) {
+        for (const auto* counts : {&process, &reported["unwind_totals"]}) {
             CHECK((*counts)["samples"].GetUint64() == 5);
             CHECK((*counts)["whole"].GetUint64() == 2);
             CHECK((*counts)["joined"].GetUint64() == 2);
@@ -367,13 +368,13 @@ TEST_CASE("status and session say how stacks are found and how whole they are") 
     };
     check(status["sessions"][0]);
     check(desk.ok("/api/sessions/" + session->id()));
-    // The list has the sums alone.
+    // The list contains only the sums.
     auto list = desk.ok("/api/sessions");
     CHECK(list["sessions"][0]["unwind_totals"]["joined"].GetUint64() == 2);
     CHECK_FALSE(list["sessions"][0].HasMember("unwind_processes"));
 }
 
-TEST_CASE("several live sessions are a question back") {
+TEST_CASE("with several live sessions, the request must name one") {
     Desk desk;
     RecordingScene one(1), two(2);
     desk.record(one);
@@ -389,7 +390,7 @@ TEST_CASE("several live sessions are a question back") {
     CHECK(desk.ok("/api/sessions?q=nothing-like-it")["total"].GetUint() == 0);
 }
 
-TEST_CASE("groups are refused where there are none") {
+TEST_CASE("groups are refused where they do not apply") {
     Desk desk;
     RecordingScene scene;
     const std::string id = desk.record(scene)->id();
@@ -408,7 +409,7 @@ TEST_CASE("groups are refused where there are none") {
         CHECK(desk.api.answer(get(path)).status == 200);
 }
 
-TEST_CASE("source that is not found says where it was looked for") {
+TEST_CASE("for a missing source file, the answer lists the paths that were tried") {
     Desk desk;
     RecordingScene scene;
     desk.record(scene);
@@ -418,7 +419,7 @@ TEST_CASE("source that is not found says where it was looked for") {
     CHECK(document["error"]["tried"].Size() >= 2);
     CHECK_THAT(document["error"]["suggestion"].GetString(), Catch::StartsWith("--path-map /build/demo="));
     std::ofstream(desk.data / "main.cc") << "one\ntwo\nthree\n";
-    desk.sources.set_config(desk.sources.config());  // the index is not made anew at every miss
+    desk.sources.set_config(desk.sources.config());  // the index is not rebuilt at every miss
     auto source = desk.ok("/api/source?file=/build/demo/main.cc&first=2&count=1");
     CHECK(source["line_count"].GetUint() == 3);
     REQUIRE(source["lines"].Size() == 1);
@@ -426,7 +427,7 @@ TEST_CASE("source that is not found says where it was looked for") {
     CHECK(source["hottest"].GetUint() == 0);
 }
 
-TEST_CASE("commands reach the agent that is meant") {
+TEST_CASE("commands reach the named agent") {
     Desk desk;
     AgentInfo agent;
     agent.id = "a";
@@ -452,7 +453,7 @@ TEST_CASE("commands reach the agent that is meant") {
     CHECK(desk.agent_answer(post("/api/stop?agent=b", "")).body == R"({"stopped":true,"session":"s"})");
 }
 
-TEST_CASE("the configuration changes as a whole or not at all") {
+TEST_CASE("the configuration changes completely or not at all") {
     Desk desk;
     auto config = desk.ok("/api/config");
     CHECK(config["inline"].GetBool());
@@ -464,7 +465,7 @@ TEST_CASE("the configuration changes as a whole or not at all") {
     CHECK(desk.sources.config().path_maps.at(0).second == "/b");
 }
 
-TEST_CASE("other origins and strange names are turned away") {
+TEST_CASE("requests with other origins and unusual host names are refused") {
     Request request = get("/api/status");
     for (const char* host : {"localhost:8080", "127.0.0.1:8080", "[::1]:8080", "192.168.1.5", "LOCALHOST"}) {
         request.host = host;
@@ -500,14 +501,14 @@ TEST_CASE("other origins and strange names are turned away") {
         read.origin = "http://evil.example";
         CHECK(check_origin(read, {})->status == 403);
     }
-    // A link to the page may be anywhere.
+    // A link to the page may come from any site.
     Request page = get("/");
     page.host = "localhost";
     page.fetch_site = "cross-site";
     CHECK_FALSE(check_origin(page, {}));
 }
 
-TEST_CASE("targets are decoded with care") {
+TEST_CASE("targets are decoded strictly") {
     const auto target = parse_target("/api/x%20y?a=b+c%26&d&a=z#f").value();
     CHECK(target.path == "/api/x y");
     CHECK(target.query.at("a") == "z");
@@ -516,15 +517,15 @@ TEST_CASE("targets are decoded with care") {
         CHECK_FALSE(parse_target(bad));
 }
 
-TEST_CASE("a stalled reader gets the newest once") {
+TEST_CASE("a stalled reader gets only the newest state") {
     SessionInfo info;
     info.id = "s";
     info.events.push_back({"cycles", "cycles", 1, 1, 1, 1});
-    int asked = 0;
+    int requests = 0;
     EventTexts texts({.status = [] { return "{}"; },
                       .session =
                           [&](const std::string&) {
-                              ++asked;
+                              ++requests;
                               return std::optional(info);
                           },
                       .agent = [](const std::string&) { return AgentPtr(); }});
@@ -538,7 +539,7 @@ TEST_CASE("a stalled reader gets the newest once") {
     marks.session("another");
     const std::string text = marks.render(texts);
     CHECK(second.render(texts) == text);
-    CHECK(asked == 1);
+    CHECK(requests == 1);
     CHECK_THAT(text, Catch::Contains("event: event_types\ndata: {\"session\":\"s\",\"event_types\":[\"cycles\"]}\n\n"));
     CHECK_THAT(text, Catch::Contains("\"data_version\":100,"));
     CHECK(text.find("\"data_version\":", text.find("\"data_version\":") + 1) == std::string::npos);
@@ -548,7 +549,7 @@ TEST_CASE("a stalled reader gets the newest once") {
                                         !Catch::Contains("event: event_types") && !Catch::Contains("event: loss") &&
                                         !Catch::Contains("event: metrics"));
 
-    // Losses are sent when there are some, and when there are none any more.
+    // Losses are sent if there are any, and once more when there are none left.
     info.losses.push_back({"ring_full", 3, true, "cycles", 0, 1});
     change();
     CHECK_THAT(marks.render(texts), Catch::Contains("event: loss\ndata: {\"session\":\"s\",\"losses\":[{"));
@@ -558,11 +559,11 @@ TEST_CASE("a stalled reader gets the newest once") {
     info.health_version = 4;
     change();
     CHECK_THAT(marks.render(texts), Catch::Contains("\"losses\":[],") && Catch::Contains("\"health_version\":4"));
-    // A later subscriber gets all that there is.
+    // A later subscriber gets everything.
     CHECK_THAT(second.render(texts), Catch::Contains("\"losses\":[],"));
 }
 
-TEST_CASE("a reader of many sessions hears of each in turn") {
+TEST_CASE("a reader of many sessions gets updates of each in turn") {
     SessionInfo info;
     info.target = "t";
     EventTexts texts({.status = [] { return "{}"; },
@@ -579,10 +580,10 @@ TEST_CASE("a reader of many sessions hears of each in turn") {
                               return std::make_shared<const AgentInfo>(agent);
                           }});
     EventMarks marks("");
-    std::set<std::string> told;
+    std::set<std::string> reported;
     std::size_t longest = 0;
     for (int round = 0; round < 40; ++round) {
-        // All of them change all the time.
+        // All of them change in every round.
         for (int one = 0; one < 900; ++one) marks.session(std::to_string(one));
         for (int one = 0; one < 60; ++one) marks.agent("a" + std::to_string(one));
         const std::string text = marks.render(texts);
@@ -592,14 +593,14 @@ TEST_CASE("a reader of many sessions hears of each in turn") {
              {"event: data_version\ndata: {\"session\":\"", "event: agent\ndata: {\"id\":\""})
             for (std::size_t at = 0; (at = text.find(head, at)) != std::string::npos;) {
                 at += head.size();
-                told.insert(text.substr(at, text.find('"', at) - at));
+                reported.insert(text.substr(at, text.find('"', at) - at));
             }
     }
-    CHECK(told.size() == 960);
+    CHECK(reported.size() == 960);
     CHECK(longest < 160'000);
 }
 
-TEST_CASE("addresses are dialled, listed and given up") {
+TEST_CASE("addresses are dialed, listed and removed") {
     Desk desk;
     const auto list = [&](const Answer& answer) {
         INFO(answer.body);
@@ -620,14 +621,14 @@ TEST_CASE("addresses are dialled, listed and given up") {
         check_error(desk.agent_answer(post("/api/agent/dials", body)), 400, "validation");
 }
 
-TEST_CASE("why an agent cannot be reached is said with what to do") {
-    const auto say = [](const std::error_code& error, bool late = false) {
+TEST_CASE("the message for an unreachable agent contains cause and remedy") {
+    const auto explain = [](const std::error_code& error, bool late = false) {
         return explain_dial("board", 7, error, late);
     };
-    CHECK(say(asio::error::connection_refused).find("flamewire-agent --listen") != std::string::npos);
-    CHECK(say(asio::error::connection_refused).find("board:7") != std::string::npos);
-    CHECK(say(asio::error::host_unreachable).find("no route to board") != std::string::npos);
-    CHECK(say(asio::error::operation_aborted, true).find("firewall") != std::string::npos);
-    CHECK(say(asio::error::host_not_found).find("the name board is not known") == 0);
-    CHECK(say(asio::error::connection_reset).find("board:7") == 0);
+    CHECK(explain(asio::error::connection_refused).find("flamewire-agent --listen") != std::string::npos);
+    CHECK(explain(asio::error::connection_refused).find("board:7") != std::string::npos);
+    CHECK(explain(asio::error::host_unreachable).find("no route to board") != std::string::npos);
+    CHECK(explain(asio::error::operation_aborted, true).find("firewall") != std::string::npos);
+    CHECK(explain(asio::error::host_not_found).find("the name board is not known") == 0);
+    CHECK(explain(asio::error::connection_reset).find("board:7") == 0);
 }

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A folder with a page, and files beside it that no request may reach.
+// A folder with a page, and files next to the folder that no request may reach.
 struct Page {
     ScratchDirectory scratch;
     std::string folder = scratch.path() + "/dist";
@@ -41,7 +41,7 @@ struct Page {
 
 }  // namespace
 
-TEST_CASE("web folder: files of the folder have the types of the bundle") {
+TEST_CASE("web folder: files have the same types as in the bundle") {
     const Page page;
     const auto served = [&](const char* path) {
         const Answer answer = folder_answer(page.folder, path);
@@ -53,15 +53,15 @@ TEST_CASE("web folder: files of the folder have the types of the bundle") {
     CHECK(served("/app.css") == "text/css; charset=utf-8 a {}");
     CHECK(served("/favicon.svg") == "image/svg+xml <svg/>");
     CHECK(served("/index.html") == "text/html; charset=utf-8 <title>page</title>");
-    // The page's own paths are the page.
+    // Paths of the page's views return the page.
     CHECK(served("/") == "text/html; charset=utf-8 <title>page</title>");
     CHECK(served("/sessions") == "text/html; charset=utf-8 <title>page</title>");
-    // What changed is served at once.
+    // A changed file is served at once.
     page.write("app.js", "again();");
     CHECK(served("/app.js") == "text/javascript; charset=utf-8 again();");
 }
 
-TEST_CASE("web folder: nothing but plain files directly in the folder is served") {
+TEST_CASE("web folder: only regular files directly in the folder are served") {
     const Page page;
     for (const char* path :
          {"/missing.js", "/../secret.js", "/..", "/../dist/app.js", "//../secret.js", "/sub/inner.js", "/sub/../app.js",
@@ -75,7 +75,7 @@ TEST_CASE("web folder: nothing but plain files directly in the folder is served"
     CHECK(folder_answer(page.folder + "/missing", "/").status == 404);
 }
 
-TEST_CASE("web folder: large files are refused unread") {
+TEST_CASE("web folder: large files are refused without reading them") {
     const Page page;
     fs::resize_file(page.folder + "/app.js", max_asset_bytes);
     CHECK(folder_answer(page.folder, "/app.js").status == 200);

@@ -39,7 +39,8 @@ void put(std::string& bytes, std::size_t at, std::uint64_t value, std::size_t si
     for (std::size_t i = 0; i < size; ++i) bytes[at + i] = static_cast<char>(value >> (8 * i));
 }
 
-// By the gABI, by hand: a 64-bit little-endian file for EM_AARCH64 (183) with one PT_NOTE that holds a build-id.
+// A 64-bit little-endian file for EM_AARCH64 (183) with one PT_NOTE that contains a build-id, written by hand from the
+// gABI.
 std::string small_elf() {
     std::string bytes(64 + 56 + 20, '\0');
     bytes.replace(0, 7,
@@ -63,7 +64,7 @@ std::string small_elf() {
 
 }  // namespace
 
-TEST_CASE("a folder is listed with folders first, sizes, and what ELF files are") {
+TEST_CASE("a folder is listed with folders first, sizes, and facts about ELF files") {
     ScratchDirectory root;
     write(root / "b.txt", "12345");
     write(root / "a.bin", small_elf());
@@ -80,7 +81,7 @@ TEST_CASE("a folder is listed with folders first, sizes, and what ELF files are"
     CHECK(entry_of(listing, "pipe").kind == EntryKind::other);
     CHECK(entry_of(listing, "a.bin").elf == ElfSummary{"aarch64", "deadbeef", false, false});
     CHECK(names(browse(roots, root.path(), "B").value()) == std::vector<std::string>{"a.bin", "b.txt"});
-    // Of a file: its folder.
+    // The path of a file lists its folder.
     CHECK(browse(roots, root / "b.txt").value().path == real(root.path()));
     const Listing inner = browse(roots, root / "zoo").value();
     CHECK(inner.parent == real(root.path()));
@@ -88,7 +89,7 @@ TEST_CASE("a folder is listed with folders first, sizes, and what ELF files are"
     CHECK(names(browse(roots, "").value()) == std::vector<std::string>{real(root.path())});
 }
 
-TEST_CASE("nothing outside of the roots is told") {
+TEST_CASE("nothing outside of the roots is revealed") {
     ScratchDirectory inside, outside;
     write(outside / "secret.key", "1234567");
     fs::create_directories(outside / "folder");
@@ -111,7 +112,7 @@ TEST_CASE("nothing outside of the roots is told") {
     const Listing listing = browse(roots, inside.path()).value();
     for (const char* name : {"way-out", "file-out", "nowhere", "round"})
         CHECK(entry_of(listing, name) == BrowseEntry{name, EntryKind::other, 0, true, true, {}});
-    // "..": of the words, before any link is followed.
+    // ".." is resolved in the text, before any link is followed.
     CHECK(browse(roots, inside / "way-out/../sub").value().path == real(inside / "sub"));
     CHECK(browse(roots, "relative").error().code == ErrorCode::invalid);
     CHECK(browse(roots, inside / "gone").error().code == ErrorCode::not_found);
@@ -120,7 +121,7 @@ TEST_CASE("nothing outside of the roots is told") {
     CHECK(browse(roots, "/" + std::string(5000, 'a')).error().code == ErrorCode::invalid);
 }
 
-TEST_CASE("absolute links in a copy of another machine's files mean that copy") {
+TEST_CASE("absolute links in a copy of another machine's files refer to that copy") {
     ScratchDirectory sysroot;
     write(sysroot / "real-lib/libx.so", small_elf());
     fs::create_symlink("/real-lib", sysroot / "lib");
@@ -129,7 +130,7 @@ TEST_CASE("absolute links in a copy of another machine's files mean that copy") 
     CHECK(entry_of(browse(roots, sysroot.path()).value(), "lib").kind == EntryKind::folder);
 }
 
-TEST_CASE("a root that is reached by a link is known by both names") {
+TEST_CASE("a root that is a link has both names") {
     ScratchDirectory scratch;
     fs::create_directories(scratch / "real/sub");
     fs::create_symlink(scratch / "real", scratch / "name");
@@ -137,11 +138,11 @@ TEST_CASE("a root that is reached by a link is known by both names") {
     REQUIRE(roots.size() == 1);
     CHECK(browse(roots, scratch / "name/sub").value().path == real(scratch / "real/sub"));
     CHECK(browse(roots, scratch / "real").value().path == real(scratch / "real"));
-    // Inside of each other, and twice: once.
+    // Nested and repeated roots become one.
     CHECK(browse_roots({scratch / "real/sub", scratch / "real", scratch / "real"}).size() == 1);
 }
 
-TEST_CASE("a listing is bounded, and says what it leaves out") {
+TEST_CASE("a listing is bounded, and has the number of omitted entries") {
     ScratchDirectory root;
     for (int i = 0; i < 1005; ++i) write(root / ("f" + std::to_string(10'000 + i)), "");
     std::ofstream(root / "bad\xff") << "x";
@@ -153,7 +154,7 @@ TEST_CASE("a listing is bounded, and says what it leaves out") {
     CHECK(names(browse(roots, root.path(), "f11004").value()) == std::vector<std::string>{"f11004"});
 }
 
-TEST_CASE("machines have the names that people use") {
+TEST_CASE("machines have their usual names") {
     CHECK(machine_name(62, true) == "x86_64");
     CHECK(machine_name(40, false) == "arm");
     CHECK(machine_name(243, true) == "riscv64");

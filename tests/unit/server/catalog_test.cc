@@ -58,7 +58,7 @@ TEST_CASE("a restart finds the recording and continues it in the same file") {
     std::string id;
     {
         auto catalog = open(data);
-        id = record(*catalog, scene, false)->id();  // no sidecar: as after kill -9
+        id = record(*catalog, scene, false)->id();  // no sidecar, as after kill -9
     }
     auto catalog = open(data);
     CHECK(catalog->loaded(id) == nullptr);
@@ -72,7 +72,7 @@ TEST_CASE("a restart finds the recording and continues it in the same file") {
     CHECK(catalog->of_recording(test::recording_id(0x99)).value() == nullptr);
 }
 
-TEST_CASE("a recording goes on in its own session, never in an imported copy of it, also after a restart") {
+TEST_CASE("a recording continues in its own session, never in an imported copy of it, also after a restart") {
     ScratchDirectory data, files;
     RecordingScene scene;
     const std::string copy = files / "zzz.flw";  // the last one by name
@@ -96,7 +96,7 @@ TEST_CASE("a recording goes on in its own session, never in an imported copy of 
     CHECK(fs::is_empty(data / "sessions"));
 }
 
-TEST_CASE("the list survives without sidecars and knows stale ones") {
+TEST_CASE("the list works without sidecars and detects outdated ones") {
     ScratchDirectory data;
     RecordingScene one(1), two(2);
     std::string first_id, second_id;
@@ -109,7 +109,7 @@ TEST_CASE("the list survives without sidecars and knows stale ones") {
         catalog->save(*first);
         catalog->save(*second);
         const wire::Frame more = two.next();
-        second->take(more.flag, more.payload, arrival).value();  // after its sidecar
+        second->take(more.flag, more.payload, arrival).value();  // after its sidecar was written
     }
     fs::remove(data / ("sessions/" + first_id + "/session.json"));
     auto catalog = open(data);
@@ -122,7 +122,7 @@ TEST_CASE("the list survives without sidecars and knows stale ones") {
     CHECK(fs::exists(data / ("sessions/" + first_id + "/session.json")));
 }
 
-TEST_CASE("files that somebody put there are listed and replayed; rubbish is not") {
+TEST_CASE("session files that users copy there are listed and replayed, other files are not") {
     ScratchDirectory data, elsewhere;
     RecordingScene scene;
     {
@@ -147,7 +147,7 @@ TEST_CASE("files that somebody put there are listed and replayed; rubbish is not
     CHECK_FALSE(fs::exists(data / "sessions/dropped.flw"));
 }
 
-TEST_CASE("which session is meant without a name") {
+TEST_CASE("the default session") {
     ScratchDirectory data;
     RecordingScene one(1), two(2), three(3);
     auto catalog = open(data);
@@ -163,7 +163,7 @@ TEST_CASE("which session is meant without a name") {
     CHECK(catalog->default_session().several.size() == 2);
 }
 
-TEST_CASE("a live session is not removed, an ended one is gone from disk") {
+TEST_CASE("a live session is not removed, an ended one is deleted from disk") {
     ScratchDirectory data;
     RecordingScene scene;
     auto catalog = open(data);
@@ -178,7 +178,7 @@ TEST_CASE("a live session is not removed, an ended one is gone from disk") {
     CHECK(catalog->remove(session->id()).error().code == ErrorCode::not_found);
 }
 
-TEST_CASE("a label stands beside the stream, outlives the sidecar and goes with the session") {
+TEST_CASE("a label is stored beside the stream, survives without the sidecar and is deleted with the session") {
     ScratchDirectory data, elsewhere;
     RecordingScene scene, dropped(7);
     {
@@ -198,7 +198,7 @@ TEST_CASE("a label stands beside the stream, outlives the sidecar and goes with 
         CHECK(session->info().label == label);
         CHECK(catalog->relabel("board", change)->label == label);
         const wire::Frame more = scene.next();
-        session->take(more.flag, more.payload, arrival).value();  // publishes anew
+        session->take(more.flag, more.payload, arrival).value();  // publishes again
         CHECK(session->info().label == label);
         catalog->save(*session);
         CHECK(catalog->relabel("none", change).error().code == ErrorCode::not_found);
@@ -213,7 +213,7 @@ TEST_CASE("a label stands beside the stream, outlives the sidecar and goes with 
     CHECK(catalog->get(id).value()->info().label == label);
     CHECK(catalog->remove("board"));
     CHECK_FALSE(fs::exists(data / "sessions/board.flw.label.json"));
-    // A file that somebody spoiled is said, and the next change replaces it.
+    // A damaged label file causes a notice, and the next change replaces it.
     std::ofstream(data / ("sessions/" + id + "/label.json")) << "{";
     catalog.reset();
     catalog = open(data);
@@ -225,7 +225,7 @@ TEST_CASE("a label stands beside the stream, outlives the sidecar and goes with 
     CHECK(catalog->relabel(id, change)->notices.empty());
 }
 
-TEST_CASE("new sessions and imports get the tags of the server") {
+TEST_CASE("new sessions and imports get the server's tags") {
     ScratchDirectory data;
     const Tags tags{{"lab", "7"}, {"board", "imx8"}};
     RecordingScene one(1), two(2);
@@ -241,7 +241,7 @@ TEST_CASE("new sessions and imports get the tags of the server") {
         CHECK(info.label.tags == (info.id == copy ? tags : Tags{{"board", "imx8"}}));
 }
 
-TEST_CASE("sessions are found by words, in pages") {
+TEST_CASE("sessions are found by words, page by page") {
     ScratchDirectory data;
     auto catalog = open(data);
     std::vector<std::string> ids;
@@ -278,7 +278,7 @@ TEST_CASE("sessions are found by words, in pages") {
     }
 }
 
-TEST_CASE("the list follows what others do in the directory") {
+TEST_CASE("the list follows other programs' changes in the directory") {
     ScratchDirectory data;
     RecordingScene scene(1);
     std::string id;
@@ -288,14 +288,14 @@ TEST_CASE("the list follows what others do in the directory") {
         id = session->id();
         catalog->save(*session);
     }
-    // Long unchanged, so that the next listing has no reason to look into it.
+    // An old modification time, so that the next listing has no reason to read the directory.
     const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
     fs::last_write_time(data / "sessions", long_ago);
     auto catalog = open(data);
     CHECK(catalog->list().size() == 1);
     fs::copy_file(data / ("sessions/" + id + "/stream.flw"), data / "sessions/copy.flw");
     CHECK(catalog->list().size() == 2);
-    // A directory whose stream comes later does not change the one above.
+    // A directory that gets its stream later does not change the parent directory.
     fs::create_directory(data / "sessions/later");
     fs::last_write_time(data / "sessions", long_ago);
     CHECK(catalog->list().size() == 2);
@@ -312,7 +312,7 @@ TEST_CASE("the list follows what others do in the directory") {
     CHECK(left[0].size_bytes == 40);
 }
 
-TEST_CASE("the sidecar says again what it was told") {
+TEST_CASE("a sidecar has the values that were written") {
     SessionInfo info;
     info.id = "a";
     info.recording = "00ff";
@@ -336,7 +336,7 @@ TEST_CASE("the sidecar says again what it was told") {
     CHECK_FALSE(parse_sidecar("[1,2"));
 }
 
-TEST_CASE("the key that began a recording is in its stream") {
+TEST_CASE("the stream contains the key that began the recording") {
     ScratchDirectory data;
     RecordingScene scene, clear(0xC1);
     {
@@ -348,7 +348,7 @@ TEST_CASE("the key that began a recording is in its stream") {
             CHECK(session->made_by() == key);
         }
     }
-    // No sidecar was written: the stream alone says it.
+    // No sidecar was written: only the stream has the key.
     auto catalog = open(data);
     CHECK(catalog->of_recording(scene.id()).value()->made_by() == "0123456789abcdef");
     CHECK(catalog->of_recording(clear.id()).value()->made_by().empty());

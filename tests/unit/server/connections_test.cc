@@ -19,7 +19,7 @@ namespace {
 
 tcp::endpoint at(const char* address, std::uint16_t port) { return {asio::ip::make_address(address), port}; }
 
-// Connections of this machine, with both of their ends.
+// Connections of this machine, with both ends.
 struct Scene {
     struct Pair {
         tcp::socket client, server;
@@ -46,7 +46,7 @@ struct Scene {
         connections.busy(pair.remote);
         connections.idle(pair.remote, now);
     }
-    // Whether our side was shut down.
+    // Whether the server's end was shut down.
     static bool is_ended(Pair& pair) {
         pair.client.non_blocking(true);
         char byte = 0;
@@ -64,7 +64,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("a host has a part of the connections, in IPv6 with all of its addresses") {
+TEST_CASE("a host has a share of the connections, and an IPv6 host includes all of its addresses") {
     Connections connections;
     const std::uint64_t before = times_reached(Limit::http_connections_of_host);
     for (std::size_t i = 0; i < limits::http_connections_of_host; ++i) {
@@ -105,7 +105,7 @@ TEST_CASE("if all connections are taken, one without a request is closed") {
     CHECK_FALSE(Scene::is_ended(idle));
     scene.connections.busy(scene.open(later(9)).remote);
     CHECK(Scene::is_ended(idle));
-    // All others are being answered.
+    // All others are busy with an answer.
     CHECK_FALSE(scene.connections.admit(at("127.0.0.9", 9), later(10)));
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("a slow request is closed, an idle connection is not") {
     CHECK_FALSE(Scene::is_ended(body));
     CHECK_FALSE(Scene::is_ended(idle));
     CHECK(times_reached(Limit::http_header_time) == before + 2);
-    // The time of a later request begins with its first byte.
+    // The time limit of a later request starts with its first byte.
     const auto much_later = later(std::chrono::seconds(50));
     scene.connections.close_slow(much_later);
     Scene::send(again, 5);
@@ -160,25 +160,25 @@ TEST_CASE("a slow request is closed, an idle connection is not") {
     CHECK_FALSE(Scene::is_ended(busy));
 }
 
-TEST_CASE("an answer that nobody takes is closed, one that is taken slowly is not") {
+TEST_CASE("an answer that the client does not read is closed, one that it reads slowly is not") {
     Scene scene;
     const Clock::time_point start = Clock::now();
     const std::uint64_t before = times_reached(Limit::http_write_rate);
-    Scene::Pair& deaf = scene.open(start);
+    Scene::Pair& not_reading = scene.open(start);
     Scene::Pair& slow = scene.open(start);
     Scene::Pair& making = scene.open(start);
     Scene::Pair& done = scene.open(start);
     for (const Scene::Pair& pair : scene.pairs) scene.connections.busy(pair.remote);
-    for (Scene::Pair* pair : {&deaf, &slow, &done}) {
+    for (Scene::Pair* pair : {&not_reading, &slow, &done}) {
         pair->server.non_blocking(true);
         scene.connections.sending(pair->remote, start);
     }
     scene.connections.idle(done.remote, start);
     const std::string much(std::size_t{1} << 20, 'x');
-    // Until neither end has room for more.
+    // Until both buffers are full.
     asio::error_code full;
-    while (!full) (void)deaf.server.write_some(asio::buffer(much), full);
-    scene.connections.sending(deaf.remote, start);
+    while (!full) (void)not_reading.server.write_some(asio::buffer(much), full);
+    scene.connections.sending(not_reading.remote, start);
     std::uint64_t slow_taken = tcp_bytes_acknowledged(slow.server.native_handle());
     const auto take = [&](std::size_t bytes) {
         std::string taken(bytes, '\0');
@@ -194,12 +194,12 @@ TEST_CASE("an answer that nobody takes is closed, one that is taken slowly is no
     CHECK(times_reached(Limit::http_write_rate) == before);
     scene.connections.close_slow(start + limits::http_write_time);
     CHECK(times_reached(Limit::http_write_rate) == before + 1);
-    // The end of what was sent comes behind all that was sent before.
+    // The end of the stream comes after all earlier bytes.
     std::string rest(much.size(), '\0');
     asio::error_code error;
-    while (!error) (void)deaf.client.read_some(asio::buffer(rest), error);
+    while (!error) (void)not_reading.client.read_some(asio::buffer(rest), error);
     CHECK(error == asio::error::eof);
-    // For a time of its own, from then on.
+    // The next time limit starts here.
     take(enough);
     scene.connections.close_slow(start + 2 * limits::http_write_time);
     for (Scene::Pair* pair : {&slow, &making, &done}) CHECK_FALSE(Scene::is_ended(*pair));

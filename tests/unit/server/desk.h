@@ -1,4 +1,4 @@
-// The API of a server without sockets, with agents that only note what they are sent.
+// The API of a server without sockets, with agents that only record what is sent to them.
 #pragma once
 
 #include <memory>
@@ -31,9 +31,9 @@ inline Request post(const std::string& target, const std::string& body, const st
     return request;
 }
 
-// Everything that an answer needs.
+// Everything that an answer depends on.
 struct Desk {
-    // `browsed`: the folder whose files the page may see; empty: that of the data alone.
+    // `browsed`: the root of the folders that the page may list. Empty: only the data folder.
     explicit Desk(std::string browsed = "/") : root(std::move(browsed)) {}
 
     const std::string root;
@@ -67,7 +67,7 @@ struct Desk {
             reply(json_answer(R"({"id":"1","ok":true})"));
         };
         result.connect = [](const std::string&, std::uint16_t, const std::function<void(Result<AgentInfo>)>& answer) {
-            answer(fail(ErrorCode::closed, "nobody there"));
+            answer(fail(ErrorCode::closed, "not connected"));
         };
         result.keep_dialling = [this](const std::string& host, std::uint16_t port) -> Result<bool> {
             if (dialled.size() == 2) return fail(ErrorCode::busy, "too many");

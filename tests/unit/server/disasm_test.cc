@@ -1,4 +1,5 @@
-// Instructions of a function that is too long for one answer. It is in this program, and all of it is one-byte instructions.
+// Instructions of a function that is too long for one answer. It is part of this program and consists of one-byte
+// instructions.
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <link.h>
@@ -39,7 +40,7 @@ std::uint64_t load_bias() {
     ::dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* out) {
             *static_cast<std::uint64_t*>(out) = info->dlpi_addr;
-            return 1;  // the first is the program
+            return 1;  // the first one is the program
         },
         &bias);
     return bias;
@@ -47,7 +48,7 @@ std::uint64_t load_bias() {
 
 }  // namespace
 
-TEST_CASE("a long function is shown in parts that follow each other") {
+TEST_CASE("a long function is shown in consecutive parts") {
     const ScratchDirectory directory;
     const std::string program = std::filesystem::canonical("/proc/self/exe").string();
     const std::uint64_t start = reinterpret_cast<std::uintptr_t>(&flamewire_long_function) - load_bias();

@@ -17,7 +17,7 @@ TEST_CASE("a reader that comes after a waiting writer waits for it") {
         const std::unique_lock lock(mutex);
         written = true;
     });
-    // Until the writer waits, readers get in. On a busy machine it may start late.
+    // Readers are admitted until the writer waits. On a busy machine it may start late.
     std::future<bool> reader;
     bool waits = false;
     const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);

@@ -1,4 +1,4 @@
-// A damaged session file: what is missing is said first, in bytes and times, and what is left is shown.
+// A damaged session file: the first notice reports what is missing, in bytes and times, and the rest is shown.
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
@@ -28,10 +28,10 @@ void put(const std::string& path, const std::string& bytes) {
 
 struct Whole {
     std::string bytes;
-    std::vector<std::size_t> ends;  // of the batches
+    std::vector<std::size_t> ends;  // of each batch
 };
 
-// `batches` of 5 samples each, 250 ms apart; new_at: with the tables of a new epoch.
+// `batches` of 5 samples each, 250 ms apart. The batch `new_at` has the tables of a new epoch.
 Whole recorded(const std::string& path, std::size_t batches, bool ended, std::size_t new_at = 0) {
     RecordingScene scene;
     auto session = Session::create("x", path, scene.id(), {}).value();
@@ -58,7 +58,7 @@ std::uint64_t lost_behind(const SessionInfo& info) {
 
 }  // namespace
 
-TEST_CASE("a file that was cut says where, in bytes and time") {
+TEST_CASE("the notice of a truncated file has its size and time") {
     const ScratchDirectory folder;
     const std::string path = folder / "s.flw";
     const Whole whole = recorded(path, 12, true);
@@ -77,7 +77,7 @@ TEST_CASE("a file that was cut says where, in bytes and time") {
         REQUIRE(info.notices.size() == 1);
         CHECK(info.notices[0].code == "file-cut");
         CHECK_FALSE(info.notices[0].remedy.empty());
-        // The time of the last whole batch is all that is known.
+        // Only the time of the last whole batch is known.
         CHECK(info.notices[0].text ==
               fmt::format("The session file ends in the middle of a frame: its last {} unreadable. "
                           "Samples are missing after {:.2f} s.",
@@ -86,7 +86,7 @@ TEST_CASE("a file that was cut says where, in bytes and time") {
     }
 }
 
-TEST_CASE("bytes that were overwritten are said with the time that is missing, and the rest is shown") {
+TEST_CASE("the notice of overwritten bytes has the missing time, and the rest is shown") {
     const ScratchDirectory folder;
     const std::string path = folder / "s.flw";
     const Whole whole = recorded(path, 40, true, 21);
@@ -101,7 +101,7 @@ TEST_CASE("bytes that were overwritten are said with the time that is missing, a
         std::size_t hit = 0, first_hit = whole.ends.size();
         for (std::size_t n = 0; n < whole.ends.size(); ++n) {
             const std::size_t begin = n == 0 ? header_bytes : whole.ends[n - 1];
-            // The time of arrival has no check of its own.
+            // The arrival time has no checksum.
             if (begin + 8 < at + length && at < whole.ends[n]) ++hit, first_hit = std::min(first_hit, n);
         }
         const SessionInfo info = opened(path);
@@ -113,12 +113,12 @@ TEST_CASE("bytes that were overwritten are said with the time that is missing, a
         REQUIRE_FALSE(info.notices.empty());
         CHECK((info.notices[0].code == "file-damaged" || info.notices[0].code == "file-cut"));
         CHECK(info.lost_at_least);
-        // They were in the file.
+        // The damaged batches were in the file.
         for (const wire::Notice& notice : info.notices) CHECK(notice.code != "batches-missing");
     }
 }
 
-TEST_CASE("what is missing is the first notice, on the time axis, and in what is made of the session") {
+TEST_CASE("missing data is in the first notice, on the time axis, and in the sidecar") {
     const ScratchDirectory data;
     auto catalog = Catalog::open(data.path(), {}).value();
     const std::string path = data / "sessions/s.flw";
@@ -141,11 +141,11 @@ TEST_CASE("what is missing is the first notice, on the time axis, and in what is
     CHECK(marks[0].kind == profile::MarkKind::loss);
     CHECK(marks[0].reason == wire::LossReason::batches_missing);
     CHECK(marks[0].count == 0);
-    // The sidecar says it, too.
+    // The sidecar has it, too.
     CHECK(parse_sidecar(encode_sidecar(session->info()))->lost_at_least);
 }
 
-TEST_CASE("a recording goes on behind damage of one frame, and not where its framing is lost") {
+TEST_CASE("a recording continues after damage in one frame, but not if the framing is lost") {
     const ScratchDirectory data;
     RecordingScene scene;
     std::string path;
@@ -172,13 +172,13 @@ TEST_CASE("a recording goes on behind damage of one frame, and not where its fra
         REQUIRE((session == nullptr) == framing);
         CHECK(content(path) == (framing ? bytes : bytes.substr(0, whole.size())));
         if (framing) continue;
-        // The tail was cut, as its agent sends it again; the damage stays.
+        // The tail was removed because the agent sends it again. The damage stays.
         CHECK(session->info().notices.size() == 1);
         CHECK(session->info().notices.at(0).code == "file-damaged");
     }
 }
 
-TEST_CASE("a file of which nothing can be read is no session, is said once, and stays where it is") {
+TEST_CASE("an unreadable file is not a session, is reported once, and stays in place") {
     const ScratchDirectory data;
     auto catalog = Catalog::open(data.path(), {}).value();
     const Whole whole = recorded(data / "sessions/good.flw", 3, true);
@@ -194,10 +194,10 @@ TEST_CASE("a file of which nothing can be read is no session, is said once, and 
     CHECK(sessions[0].id == "good");
     CHECK(catalog->stored().size() == 1);
     CHECK(catalog->default_session().id == "good");
-    const auto sentences = catalog->unreadable();
-    REQUIRE(sentences.size() == 3);
-    CHECK_THAT(sentences[0], Catch::Contains("empty.flw is empty") && Catch::EndsWith("a good copy of the session."));
-    CHECK_THAT(sentences[1], Catch::Contains("header.flw") && Catch::Contains("20012 bytes"));
+    const auto messages = catalog->unreadable();
+    REQUIRE(messages.size() == 3);
+    CHECK_THAT(messages[0], Catch::Contains("empty.flw is empty") && Catch::EndsWith("a good copy of the session."));
+    CHECK_THAT(messages[1], Catch::Contains("header.flw") && Catch::Contains("20012 bytes"));
     CHECK(catalog->get("noise").error().code == ErrorCode::invalid);
     // A good copy in its place is a session again.
     put(data / "sessions/empty.flw", whole.bytes);
@@ -206,7 +206,7 @@ TEST_CASE("a file of which nothing can be read is no session, is said once, and 
     CHECK(fs::file_size(data / "sessions/noise/stream.flw") == noise.size());
 }
 
-TEST_CASE("half a frame at the end of a file that is being written is no damage") {
+TEST_CASE("half a frame at the end of a file that is being written is not damage") {
     const ScratchDirectory folder;
     const std::string path = folder / "s.flw";
     RecordingScene scene;
@@ -216,7 +216,7 @@ TEST_CASE("half a frame at the end of a file that is being written is no damage"
     std::ofstream(path, std::ios::binary | std::ios::app) << "half";
     CHECK(opened(path).notices.empty());
     CHECK_FALSE(opened(path).lost_at_least);
-    // A server that was killed lets go of it.
+    // A killed server no longer holds it.
     session.reset();
     CHECK(opened(path).notices.at(0).code == "file-cut");
 }

@@ -17,7 +17,7 @@ std::string frame(std::string_view type, std::uint64_t mono_ns, std::string_view
 
 }  // namespace
 
-TEST_CASE("health: the newest of each type, and of processes those of the newest round") {
+TEST_CASE("health: the newest of each type, and the newest round of processes") {
     HealthHistory health;
     CHECK(health.newest().empty());
     REQUIRE(health.add(frame("system", 2 * second)));
@@ -32,7 +32,7 @@ TEST_CASE("health: the newest of each type, and of processes those of the newest
     CHECK(newest.at("process").front().json == frame("process", 4 * second, R"(,"pid":1)"));
 }
 
-TEST_CASE("health: a window of time, its end excluded") {
+TEST_CASE("health: a range of time, with an exclusive end") {
     HealthHistory health;
     for (std::uint64_t i = 1; i <= 10; ++i) REQUIRE(health.add(frame("network", i * second)));
     CHECK(health.between("network", 3 * second, 6 * second).size() == 3);
@@ -41,7 +41,7 @@ TEST_CASE("health: a window of time, its end excluded") {
     CHECK(health.version() == 10);
 }
 
-TEST_CASE("health: of many rounds so many are given, evenly, and whole ones") {
+TEST_CASE("health: of many rounds, a limited number is returned, evenly spaced and whole") {
     HealthHistory health;
     for (std::uint64_t i = 0; i < 100; ++i)
         for (int pid = 1; pid <= 2; ++pid)
@@ -55,7 +55,7 @@ TEST_CASE("health: of many rounds so many are given, evenly, and whole ones") {
     }
 }
 
-TEST_CASE("health: what is no frame is not kept") {
+TEST_CASE("health: invalid frames are not kept") {
     HealthHistory health;
     for (const char* bad :
          {"", "[]", "{", R"({"type":"system"})", R"({"type":"other","mono_ns":1})", R"({"type":"system","mono_ns":-1})",
@@ -77,7 +77,7 @@ TEST_CASE("health: what is no frame is not kept") {
     for (const std::size_t levels : {64, 131'000}) CHECK_FALSE(HealthHistory().add(nested(levels)));
     CHECK_FALSE(health.add(std::string(200'000, '[')));
     REQUIRE(health.add(frame("system", 5)));
-    CHECK_FALSE(health.add(frame("system", 4)));  // time does not go back
+    CHECK_FALSE(health.add(frame("system", 4)));  // time must not decrease
     CHECK(health.newest().at("system").size() == 1);
 }
 
@@ -92,14 +92,14 @@ TEST_CASE("health: a day stays within its bounds, with its newest part in full")
     CHECK(all.back().mono_ns == (rounds - 1) * 2 * second);
     for (std::size_t i = all.size() - 200; i < all.size(); ++i)
         REQUIRE(all[i].mono_ns - all[i - 1].mono_ns == 2 * second);
-    // Before that in even steps: no gap is wider than four average ones of the older 500.
+    // Older frames are evenly spaced: no gap exceeds four average ones of the older 500.
     for (std::size_t i = 1; i < all.size(); ++i)
         REQUIRE(all[i].mono_ns - all[i - 1].mono_ns <= 4 * 86'400 * second / 500);
     CHECK(health.memory_bytes() > all.size() * sizeof(HealthHistory::Frame));
     CHECK(health.memory_bytes() < 200'000);
 }
 
-TEST_CASE("health: rounds stay whole when a day of them is thinned out") {
+TEST_CASE("health: rounds stay whole when a day of them is thinned") {
     HealthHistory health(1000);
     for (std::uint64_t i = 0; i < 10'000; ++i)
         for (std::uint64_t pid = 1; pid <= 3; ++pid)
@@ -110,7 +110,7 @@ TEST_CASE("health: rounds stay whole when a day of them is thinned out") {
     for (std::size_t i = 0; i < all.size(); i += 3) REQUIRE(all[i + 2].mono_ns == all[i].mono_ns + 2);
 }
 
-TEST_CASE("health: large frames stay within their bytes") {
+TEST_CASE("health: large frames stay within the limit of bytes") {
     HealthHistory health(3600, 1 << 20);
     const std::uint64_t before = times_reached(Limit::health_bytes);
     const std::string large = fmt::format(R"(,"x":"{}")", std::string(50'000, 'x'));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t mib = 1 << 20;
 
-TEST_CASE("heap use is what a thread has taken and not freed") {
+TEST_CASE("heap use is what a thread has allocated and not freed") {
     const HeapUse use;
     CHECK(use.bytes() == 0);
     {
@@ -28,7 +28,7 @@ TEST_CASE("heap use is what a thread has taken and not freed") {
     CHECK(use.peak_bytes() < 4 * mib);
 }
 
-TEST_CASE("heap use counts every form of new, and small pieces as they are rounded up") {
+TEST_CASE("heap use counts every form of new, with small sizes rounded up") {
     const HeapUse use;
     std::vector<std::unique_ptr<char[]>> pieces;
     pieces.reserve(10'000);
@@ -41,7 +41,7 @@ TEST_CASE("heap use counts every form of new, and small pieces as they are round
     CHECK(use.bytes() > before);
 }
 
-TEST_CASE("heap use begins at 0 each time, and is below it when what was there before is freed") {
+TEST_CASE("heap use begins at 0 each time, and becomes negative when earlier memory is freed") {
     auto before = std::make_unique<std::vector<char>>(static_cast<std::size_t>(mib));
     const HeapUse use;
     before.reset();

@@ -1,4 +1,4 @@
-// Source files beside a session: so many files and bytes, the heaviest first.
+// Source files stored with a session: limited in number and bytes, with the heaviest first.
 #include "server/source/keep_sources.h"
 
 #include <catch2/catch.hpp>
@@ -20,7 +20,7 @@ std::string name_of(const ScratchDirectory& directory, std::size_t file) {
     return fmt::format("{}/{}.js", directory.path(), file);
 }
 
-// A session with samples in the lines of that many files; file i has i + 1 samples.
+// A session with samples in `count` source files. File i has i + 1 samples.
 std::shared_ptr<Session> session_of_files(const ScratchDirectory& directory, std::size_t count) {
     RecordingScene scene;
     auto session = Session::create("s", directory / "stream.flw", scene.id(), {}).value();
@@ -67,7 +67,7 @@ TEST_CASE("sources beyond 5,000 files or 64 MiB are not kept") {
     }
     SECTION("bytes") {
         const auto session = session_of_files(directory, 4);
-        // Each counts with its name, its path, and 32 bytes.
+        // Each file counts with its name, its path, and 32 bytes.
         const std::size_t beside = 2 * name_of(directory, 0).size() + 32, quarter = (std::size_t{16} << 20) - beside;
         for (std::size_t file = 0; file < 4; ++file) write(directory, file, quarter);
         auto kept = keep_sources(*session, sources).value();

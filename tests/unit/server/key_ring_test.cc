@@ -23,27 +23,27 @@ constexpr std::int64_t minute = 60'000'000'000;
 
 }  // namespace
 
-TEST_CASE("a key that takes the place of another one goes on with what that recorded") {
+TEST_CASE("a key that replaces another one continues its recordings") {
     const ScratchDirectory data;
     const std::string path = data.path() + "/pairing-keys";
     KeyRing ring = KeyRing::open(path).value();
     const secure::PairingKey first = ring.make().value(), second = ring.renew(first.id).value();
     CHECK(ring.owner_of(first.id) == first.id);
     CHECK(ring.owner_of(second.id) == first.id);
-    CHECK(ring.unused().value() != second);  // it is that agent's, not the next one's
-    // Both work until the new one was used.
+    CHECK(ring.unused().value() != second);  // it belongs to that agent, not to the next one
+    // Both keys work until the new one is used.
     CHECK(ring.find(first.id));
     ring.used(second.id, "192.0.2.7", now);
     CHECK_FALSE(ring.find(first.id));
     CHECK(ring.find(second.id) == second);
-    // Once more, and by another reader of the file: it is the first one's still.
+    // Another renewal, by another reader of the file: the key still belongs to the first one.
     const secure::PairingKey third = KeyRing::open(path).value().renew(second.id).value();
     REQUIRE(ring.refresh().value());
     ring.used(third.id, "192.0.2.7", now + 1);
     CHECK(KeyRing::open(path).value().owner_of(third.id) == first.id);
     CHECK_FALSE(ring.has(second.id));
     CHECK(ring.renew("0123456789abcdef").error().code == ErrorCode::not_found);
-    // A listening agent's is known by the address.
+    // The key of a listening agent is identified by the address.
     const secure::PairingKey board = secure::make_pairing_key().value(), next = secure::make_pairing_key().value();
     REQUIRE(ring.put("board:9999", board));
     CHECK(ring.renew(board.id).error().message.find("--pair-agent board:9999") != std::string::npos);
@@ -52,7 +52,7 @@ TEST_CASE("a key that takes the place of another one goes on with what that reco
     CHECK_FALSE(ring.has(board.id));
 }
 
-TEST_CASE("keys are kept for their owner alone, and read again") {
+TEST_CASE("keys are stored for their owner only, and read again") {
     const ScratchDirectory data;
     const std::string path = data.path() + "/pairing-keys";
     KeyRing ring = KeyRing::open(path).value();
@@ -64,7 +64,7 @@ TEST_CASE("keys are kept for their owner alone, and read again") {
     REQUIRE(::stat(path.c_str(), &about) == 0);
     CHECK((about.st_mode & 0777) == 0600);
 
-    // The agent that used it is reported, and the next one gets another.
+    // The agent that used it is recorded, and the next agent gets another key.
     ring.used(first.id, "192.0.2.7", now);
     const secure::PairingKey second = ring.unused().value();
     CHECK(second.id != first.id);
@@ -79,7 +79,7 @@ TEST_CASE("keys are kept for their owner alone, and read again") {
     CHECK(again.of_address("board:9999") == board);
     CHECK_FALSE(again.of_address("board:1"));
     CHECK_FALSE(again.of_address(""));
-    CHECK_FALSE(again.find(board.id));  // it is for dialling
+    CHECK_FALSE(again.find(board.id));  // only for dialing
     CHECK(again.has(board.id));
     const auto keys = again.all();
     const auto used = std::ranges::find(keys, first.id, &KnownKey::id);
@@ -88,17 +88,17 @@ TEST_CASE("keys are kept for their owner alone, and read again") {
     CHECK(used->used_from == "192.0.2.7");
 }
 
-TEST_CASE("a code is one agent's from the moment it connects") {
+TEST_CASE("a pairing code belongs to one agent from the moment when it connects") {
     const ScratchDirectory data;
     KeyRing ring = KeyRing::open(data.path() + "/pairing-keys").value();
     const secure::PairingKey first = ring.unused().value();
     ring.taken(first.id);
-    ring.taken("0123456789abcdef");  // none of ours
+    ring.taken("0123456789abcdef");  // not a key of this server
     CHECK(ring.unused().value() != first);
     CHECK(ring.find(first.id) == first);
 }
 
-TEST_CASE("a server's own code is not taken for a listening agent's") {
+TEST_CASE("a server's own code is not accepted as a listening agent's") {
     const ScratchDirectory data;
     KeyRing ring = KeyRing::open(data.path() + "/pairing-keys").value();
     const secure::PairingKey given = ring.make().value();
@@ -109,7 +109,7 @@ TEST_CASE("a server's own code is not taken for a listening agent's") {
     CHECK_FALSE(ring.of_address("board:9999"));
 }
 
-TEST_CASE("a key is found while somebody else has the file locked") {
+TEST_CASE("a key is found while another program has the file locked") {
     const ScratchDirectory data;
     const std::string path = data.path() + "/pairing-keys";
     KeyRing ring = KeyRing::open(path).value();
@@ -134,7 +134,7 @@ TEST_CASE("two programs change the same keys") {
     const std::string path = data.path() + "/pairing-keys";
     KeyRing server = KeyRing::open(path).value(), tool = KeyRing::open(path).value();
     const secure::PairingKey mine = server.make().value();
-    const secure::PairingKey theirs = tool.make().value();  // it reads before it writes
+    const secure::PairingKey theirs = tool.make().value();  // it reads the file before it writes
     CHECK(server.refresh().value());
     CHECK_FALSE(server.refresh().value());
     CHECK(server.find(theirs.id) == theirs);
@@ -158,7 +158,7 @@ TEST_CASE("two programs change the same keys") {
     CHECK(server.all().size() == 21);
 }
 
-TEST_CASE("a use is written down at most once a minute, or when it comes from elsewhere") {
+TEST_CASE("a use is written at most once per minute, or if it comes from another address") {
     const ScratchDirectory data;
     const std::string path = data.path() + "/pairing-keys";
     KeyRing ring = KeyRing::open(path).value(), reader = KeyRing::open(path).value();
@@ -175,7 +175,7 @@ TEST_CASE("a use is written down at most once a minute, or when it comes from el
     CHECK_FALSE(written("b", now + 3 * minute));
 }
 
-TEST_CASE("a file that is none of ours leaves the keys as they were") {
+TEST_CASE("an invalid file leaves the keys unchanged") {
     const ScratchDirectory data;
     const std::string path = data.path() + "/pairing-keys";
     KeyRing ring = KeyRing::open(path).value();
@@ -190,7 +190,7 @@ TEST_CASE("a file that is none of ours leaves the keys as they were") {
         CHECK(read.error().message.find(path + " line 1") == 0);
         CHECK(ring.has(id));
         CHECK_FALSE(KeyRing::open(path));
-        // What cannot be read is not written over.
+        // An unreadable file is not overwritten.
         CHECK_FALSE(ring.make());
     }
     REQUIRE(replace_file(path, as_bytes_view("\n"), Durable::no, 0644));

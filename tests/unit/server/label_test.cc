@@ -26,7 +26,7 @@ bool refused(const Label& label, const std::string& json) {
 
 }  // namespace
 
-TEST_CASE("a change of a label leaves what it does not name") {
+TEST_CASE("a change of a label keeps the fields that it does not name") {
     Label label = label_after({}, R"({"name":"  before the fix ","tags":{"branch":"main","team":""}})");
     CHECK(label == Label{"before the fix", {{"branch", "main"}, {"team", ""}}, false});
     label = label_after(label, R"({"tags":{"branch":null,"build":" 17 ","never":null},"keep":true})");
@@ -66,7 +66,7 @@ TEST_CASE("a tag on the command line") {
     for (const char* text : {"", "=", "=v", "word", "two words=v"}) CHECK_FALSE(parse_tag(text));
 }
 
-TEST_CASE("a label on disk says again what it was told, and rubbish says where it stands") {
+TEST_CASE("a label on disk has the values that were written, and the error of an invalid one names the file") {
     const ScratchDirectory folder;
     const std::string path = folder / "label.json";
     CHECK(read_label(path).value() == Label{});

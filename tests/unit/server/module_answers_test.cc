@@ -1,4 +1,4 @@
-// Modules of a recording: what is known of their files, and files that are given for them.
+// Modules of a recording: facts about their files, and files that users provide for them.
 #include "server/http/module_answers.h"
 
 #include <catch2/catch.hpp>
@@ -29,7 +29,7 @@ std::string own_build_id() {
     return elf::read_build_id(source, elf::read_header(source).value()).value();
 }
 
-// A session whose one module is this program, or a file without a build-id.
+// A session with one module: this program, or a file without a build-id.
 std::shared_ptr<Session> session_with(Catalog& catalog, const std::string& build_id) {
     RecordingScene scene;
     wire::Batch batch = scene.batch();
@@ -55,7 +55,7 @@ Request give(const Session& session, const std::string& build_id, const std::str
 
 }  // namespace
 
-TEST_CASE("a given file must be of the module's build") {
+TEST_CASE("a provided file must be of the module's build") {
     const ScratchDirectory data;
     const auto catalog = Catalog::open(data.path(), {}).value();
     UploadStore uploads(data.path() + "/uploads");
@@ -96,7 +96,7 @@ TEST_CASE("a given file must be of the module's build") {
     CHECK(mismatch.error().message.find(to_hex(std::string_view("another build")).substr(0, 16)) != std::string::npos);
 }
 
-TEST_CASE("for a module without build-id a file on the server goes by its name") {
+TEST_CASE("for a module without build-id, a file on the server must have its name") {
     const ScratchDirectory data;
     const auto catalog = Catalog::open(data.path(), {}).value();
     UploadStore uploads(data.path() + "/uploads");
@@ -110,7 +110,7 @@ TEST_CASE("for a module without build-id a file on the server goes by its name")
     CHECK(given_file(*session, give(*session, "", ",\"file\":\"" + named + "\""), uploads).value().path == named);
 }
 
-TEST_CASE("a module's state is the word of docs/openapi.yaml for what is known of it") {
+TEST_CASE("a module's state is the value that docs/openapi.yaml defines") {
     using symbol::ModuleReport;
     using symbol::Quality;
     profile::Module module;

@@ -1,4 +1,4 @@
-// Files that agents sent: resumed, proved, bounded.
+// Files from agents: resumed, verified, bounded.
 #include "server/session/module_store.h"
 
 #include <catch2/catch.hpp>
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// This program's first 64 KiB and its end, as the stream of a file.
+// The first 64 KiB and the end of this program, as the stream of a file.
 class Sent {
 public:
     Sent() : file_(read_file("/proc/self/exe", std::size_t{1} << 30).value()) {
@@ -54,7 +54,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("a file that was sent is whole, has holes, and goes on where it was cut") {
+TEST_CASE("a received file is whole, has holes, and resumes after an interruption") {
     const ScratchDirectory data;
     const Sent sent;
     const std::string folder = data / "modules";
@@ -82,7 +82,7 @@ TEST_CASE("a file that was sent is whole, has holes, and goes on where it was cu
     CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("a part of another stream begins it anew") {
+TEST_CASE("a part of another stream starts the file again") {
     const ScratchDirectory data;
     const Sent sent;
     ModuleStore store(data / "modules");
@@ -97,7 +97,7 @@ TEST_CASE("a part of another stream begins it anew") {
     CHECK(store.add(sent.module, shorter)->got == 0);
 }
 
-TEST_CASE("what is not the module is not kept") {
+TEST_CASE("a file that is not the module is not kept") {
     const ScratchDirectory data;
     Sent sent;
     ModuleStore store(data / "modules");
@@ -107,7 +107,8 @@ TEST_CASE("what is not the module is not kept") {
     CHECK(store.offset(other) == 0);
     CHECK(fs::is_empty(data / "modules"));
 
-    // Without a build-id the agent's hash of the whole decides, after the last byte. This file has one: so never.
+    // Without a build-id, the agent's hash of the whole decides after the last byte. This file has a build-id, so it
+    // never matches.
     other.build_id.clear();
     CHECK_FALSE(store.add(other, sent.chunk(0, sent.total()))->whole);
     wire::ModuleChunk end = sent.chunk(sent.total(), 0);
@@ -119,7 +120,7 @@ TEST_CASE("what is not the module is not kept") {
     CHECK(fs::is_empty(data / "modules"));
 }
 
-TEST_CASE("files without a build-id have names of their own") {
+TEST_CASE("files without a build-id have distinct names") {
     symbol::ModuleIdentity module;
     module.path = "/usr/bin/a";
     const std::string name = symbol::fetched_name(module);
@@ -134,7 +135,7 @@ TEST_CASE("files without a build-id have names of their own") {
     CHECK(symbol::fetched_name(module) == "01ab");
 }
 
-TEST_CASE("files used longest ago make room for new ones, never the new one itself") {
+TEST_CASE("least recently used files make room for new ones, never the new one itself") {
     const ScratchDirectory data;
     const Sent sent;
     const std::string folder = data / "modules";

@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t arrival = 1'700'000'000'000'000'000;
 constexpr std::uint64_t samples_per_batch = 5;
 
-// A session that takes longer to read than is waited before it is shown, on this machine.
+// A session that takes longer to read, on this machine, than the delay before partial sessions are shown.
 struct LongSession {
     ScratchDirectory data;
     std::unique_ptr<Catalog> catalog = Catalog::open(data.path(), {}).value();
@@ -41,7 +41,7 @@ struct LongSession {
             batches += more;
             (void)Session::load("probe", path, {}, [&](const auto&) { shown = true; }).value();
         }
-        // Twice that: the machine may have been busy just then.
+        // Twice as many, because the machine may have been busy just then.
         for (std::uint64_t i = 0; i < batches; ++i) {
             const wire::Frame frame = scene.next();
             writer.append(arrival, frame.flag, frame.payload).value();
@@ -57,68 +57,68 @@ std::uint64_t samples_of(const Session& session) {
 }  // namespace
 
 TEST_CASE("a long session is shown while it is being read, and whole in the end") {
-    LongSession it;
+    LongSession fixture;
     std::uint64_t times = 0, samples = 0, read_bytes = 0;
-    const auto session = it.catalog->get("long", [&](const std::shared_ptr<Session>& begun) {
+    const auto session = fixture.catalog->get("long", [&](const std::shared_ptr<Session>& begun) {
         ++times;
         const SessionInfo info = begun->info();
         REQUIRE(info.reading);
         CHECK(info.reading->read_bytes > read_bytes);
         CHECK(info.reading->read_bytes <= info.reading->total_bytes);
-        CHECK(info.reading->total_bytes == std::filesystem::file_size(it.path));
+        CHECK(info.reading->total_bytes == std::filesystem::file_size(fixture.path));
         CHECK(info.end_reason.empty());
         CHECK(info.samples > samples);
         CHECK(samples_of(*begun) == info.samples);
-        // Who needs all of it does not get this.
-        CHECK(it.catalog->opened("long") == begun);
-        CHECK(it.catalog->loaded("long") == nullptr);
-        CHECK(it.catalog->all_loaded().empty());
-        it.catalog->save(*begun);
-        CHECK_FALSE(std::filesystem::exists(it.path + ".json"));
+        // Requests that need the whole session do not get the partial one.
+        CHECK(fixture.catalog->opened("long") == begun);
+        CHECK(fixture.catalog->loaded("long") == nullptr);
+        CHECK(fixture.catalog->all_loaded().empty());
+        fixture.catalog->save(*begun);
+        CHECK_FALSE(std::filesystem::exists(fixture.path + ".json"));
         samples = info.samples;
         read_bytes = info.reading->read_bytes;
     });
     REQUIRE(session);
     CHECK(times > 0);
-    CHECK(samples < it.batches * samples_per_batch);
-    CHECK(samples_of(**session) == it.batches * samples_per_batch);
+    CHECK(samples < fixture.batches * samples_per_batch);
+    CHECK(samples_of(**session) == fixture.batches * samples_per_batch);
     CHECK_FALSE((*session)->info().reading);
     CHECK_FALSE((*session)->info().end_reason.empty());
-    CHECK(it.catalog->loaded("long") == *session);
+    CHECK(fixture.catalog->loaded("long") == *session);
 }
 
-TEST_CASE("who is content with a part of a session is answered before all of it is there") {
-    LongSession it;
+TEST_CASE("a request that accepts a partial session is answered before the session is whole") {
+    LongSession fixture;
     symbol::Symbolizer symbolizer{symbol::Config{}};
-    Symbolization slow(symbolizer, [](const auto&) {});
+    Symbolization symbolization(symbolizer, [](const auto&) {});
     std::atomic<int> changes{0};
-    Opening opening(*it.catalog, slow, [&](const auto&) { ++changes; });
+    Opening opening(*fixture.catalog, symbolization, [&](const auto&) { ++changes; });
     std::promise<bool> whole;
     std::promise<std::uint64_t> something;
-    // In this order, so that the order of asking does not make the order of answers.
-    opening.when("long", Opening::Until::whole, [&] { whole.set_value(it.catalog->loaded("long") != nullptr); });
+    // In this order, so that the order of requests does not determine the order of replies.
+    opening.when("long", Opening::Until::whole, [&] { whole.set_value(fixture.catalog->loaded("long") != nullptr); });
     opening.when("long", Opening::Until::something, [&] {
-        const auto session = it.catalog->opened("long");
+        const auto session = fixture.catalog->opened("long");
         something.set_value(session && session->reading() ? samples_of(*session) : 0);
     });
     const std::uint64_t samples = something.get_future().get();
     CHECK(samples > 0);
-    CHECK(samples < it.batches * samples_per_batch);
+    CHECK(samples < fixture.batches * samples_per_batch);
     CHECK(whole.get_future().get());
-    CHECK(changes >= 2);  // a part, all
-    // It is there now: nobody waits, and nothing is read again.
+    CHECK(changes >= 2);  // once for a part, once for the whole
+    // The session is loaded now: nothing waits, and nothing is read again.
     std::promise<void> again;
     opening.when("long", Opening::Until::whole, [&] { again.set_value(); });
     again.get_future().get();
-    CHECK(samples_of(*it.catalog->loaded("long")) == it.batches * samples_per_batch);
+    CHECK(samples_of(*fixture.catalog->loaded("long")) == fixture.batches * samples_per_batch);
 }
 
-TEST_CASE("who waits for a session that is not there hears of it") {
+TEST_CASE("requests for a missing session are answered") {
     ScratchDirectory data;
     const auto catalog = Catalog::open(data.path(), {}).value();
     symbol::Symbolizer symbolizer{symbol::Config{}};
-    Symbolization slow(symbolizer, [](const auto&) {});
-    Opening opening(*catalog, slow, [](const auto&) { FAIL("nothing can be shown"); });
+    Symbolization symbolization(symbolizer, [](const auto&) {});
+    Opening opening(*catalog, symbolization, [](const auto&) { FAIL("nothing can be shown"); });
     std::promise<void> something, whole;
     opening.when("none", Opening::Until::something, [&] { something.set_value(); });
     opening.when("none", Opening::Until::whole, [&] { whole.set_value(); });
@@ -127,7 +127,7 @@ TEST_CASE("who waits for a session that is not there hears of it") {
     CHECK(catalog->opened("none") == nullptr);
 }
 
-TEST_CASE("a job of the thread of symbols that fails ends itself alone") {
+TEST_CASE("a failing job of the symbol thread ends only itself") {
     ScratchDirectory data;
     const auto catalog = Catalog::open(data.path(), {}).value();
     RecordingScene scene;
@@ -136,27 +136,28 @@ TEST_CASE("a job of the thread of symbols that fails ends itself alone") {
     writer.append(arrival, frame.flag, frame.payload).value();
     symbol::Symbolizer symbolizer{symbol::Config{}};
     std::atomic<bool> fails{true};
-    Symbolization slow(symbolizer, [&](const auto&) {
+    Symbolization symbolization(symbolizer, [&](const auto&) {
         if (fails) throw std::runtime_error("no memory");
     });
     std::promise<std::string> failure;
-    slow.post([] { throw std::runtime_error("no memory"); }, [&](const std::string& why) { failure.set_value(why); });
+    symbolization.post([] { throw std::runtime_error("no memory"); },
+                       [&](const std::string& why) { failure.set_value(why); });
     CHECK(failure.get_future().get() == "no memory");
-    // Who waits for a session is answered all the same.
-    Opening opening(*catalog, slow, [](const auto&) {});
+    // Requests for a session are answered all the same.
+    Opening opening(*catalog, symbolization, [](const auto&) {});
     std::promise<void> whole;
     opening.when("one", Opening::Until::whole, [&] { whole.set_value(); });
     whole.get_future().get();
     const auto session = catalog->get("one").value();
     const auto notices = [&] {
-        std::promise<void> done;  // jobs are in order
-        slow.schedule(session);
-        slow.post([&] { done.set_value(); });
+        std::promise<void> done;  // jobs run in order
+        symbolization.schedule(session);
+        symbolization.post([&] { done.set_value(); });
         done.get_future().get();
         const auto all = session->info().notices;
         return std::ranges::count(all, "symbols-failed", &wire::Notice::code);
     };
-    symbolizer.set_config({});  // its addresses are asked for again
+    symbolizer.set_config({});  // its addresses are requested again
     CHECK(notices() == 1);
     fails = false;
     symbolizer.set_config({});

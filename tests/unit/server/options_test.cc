@@ -56,7 +56,7 @@ TEST_CASE("options reach their values") {
     CHECK(parse({"--pair-agent", ":1"}).exit_code == 2);
 }
 
-TEST_CASE("tags and rules of keeping") {
+TEST_CASE("tags and retention rules") {
     const auto parsed = parse({"--tag", "lab=7", "--tag", "board=imx8 rev b", "--tag", "lab=8", "--keep-count", "20",
                                "--keep-days", "30", "--keep-size", "5G"});
     REQUIRE(parsed.message.empty());
@@ -74,7 +74,7 @@ TEST_CASE("tags and rules of keeping") {
         CHECK(parse(words).exit_code == 2);
 }
 
-TEST_CASE("mistakes are one sentence and exit 2") {
+TEST_CASE("mistakes are reported in one sentence, with exit code 2") {
     for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{{"--port", "70000"},
                                                                                        {"--port", "x"},
                                                                                        {"--no-such"},
@@ -103,7 +103,7 @@ TEST_CASE("mistakes are one sentence and exit 2") {
     CHECK(parse({"--version"}).message == "flamewire-server " FLAMEWIRE_VERSION "\n");
 }
 
-TEST_CASE("the page may look where files were said to be, where it was told, or nowhere") {
+TEST_CASE("the page may list the folders of files, the given roots, or nothing") {
     const auto usual =
         parse({"--source-dir", "/usr", "--sysroot", "/lib", "--binary", "/proc/self/exe"}).options.browse_roots;
     for (const char* root : {"/usr", "/lib", "/proc/self"})
@@ -113,7 +113,7 @@ TEST_CASE("the page may look where files were said to be, where it was told, or 
     CHECK(parse({"--browse-root", "none"}).options.browse_roots.empty());
 }
 
-TEST_CASE("a page without a token is for this machine alone") {
+TEST_CASE("a page without a token is only for this machine") {
     CHECK_FALSE(parse({}).options.http_open);
     CHECK(parse({"--http-open"}).options.http_open);
     CHECK(parse({"--http-open", "--http-bind", "127.0.0.2"}).options.http_open);
@@ -133,7 +133,7 @@ TEST_CASE("a page without a token is for this machine alone") {
     }
 }
 
-TEST_CASE("the page's folder is a directory") {
+TEST_CASE("the page's folder must be a directory") {
     CHECK(parse({}).options.web_dir.empty());
     CHECK(parse({"--web-dir", "/"}).options.web_dir == "/");
     const auto parsed = parse({"--web-dir", "/dev/null"});

@@ -1,4 +1,4 @@
-// What a hello of PerfLens 0.10 becomes.
+// The conversion of a hello from PerfLens 0.10.
 #include "server/link/perflens_messages.h"
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ constexpr const char* text =
 
 }  // namespace
 
-TEST_CASE("a hello of PerfLens says the same as one of ours") {
+TEST_CASE("a hello of PerfLens has the same fields as a Flamewire one") {
     const auto hello = wire::parse_object(text).value();
     REQUIRE(is_perflens_hello(hello));
     CHECK_FALSE(is_perflens_hello(wire::parse_object(R"({"type":"hello","agent":"flamewire"})").value()));
@@ -30,7 +30,7 @@ TEST_CASE("a hello of PerfLens says the same as one of ours") {
     CHECK(ours.capabilities.unwind_modes == std::vector<std::string>{"auto"});
 }
 
-TEST_CASE("a recording of PerfLens has what its hello says") {
+TEST_CASE("a recording of PerfLens has the facts of its hello") {
     const wire::Recording about = recording_of_perflens(wire::parse_object(text).value(), "board");
     CHECK(about.target == "PerfLens");
     CHECK(about.host == "board");

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t day_ns = std::int64_t{24} * 3600 * 1'000'000'000;
 constexpr std::int64_t now = 1000 * day_ns;
 
-// "a" is the oldest; each 10 bytes and a day apart, the newest written today.
+// "a" is the oldest. Each has 10 bytes, they are one day apart, and the newest was written today.
 std::vector<StoredSession> stored(const std::string& names) {
     std::vector<StoredSession> sessions;
     for (std::size_t i = 0; i < names.size(); ++i)
@@ -41,7 +41,7 @@ TEST_CASE("the oldest go first, by count, age and size") {
     CHECK(ids(to_prune(stored("abcdef"), {.size_bytes = 39}, now)) == "abc");
     CHECK(ids(to_prune(stored("abcdef"), {.size_bytes = 40}, now)) == "ab");
     CHECK(ids(to_prune(stored("abcdef"), {.count = 5, .days = 5, .size_bytes = 20}, now)) == "abcd");
-    // Whatever order the disk has.
+    // The order on disk does not matter.
     auto mixed = stored("abcdef");
     std::swap(mixed[0], mixed[4]);
     CHECK(ids(to_prune(mixed, {.count = 4}, now)) == "ab");
@@ -50,7 +50,7 @@ TEST_CASE("the oldest go first, by count, age and size") {
     CHECK(reasons[0].reason == "--keep-count 2: it was the oldest of 3");
 }
 
-TEST_CASE("what is in use counts and stays, what is pinned does neither") {
+TEST_CASE("sessions in use count but stay, pinned ones neither count nor go") {
     auto sessions = stored("abcdef");
     sessions[0].in_use = true;
     CHECK(ids(to_prune(sessions, {.count = 4}, now)) == "bc");
@@ -62,13 +62,13 @@ TEST_CASE("what is in use counts and stays, what is pinned does neither") {
     CHECK(to_prune(sessions, {.count = 1, .days = 1, .size_bytes = 1}, now).empty());
 }
 
-TEST_CASE("a recording does not vanish as it ends, but by its age") {
+TEST_CASE("a recording is not deleted because it ends, but because of its age") {
     CHECK(ids(to_prune(stored("abc"), {.size_bytes = 1}, now)) == "ab");
     auto sessions = stored("abc");
     sessions[0].in_use = sessions[1].in_use = true;
     CHECK(to_prune(sessions, {.count = 1, .size_bytes = 1}, now).empty());
     CHECK(ids(to_prune(stored("a"), {.days = 1}, now + day_ns)) == "a");
-    // A clock that was set back deletes nothing.
+    // A clock that was set back causes no deletion.
     CHECK(to_prune(stored("abc"), {.days = 1}, 0).empty());
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("sizes are read with their unit") {
         CHECK_FALSE(parse_size(text));
 }
 
-TEST_CASE("the pruner deletes from the disk what nobody uses") {
+TEST_CASE("the pruner deletes unused sessions from disk") {
     const ScratchDirectory data;
     std::vector<std::string> names;
     {
@@ -99,7 +99,7 @@ TEST_CASE("the pruner deletes from the disk what nobody uses") {
     }
     auto catalog = Catalog::open(data.path(), {}).value();
     catalog->relabel(names[0], {.name = {}, .tags = {}, .keep = true}).value();
-    const auto looked_at = catalog->get(names[1]).value();
+    const auto opened = catalog->get(names[1]).value();
     CHECK(Pruner(*catalog, {}).run() == 0);
     CHECK(Pruner(*catalog, {.count = 1}).run() == 1);
     std::vector<std::string> left;

@@ -14,7 +14,7 @@ using flamewire::test::ScratchDirectory;
 
 namespace {
 
-// Of a recording with this event, whose stacks all end in this marker, and with these notices.
+// The warnings of a recording with this event, whose stacks all end in this marker, and with these notices.
 std::vector<wire::Notice> warnings_of(const std::string& event, const std::string& marker,
                                       std::vector<wire::Notice> notices) {
     const ScratchDirectory data;
@@ -23,7 +23,7 @@ std::vector<wire::Notice> warnings_of(const std::string& event, const std::strin
     wire::Batch batch = scene.batch();
     batch.strings[2] = event;
     batch.strings.push_back(marker);
-    batch.locations[1] = {0, 0, 0, 5, 0, 0};  // of the outer frame
+    batch.locations[1] = {0, 0, 0, 5, 0, 0};  // the outer frame
     batch.unwinds.clear();
     batch.notices = std::move(notices);
     const auto session = catalog->create(scene.id(), "demo").value();
@@ -49,7 +49,7 @@ TEST_CASE("stacks that were not copied because of the load have the remedy of th
     CHECK(off_cpu[0].text == "100.00% has incomplete call chains ([incomplete]): " + dropped.text);
     CHECK(off_cpu[0].remedy == dropped.remedy);
 
-    // Stacks of other events are still copied, also after the agent copied less of them.
+    // Stacks of other events are still copied, also after the agent reduced the copy size.
     const wire::Notice less{"stack-copies", "9 samples were lost. From now on, the agent copies 4 KiB of each stack.",
                             ""};
     for (const auto& [event, notice] : {std::pair{"cycles", dropped}, std::pair{"off-cpu", less}}) {
@@ -59,7 +59,7 @@ TEST_CASE("stacks that were not copied because of the load have the remedy of th
     }
 }
 
-TEST_CASE("samples that are missing have the remedy that the agent reported") {
+TEST_CASE("missing samples have the remedy that the agent reported") {
     const auto remedy = [](std::vector<wire::Notice> notices) {
         const auto warnings = warnings_of("cycles", "[not sampled: short-lived threads]", std::move(notices));
         REQUIRE(warnings.size() == 1);

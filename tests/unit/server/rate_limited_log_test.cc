@@ -1,4 +1,4 @@
-// What anybody can have written into the log is not without end.
+// Lines that any client can cause in the log are limited.
 #include "server/rate_limited_log.h"
 
 #include <catch2/catch.hpp>
@@ -33,14 +33,14 @@ private:
 
 }  // namespace
 
-TEST_CASE("lines of a minute are written up to a number, the others counted") {
+TEST_CASE("a limited number of lines is written per minute, the others are counted") {
     Log log;
     constexpr unsigned lines = 20;
     RateLimitedLog pace(lines);
     const RateLimitedLog::Clock::time_point begin{};
     for (unsigned n = 0; n < lines + 7; ++n) {
         const auto now = begin + std::chrono::seconds(n);
-        n % 2 ? pace.info("somebody is here", now) : pace.warn("somebody knocks", now);
+        n % 2 ? pace.info("an agent connects", now) : pace.warn("an agent is refused", now);
     }
     CHECK(log.lines() == lines);
     pace.settle(begin + std::chrono::seconds(59));
@@ -48,7 +48,7 @@ TEST_CASE("lines of a minute are written up to a number, the others counted") {
     pace.settle(begin + std::chrono::seconds(60));
     CHECK(log.lines() == lines + 1);
     CHECK(log.text().find("7 more lines like these were left out") != std::string::npos);
-    // The next minute begins with its first warning, and is counted by the warning after it, too.
+    // The next minute begins with its first warning. If no line is left out, it ends without a count.
     pace.warn("again", begin + std::chrono::minutes(9));
     CHECK(log.lines() == lines + 2);
     pace.settle(begin + std::chrono::minutes(20));

@@ -1,6 +1,6 @@
-// A small recording for tests: batches of one process with one thread, two events, unresolvable addresses of one
-// module. What it adds up to is countable by hand: batch n has 2 rows of "cycles" (3 samples of weight 10, 1 of weight
-// 10) and 1 row of "faults" (1 of weight 1). Stacks of addresses without unwind tables, as unwind() counts them.
+// A small recording for tests: batches of one process with one thread, two events, and unresolvable addresses of one
+// module. The sums are easy to compute: batch n has 2 rows of "cycles" (3 samples of weight 10, 1 of weight 10) and 1
+// row of "faults" (1 of weight 1). unwind() counts stacks as for addresses without unwind tables.
 #pragma once
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 namespace flamewire::test {
 
 inline constexpr std::uint64_t start_ns = 5'000'000'000;            // bucket 500
-inline constexpr std::int64_t arrival = 1'800'000'000'000'000'000;  // at the server, CLOCK_REALTIME
+inline constexpr std::int64_t arrival = 1'800'000'000'000'000'000;  // arrival at the server, CLOCK_REALTIME
 
 inline std::string content(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
@@ -35,7 +35,7 @@ class RecordingScene {
 public:
     explicit RecordingScene(std::uint8_t first = 0xAB) : id_(recording_id(first)) {}
 
-    // The next batch; the first of an epoch carries the tables.
+    // The next batch. The first one of an epoch carries the tables.
     wire::Batch batch() {
         wire::Batch batch;
         batch.recording_id = id_;
@@ -59,7 +59,7 @@ public:
         end.end = wire::End{"stopped", 0};
         return frame(end);
     }
-    // The tables start anew with the next batch.
+    // The next batch starts a new epoch with empty tables.
     void new_epoch() {
         ++epoch_;
         tables_sent_ = false;
@@ -69,7 +69,7 @@ public:
     [[nodiscard]] const wire::RecordingId& id() const { return id_; }
 
 private:
-    // After n batches 5n samples, of which 2n were joined, n truncated, and the rest whole.
+    // After n batches: 5n samples, of which 2n are joined, n truncated, and the rest whole.
     [[nodiscard]] wire::ProcessUnwind unwind() const {
         wire::ProcessUnwind unwind;
         unwind.process = 1;
@@ -116,7 +116,7 @@ private:
     wire::EventPeriods periods_;
 };
 
-// A directory that is gone with the scope.
+// A directory that is deleted at the end of the scope.
 class ScratchDirectory {
 public:
     ScratchDirectory() {

@@ -54,7 +54,7 @@ TEST_CASE("hosts take turns for a worker, and no more jobs run than there are wo
     CHECK(scene.ran.back() == 'q');
 }
 
-TEST_CASE("a request is not run if its client has left") {
+TEST_CASE("a request is not run if its client has disconnected") {
     Scene scene;
     scene.add("192.0.2.1", 'a');
     scene.add("192.0.2.1", 'b');
@@ -65,7 +65,7 @@ TEST_CASE("a request is not run if its client has left") {
     CHECK(scene.refused == "c");
 }
 
-TEST_CASE("a request that runs is interrupted when its client leaves, if it may end early") {
+TEST_CASE("a running request is interrupted when its client disconnects, if it may end early") {
     Scene scene;
     bool is_there = true;
     std::string ended;
@@ -90,7 +90,7 @@ TEST_CASE("a request that runs is interrupted when its client leaves, if it may 
     is_there = true;
     scene.queue.interrupt();
     add('c', true);
-    flamewire::profile::Interruption::check();  // of no job
+    flamewire::profile::Interruption::check();  // belongs to no job
     scene.work();
     CHECK(ended == "-b-");
 }
@@ -133,7 +133,7 @@ TEST_CASE("a request that has waited for too long is refused") {
     CHECK(times_reached(Limit::http_wait) == before + 1);
 }
 
-TEST_CASE("a host has so many requests waiting, and more are refused") {
+TEST_CASE("a host has a limited number of waiting requests, and more are refused") {
     Scene scene;
     const std::uint64_t before = times_reached(Limit::http_waiting);
     scene.add("192.0.2.1", 'a');
@@ -149,7 +149,7 @@ TEST_CASE("a host has so many requests waiting, and more are refused") {
     CHECK(scene.refused == "x");
 }
 
-TEST_CASE("requests whose client has left make room for those of the same host") {
+TEST_CASE("requests of disconnected clients make room for others of the same host") {
     Scene scene;
     scene.add("192.0.2.1", 'a');
     scene.add("192.0.2.1", 'b');
@@ -163,7 +163,7 @@ TEST_CASE("requests whose client has left make room for those of the same host")
     CHECK(scene.posted.empty());
 }
 
-TEST_CASE("what waits when the server ends is dropped") {
+TEST_CASE("requests that wait when the server ends are dropped") {
     Scene scene;
     for (const char name : std::string("abcd")) scene.add("192.0.2.1", name);
     scene.queue.stop();

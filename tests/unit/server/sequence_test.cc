@@ -17,7 +17,7 @@ flamewire::wire::BatchHeader header(std::uint64_t seq, std::uint64_t first_seq =
 
 }  // namespace
 
-TEST_CASE("batches are taken once and in order") {
+TEST_CASE("batches are accepted once and in order") {
     Sequence sequence;
     REQUIRE(sequence.judge(header(1)) == Classification::next);
     CHECK(sequence.take(header(1)) == 0);
@@ -37,7 +37,7 @@ TEST_CASE("a gap is counted, also before the first batch") {
     CHECK(sequence.missing() == 5);
 }
 
-TEST_CASE("a merged batch stands for all it merges") {
+TEST_CASE("a merged batch counts as all of its parts") {
     Sequence sequence;
     sequence.take(header(1));
     CHECK(sequence.judge(header(5, 2)) == Classification::next);
@@ -49,7 +49,7 @@ TEST_CASE("a merged batch stands for all it merges") {
     CHECK(sequence.judge(header(9, 8)) == Classification::gap);
 }
 
-TEST_CASE("epochs only rise, and nonsense is refused") {
+TEST_CASE("epochs only increase, and invalid headers are refused") {
     Sequence sequence;
     sequence.take(header(1, 0, 3));
     CHECK(sequence.judge(header(2, 0, 2)) == Classification::stale);

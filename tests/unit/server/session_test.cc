@@ -33,7 +33,7 @@ std::uint64_t samples(const Session& session) {
 
 }  // namespace
 
-TEST_CASE("a batch counts once, however often it comes") {
+TEST_CASE("a batch counts once, however often it arrives") {
     ScratchDirectory directory;
     RecordingScene scene;
     const auto session = begin(directory, scene);
@@ -43,7 +43,7 @@ TEST_CASE("a batch counts once, however often it comes") {
     const auto again = give(*session, first);
     REQUIRE(again);
     CHECK_FALSE(again->stored);
-    CHECK(again->urgent);  // it waits for an acknowledgement that was lost
+    CHECK(again->urgent);  // the agent waits for an acknowledgment that was lost
     CHECK(give(*session, second)->stored);
     CHECK(samples(*session) == 10);
     CHECK(session->last_seq() == 2);
@@ -60,7 +60,7 @@ TEST_CASE("a batch counts once, however often it comes") {
     CHECK(info.unresolved_percent == 100.0);
 }
 
-TEST_CASE("that code of a program has no names is said until it has some") {
+TEST_CASE("the notice about code without names stays until names arrive") {
     ScratchDirectory directory;
     RecordingScene scene;
     const auto session = begin(directory, scene);
@@ -83,7 +83,7 @@ TEST_CASE("that code of a program has no names is said until it has some") {
     CHECK(session->info().notices == std::vector{of_4, other});
 }
 
-TEST_CASE("batches of others, garbage and overlaps are refused and change nothing") {
+TEST_CASE("batches of other recordings, garbage and overlaps are refused and change nothing") {
     ScratchDirectory directory;
     RecordingScene scene, other(0x11);
     const auto session = begin(directory, scene);
@@ -98,7 +98,7 @@ TEST_CASE("batches of others, garbage and overlaps are refused and change nothin
     CHECK(Session::load("s", directory / "stream.flw", {}).value()->info().samples == 5);
 }
 
-TEST_CASE("missing batches are said") {
+TEST_CASE("missing batches cause a notice") {
     ScratchDirectory directory;
     RecordingScene scene;
     const auto session = begin(directory, scene);
@@ -111,7 +111,7 @@ TEST_CASE("missing batches are said") {
     CHECK_THAT(notices[0].text, Catch::StartsWith("3 batches"));
 }
 
-TEST_CASE("a batch that refers to nothing is kept and not shown, live and in replay") {
+TEST_CASE("a batch with an invalid reference is stored and not shown, live and in replay") {
     ScratchDirectory directory;
     RecordingScene scene;
     const auto session = begin(directory, scene);
@@ -127,7 +127,7 @@ TEST_CASE("a batch that refers to nothing is kept and not shown, live and in rep
     CHECK(replayed->info().notices == session->info().notices);
 }
 
-TEST_CASE("a restart continues the session after a tail torn anywhere") {
+TEST_CASE("a restart continues the session after a tail torn at any byte") {
     ScratchDirectory directory;
     RecordingScene scene;
     const wire::Frame first = scene.next(), second = scene.next();
@@ -153,7 +153,7 @@ TEST_CASE("a restart continues the session after a tail torn anywhere") {
     }
 }
 
-TEST_CASE("epochs begin anew and replay equals what was taken") {
+TEST_CASE("epochs start with empty tables, and replay equals the live session") {
     ScratchDirectory directory;
     RecordingScene scene;
     const auto session = begin(directory, scene);
@@ -176,7 +176,7 @@ TEST_CASE("epochs begin anew and replay equals what was taken") {
     CHECK(again.events == live.events);
 }
 
-TEST_CASE("a full disk takes nothing, says so, and the same frame fits later") {
+TEST_CASE("a full disk stores nothing and returns an error, and the same frame fits later") {
     ScratchDirectory directory;
     RecordingScene scene;
     const wire::Frame first = scene.next(), second = scene.next();
@@ -210,7 +210,7 @@ TEST_CASE("states follow the agent") {
     CHECK(session->info().state == SessionState::ended);
 }
 
-TEST_CASE("how whole the stacks are is the same live, in replay and in the sidecar") {
+TEST_CASE("the counts of whole stacks are the same live, in replay and in the sidecar") {
     ScratchDirectory directory;
     RecordingScene scene;
     const auto session = begin(directory, scene);
@@ -221,7 +221,7 @@ TEST_CASE("how whole the stacks are is the same live, in replay and in the sidec
     CHECK(live.mode == "auto");
     CHECK(live.stack_bytes == 16384);
     CHECK(live.max_depth == 1024);
-    // The second batch counts from the beginning.
+    // The second batch has totals since the beginning.
     const UnwindCounts counts{10, 4, 4, 2, 0, 0, 18, 163840};
     CHECK(live.total == counts);
     CHECK(live.process_count == 1);
@@ -235,17 +235,16 @@ TEST_CASE("how whole the stacks are is the same live, in replay and in the sidec
     CHECK(listed == live);
 }
 
-TEST_CASE("the time in which the agent was away is marked, live and in replay, on the target's clock") {
+TEST_CASE("the time without a connection to the agent is marked, live and in replay, on the target's clock") {
     ScratchDirectory directory;
     RecordingScene scene;
     const auto session = begin(directory, scene);
     const std::string hello = R"({"type":"hello"})";
-    // The desk's clock is 1,000 s ahead, and a frame takes 2 ms.
+    // The server's clock is 1,000 s ahead, and a frame takes 2 ms.
     const auto arrival = [](std::uint64_t target_ns) {
         return 1'700'000'000'000'000'000 + static_cast<std::int64_t>(target_ns) + 1'000'002'000'000;
     };
-    REQUIRE(
-        session->keep(wire::Flag::reply, hello, arrival(test::start_ns)));  // before its first batch: nothing was away
+    REQUIRE(session->keep(wire::Flag::reply, hello, arrival(test::start_ns)));  // before its first batch: no reconnect
     REQUIRE(give(*session, scene.next(), arrival(test::start_ns + 250'000'000)));
     REQUIRE(session->keep(wire::Flag::reply, hello, arrival(test::start_ns + 4'000'000'000)));
     REQUIRE(session->keep(wire::Flag::reply, R"({"type":"other"})", arrival(test::start_ns + 5'000'000'000)));
@@ -261,7 +260,7 @@ TEST_CASE("the time in which the agent was away is marked, live and in replay, o
     CHECK(marks(*replayed) == marks(*session));
 }
 
-TEST_CASE("of many processes those with most samples are listed, and all are counted") {
+TEST_CASE("of many processes, those with most samples are listed, and all are counted") {
     profile::Store store;
     wire::Batch batch;
     batch.recording_id[0] = 1;
@@ -307,7 +306,7 @@ TEST_CASE("an archive waits for the symbols that are being looked up") {
         std::filesystem::remove(path);
         session->try_keep_symbols();
         waiting = std::async(std::launch::async, [&] { session->keep_symbols(); });
-        // Only a call that does not wait could end within this time.
+        // A call that does not wait would end within this time.
         waited = waiting.wait_for(std::chrono::milliseconds(200)) == std::future_status::timeout;
     });
     waiting.get();

@@ -22,17 +22,17 @@ std::string real(const std::string& path) { return fs::canonical(path).string();
 
 }  // namespace
 
-TEST_CASE("the path map goes first, at component boundaries only") {
+TEST_CASE("the path map goes first, and matches only whole components") {
     ScratchDirectory root;
     write(root / "src/a/main.cc");
     write(root / "other/main.cc");
     SourceLookup lookup({root / "other", "", {{"/build/app", root / "src"}}});
     CHECK(lookup.find("/build/app/a/main.cc").path == real(root / "src/a/main.cc"));
-    // "/build/application" does not start with "/build/app" as a path: the suffix finds the other file.
+    // "/build/app" is not a path prefix of "/build/application", so the suffix finds the other file.
     CHECK(lookup.find("/build/application/a/main.cc").path == real(root / "other/main.cc"));
 }
 
-TEST_CASE("an absolute name is served as it is inside a root only") {
+TEST_CASE("an absolute name is used unchanged only inside a root") {
     ScratchDirectory root, outside;
     write(root / "lib/x.cc");
     write(outside / "secret.cc");
@@ -43,7 +43,7 @@ TEST_CASE("an absolute name is served as it is inside a root only") {
     CHECK(match.path.empty());
     CHECK(match.tried.size() >= 2);
     CHECK(match.suggestion == "--path-map " + outside.path() + "=" + real(root.path()));
-    // Its folder would show it as it is.
+    // With its folder as a root, the file is found.
     CHECK(match.outside == outside.path());
     CHECK(SourceLookup({match.outside, "", {}}).find(outside / "secret.cc").found);
     CHECK(lookup.find(outside / "no-such.cc").outside.empty());
@@ -65,7 +65,7 @@ TEST_CASE("symbolic links do not lead out of a root") {
          {"link.cc", "door/secret.cc", "/b/link.cc", "/b/door/secret.cc", "/x/secret.cc", "/link.cc"})
         CHECK_FALSE(lookup.find(name).found);
     CHECK(lookup.find(root / "door/secret.cc").found == false);
-    CHECK(lookup.find("alias.cc").path == real(root / "real.cc"));  // a link that stays inside is fine
+    CHECK(lookup.find("alias.cc").path == real(root / "real.cc"));  // a link that stays inside is permitted
 }
 
 TEST_CASE("sources of an SDK: /usr/src/debug through a sysroot, whose links stay inside") {
@@ -74,14 +74,14 @@ TEST_CASE("sources of an SDK: /usr/src/debug through a sysroot, whose links stay
     write(sysroot / "opt/work/lib.c");
     fs::create_directory_symlink("/opt/work", sysroot / "usr/src/debug/lib");
     SourceLookup lookup({root.path(), sysroot.path(), {}});
-    // As Yocto maps DW_AT_comp_dir.
+    // The path to which Yocto maps DW_AT_comp_dir.
     CHECK(lookup.find("/usr/src/debug/app/1.0/main.c").path == real(sysroot / "usr/src/debug/app/1.0/main.c"));
     CHECK(lookup.find("/usr/src/debug/app/1.0/../1.0/./main.c").path == real(sysroot / "usr/src/debug/app/1.0/main.c"));
     CHECK(lookup.find("/usr/src/debug/lib/lib.c").path == real(sysroot / "opt/work/lib.c"));
     CHECK_FALSE(lookup.find("/usr/src/debug/../../../../../../etc/hostname").found);
 }
 
-TEST_CASE("the sysroot holds the target's sources") {
+TEST_CASE("the sysroot contains the target's sources") {
     ScratchDirectory root, sysroot;
     write(sysroot / "usr/src/libc/malloc.c");
     SourceLookup lookup({root.path(), sysroot.path(), {}});
@@ -89,7 +89,7 @@ TEST_CASE("the sysroot holds the target's sources") {
     CHECK_FALSE(lookup.find("/usr/../../../../etc/passwd").found);
 }
 
-TEST_CASE("the longest suffix wins, and a tie is said") {
+TEST_CASE("the longest suffix wins, and a tie is reported") {
     ScratchDirectory root;
     write(root / "one/net/io.cc");
     write(root / "two/net/io.cc");

@@ -1,5 +1,5 @@
-// A session file that was cut at any byte of its last 4 KiB, as a crash or a full disk leaves it: it opens, its samples are
-// those of the whole records before the cut, and its recording goes on without losing or doubling one.
+// A session file that was truncated at any byte of its last 4 KiB, as after a crash or on a full disk. It opens with
+// the samples of the whole records before that byte, and its recording continues without lost or duplicate samples.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t cut_bytes = 4096;
 
-// Where records end, read without any code of the reader: 12 bytes of header, then 8 bytes of time, a big-endian length
-// and a flag before each payload (docs/wire/session-file.md).
+// The ends of all records, found without the reader's code: 12 bytes of header, then 8 bytes of time, a big-endian
+// length and a flag before each payload (docs/wire/session-file.md).
 std::vector<std::size_t> record_ends(const std::string& bytes) {
     std::vector<std::size_t> ends;
     for (std::size_t at = 12; at + 13 <= bytes.size();) {
@@ -34,7 +34,7 @@ std::vector<std::size_t> record_ends(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("a file cut at every byte of its last 4 KiB keeps its whole records and goes on") {
+TEST_CASE("a file truncated at every byte of its last 4 KiB keeps its whole records and continues") {
     const ScratchDirectory folder;
     const std::string whole_path = folder / "whole.flw", path = folder / "cut.flw";
     RecordingScene scene;
@@ -56,18 +56,18 @@ TEST_CASE("a file cut at every byte of its last 4 KiB keeps its whole records an
         const auto kept = static_cast<std::size_t>(std::ranges::upper_bound(ends, size) - ends.begin());
         const auto session = Session::load("x", path, {}).value();
         const SessionInfo info = session->info();
-        // Five samples a batch (recording.h).
-        const bool said = !info.notices.empty() && info.notices[0].code == "file-cut";
-        if (info.samples != 5 * kept || info.batches != kept || said != (size != ends[kept - 1]))
+        // Five samples per batch (recording.h).
+        const bool reported = !info.notices.empty() && info.notices[0].code == "file-cut";
+        if (info.samples != 5 * kept || info.batches != kept || reported != (size != ends[kept - 1]))
             FAIL("cut at byte " << size << ": " << info.samples << " samples of " << kept << " whole records");
     }
-    // Going on appends to the file: once for each way in which the last record can be cut.
+    // Continuing appends to the file: once for each byte where the last record can be cut.
     const std::size_t before = ends[ends.size() - 2];
     for (std::size_t size = before; size < bytes.size(); ++size) {
         std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes.substr(0, size);
         const auto session = Session::load("x", path, {}).value();
         REQUIRE(session->make_writable());
-        // The agent sends again what was not acknowledged, and more than that.
+        // The agent sends unacknowledged batches again, and one that was stored already.
         for (const std::size_t again : {frames.size() - 2, frames.size() - 1})
             session->take(frames[again].flag, frames[again].payload, arrival).value();
         if (session->info().samples != 5 * frames.size() || content(path) != bytes || !session->info().notices.empty())

@@ -1,4 +1,4 @@
-// Compressed imports: how far they may grow.
+// Compressed imports: the limits of their growth.
 #include "server/session/unpack.h"
 
 #include <catch2/catch.hpp>
@@ -39,7 +39,7 @@ Result<Unpacked> unpacked(std::string packed) {
     return unpack(source, std::filesystem::temp_directory_path().string(), [](std::uint64_t) {});
 }
 
-TEST_CASE("compressed imports: 64 MiB may come of anything, more of 64 times their size at most") {
+TEST_CASE("compressed imports: 64 MiB are always permitted, more only up to 64 times the file size") {
     const std::string zeros(free_growth_bytes, '\0');
     const auto whole = unpacked(zstd(zeros));
     REQUIRE(whole.has_value());
@@ -48,7 +48,7 @@ TEST_CASE("compressed imports: 64 MiB may come of anything, more of 64 times the
     REQUIRE_FALSE(more.has_value());
     CHECK(more.error().code == ErrorCode::too_large);
     CHECK(more.error().message.starts_with("the file unpacks to more than 64 MiB: beyond 64 MiB"));
-    // Bytes that do not shrink pay for those that do: what stands behind the frame is a frame that is skipped.
+    // Bytes that do not shrink raise the limit for those that do. A skippable frame follows the compressed one.
     std::string skipped("\x50\x2a\x4d\x18", 4);
     constexpr std::uint32_t skipped_bytes = 2 << 20;
     for (unsigned byte = 0; byte < 4; ++byte) skipped += static_cast<char>(skipped_bytes >> 8 * byte);

@@ -22,7 +22,7 @@ std::string text_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("an upload goes on where its last slice ended, also in another run") {
+TEST_CASE("an upload continues where its last slice ended, also after a restart") {
     const ScratchDirectory data;
     const std::string folder = data.path() + "/uploads";
     {
@@ -36,7 +36,7 @@ TEST_CASE("an upload goes on where its last slice ended, also in another run") {
     CHECK(half.got == 4);
     CHECK(half.size == 10);
     CHECK_FALSE(half.whole());
-    // A slice that comes twice, or too early, or for a file of another size.
+    // A slice that is repeated, too early, or for a file of another size.
     CHECK(uploads.add("file-0001", 0, 10, "abcd").error().message.find("offset 4") != std::string::npos);
     CHECK(uploads.add("file-0001", 6, 10, "gh").error().code == ErrorCode::busy);
     CHECK(uploads.add("file-0001", 4, 11, "ef").error().code == ErrorCode::busy);
@@ -69,17 +69,17 @@ TEST_CASE("an upload has a plain id, a size that fits and slices of a bounded le
     UploadStore large(data.path() + "/large");
     CHECK(large.add("file-0001", 0, std::uint64_t{1} << 30, std::string(std::size_t{1} << 20, 'x')).value().got ==
           1U << 20);
-    // Two of 60 bytes do not fit, when one of them is here.
+    // Two uploads of 60 bytes do not fit while the first one is stored.
     CHECK(uploads.add("file-0001", 0, 60, std::string(50, 'x')).value().got == 50);
     CHECK(uploads.add("file-0002", 0, 60, "abcd").error().code == ErrorCode::too_large);
-    // A day later nobody goes on with the first.
+    // An upload expires after a day without slices.
     for (const auto& file : std::filesystem::directory_iterator(data.path() + "/uploads"))
         std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
     CHECK(uploads.add("file-0002", 0, 60, "abcd").value().got == 4);
     CHECK_FALSE(uploads.find("file-0001"));
 }
 
-TEST_CASE("uploads take the room that they announce, and are so many at most") {
+TEST_CASE("uploads reserve the size that they announce, and their number is limited") {
     const ScratchDirectory data;
     UploadStore uploads(data.path() + "/uploads", 1000);
     CHECK(uploads.add("file-0001", 0, 600, "abcd").value().got == 4);
@@ -87,7 +87,7 @@ TEST_CASE("uploads take the room that they announce, and are so many at most") {
     CHECK(refused.error().code == ErrorCode::too_large);
     CHECK(refused.error().message.find("give up one first") != std::string::npos);
     CHECK(uploads.add("file-0002", 0, 400, "abcd").value().got == 4);
-    // Its own announcement does not count against an upload.
+    // An upload's own reservation does not count against it.
     CHECK(uploads.add("file-0001", 4, 600, std::string(596, 'x')).value().whole());
     CHECK(uploads.remove("file-0001").value());
     CHECK(uploads.remove("file-0002").value());
