@@ -6,7 +6,7 @@
 using namespace flamewire::agent;
 
 namespace {
-// The values of the kernel's own header.
+// The values from the kernel's own header.
 constexpr auto kernel = static_cast<std::uint64_t>(PERF_CONTEXT_KERNEL);
 constexpr auto user = static_cast<std::uint64_t>(PERF_CONTEXT_USER);
 constexpr auto guest = static_cast<std::uint64_t>(PERF_CONTEXT_GUEST);
@@ -19,7 +19,7 @@ std::vector<ChainFrame> split(std::vector<std::uint64_t> chain, bool user_mode, 
 }
 }  // namespace
 
-TEST_CASE("kernel and user parts, each with its precise first entry") {
+TEST_CASE("kernel and user parts, each with a precise first entry") {
     const std::vector<ChainFrame> expected = {{0xffffffff81000010, true, false},
                                               {0xffffffff81000020, true, true},
                                               {0x401000, false, false},
@@ -29,7 +29,7 @@ TEST_CASE("kernel and user parts, each with its precise first entry") {
           expected);
 }
 
-TEST_CASE("parts that are not ours, or empty") {
+TEST_CASE("parts that are unknown or empty") {
     CHECK(split({}, true, 0).empty());
     CHECK(split({kernel, user}, false, 0).empty());
     CHECK(split({kernel, 5, user}, false, 1) == std::vector<ChainFrame>{{5, true, false}});
@@ -37,6 +37,6 @@ TEST_CASE("parts that are not ours, or empty") {
     CHECK(split({0x10, 0x20}, true, 2) == std::vector<ChainFrame>{{0x10, false, false}, {0x20, false, true}});
 }
 
-TEST_CASE("the zero that ends a frame-pointer list is no frame, but counts against the limit") {
+TEST_CASE("the zero that ends a frame-pointer chain is not a frame, but counts against the limit") {
     CHECK(split({user, 0x10, 0x20, 0}, true, 3) == std::vector<ChainFrame>{{0x10, false, false}, {0x20, false, true}});
 }

@@ -1,4 +1,4 @@
-// Frame-pointer chains of this very process, checked against its unwind tables on the way into rows.
+// Frame-pointer chains of this process, checked against its unwind tables while they become rows.
 #include <catch2/catch.hpp>
 #include <linux/perf_event.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 #if defined(__x86_64__)
 
-// One that begins the program, one that keeps the frame pointer, one that never sets it.
+// A function at the root, one that keeps the frame pointer, and one that never sets it.
 asm(R"(
     .text
 chain_root:
@@ -45,8 +45,8 @@ namespace {
 
 std::uint64_t at(const char* code) { return reinterpret_cast<std::uintptr_t>(code) + 1; }
 
-// What is drawn of a chain, innermost first: "address", or the name of a frame that is none.
-std::vector<std::string> drawn(const std::vector<std::uint64_t>& user) {
+// The frames that are shown for a chain, innermost first: "address", or the name of a placeholder.
+std::vector<std::string> shown(const std::vector<std::uint64_t>& user) {
     ProcessTableOptions files;
     files.keep_files = true;
     ProcessTable table(files);
@@ -77,14 +77,14 @@ std::vector<std::string> drawn(const std::vector<std::uint64_t>& user) {
     return frames;
 }
 
-TEST_CASE("a caller that a frame-pointer chain steps over has a frame that says so") {
+TEST_CASE("a caller that a frame-pointer chain skips has a placeholder frame") {
     using Frames = std::vector<std::string>;
     const std::uint64_t body = at(chain_framed_body), root = at(chain_root);
-    CHECK(drawn({body, body, root}) == Frames{"address", "address", "address"});
-    CHECK(drawn({at(chain_bare), body, root}) == Frames{"address", "[caller missing]", "address", "address"});
-    // Behind the first instruction: pushed, not set.
-    CHECK(drawn({at(chain_framed), body, root}) == Frames{"address", "[caller missing]", "address", "address"});
-    CHECK(drawn({root}) == Frames{"address"});
+    CHECK(shown({body, body, root}) == Frames{"address", "address", "address"});
+    CHECK(shown({at(chain_bare), body, root}) == Frames{"address", "[caller missing]", "address", "address"});
+    // After the first instruction, the frame pointer is pushed but not set.
+    CHECK(shown({at(chain_framed), body, root}) == Frames{"address", "[caller missing]", "address", "address"});
+    CHECK(shown({root}) == Frames{"address"});
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ TEST_CASE("lasting losses shrink copies, a single one does not") {
     CHECK(recording.until_change({.lost = 100}) == 100);
 }
 
-TEST_CASE("copies of whole CPUs start at the maximum if that fits into the budget") {
+TEST_CASE("copies of whole CPUs start at the maximum if that fits the budget") {
     CopyBudget::Options options = whole_cpus;
     options.max_samples_per_second = max_copied_bytes / maximum;
     Recording fits(options);
@@ -130,7 +130,7 @@ TEST_CASE("copies of whole CPUs start at the maximum if that fits into the budge
     CHECK(Recording(options).budget.stack_bytes() == configured);
 }
 
-TEST_CASE("copies grow if stacks are truncated and half of the budget is enough") {
+TEST_CASE("copies grow if stacks are truncated and half of the budget suffices") {
     const auto options = GENERATE(whole_cpus, threads);
     const unsigned fits = full(maximum) / 2;
     Recording recording(options);
@@ -179,7 +179,7 @@ TEST_CASE("a loss omits the copies at context switches first, even if others are
     Recording recording(whole_cpus);
     CHECK(recording.run({.samples = 1'000, .switches = 100, .lost = 2}));
     CHECK(recording.budget.config() == CopyConfig{CopySize::configured, false});
-    // Without them, losses have to last.
+    // Without them, losses must last.
     CHECK_FALSE(recording.run({.samples = 1'000, .switches = 100, .lost = 2}));
     CHECK(recording.run({.samples = 1'000, .switches = 100, .lost = 2}));
     CHECK(recording.budget.config() == CopyConfig{CopySize::reduced, false});
@@ -246,7 +246,7 @@ TEST_CASE("without auto mode, only losses omit the copies at context switches") 
     CHECK(recording.budget.config() == CopyConfig{CopySize::configured, false});
 }
 
-TEST_CASE("configured rings have room for eight samples") {
+TEST_CASE("configured rings fit eight samples") {
     CopyBudget::Options options = whole_cpus;
     options.max_samples_per_second = 1;
     for (const auto& [ring_bytes, stack_bytes] :

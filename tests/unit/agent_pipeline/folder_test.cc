@@ -18,7 +18,7 @@ using flamewire::agent::test::make_elf;
 
 namespace {
 
-// All in one go.
+// The whole pass at once.
 std::vector<TargetSymbol> kernel_symbols(ProcessTable& table, std::vector<std::uint64_t> addresses) {
     table.begin_kernel_symbols(std::move(addresses));
     return table.advance_kernel_symbols(UINT64_MAX);
@@ -28,7 +28,7 @@ constexpr auto kernel_part = static_cast<std::uint64_t>(PERF_CONTEXT_KERNEL);
 constexpr auto user_part = static_cast<std::uint64_t>(PERF_CONTEXT_USER);
 constexpr std::uint64_t second = 1'000'000'000;
 
-// A reader of batches as docs/wire.proto describes them: tables by id, checked as they grow.
+// Reads batches as docs/wire.proto describes them: tables by id, checked as they grow.
 struct Receiver {
     std::uint32_t epoch = 0;
     std::vector<std::string> strings;
@@ -177,10 +177,10 @@ TEST_CASE("samples become rows of stacks") {
     CHECK(receiver.processes.at(1).pid == 42);
     CHECK(receiver.strings.at(receiver.processes.at(1).comm) == "tool");
     CHECK(receiver.losses.empty());
-    // periods: index 0 unused, then those of the events
+    // Periods: index 0 is unused, then those of the events.
     CHECK(folder.periods() == wire::EventPeriods{0, 0, 1000});
 
-    // The next batch carries no entry twice.
+    // The next batch repeats no entry.
     folder.add_sample(setup.sample(user), 0);
     batch = folder.close_batch();
     CHECK(batch.strings.empty());
@@ -190,7 +190,7 @@ TEST_CASE("samples become rows of stacks") {
     CHECK_FALSE(batch.recording);
     receiver.take(batch);
     CHECK(receiver.samples == 6);
-    // Nothing happened: an empty batch, with its time pair.
+    // Nothing happened: an empty batch with its pair of times.
     batch = folder.close_batch();
     receiver.take(batch);
     CHECK(batch.rows.empty());
@@ -211,16 +211,16 @@ TEST_CASE("samples become rows of stacks") {
     CHECK(batch.symbols[0].size == 0x200);
 }
 
-TEST_CASE("the same chain is of another BPF program when another one was loaded at its address") {
+TEST_CASE("a chain belongs to another BPF program after a new one was loaded at its address") {
     Setup setup;
     Folder folder(setup.options, setup.table);
     Receiver receiver;
     const std::uint64_t place = 0xffffffffc0001000;
     const std::vector<std::uint64_t> inside = {kernel_part, place + 0x10, 0xffffffff81000150};
-    // A call that ends the program returns behind it.
+    // The last instruction of the program is a call, so the return address is after the program.
     const std::vector<std::uint64_t> above = {kernel_part, 0xffffffff81000150, place + 0x40};
     const std::string address = "[kernel]+" + std::to_string(place + 0x10 - 0xffffffff81000000) + "k";
-    folder.add_sample(setup.sample(inside), 0);  // of one that was there before
+    folder.add_sample(setup.sample(inside), 0);  // of a program loaded before the recording
     folder.follow_program({second, place, 0x40, true, "early"});
     wire::Batch batch = folder.close_batch();
     receiver.take(batch);
@@ -245,7 +245,7 @@ TEST_CASE("the same chain is of another BPF program when another one was loaded 
                                                                   {"second [bpf];[kernel]+336k", 1}});
 }
 
-TEST_CASE("a sample without stack is still a sample") {
+TEST_CASE("a sample without a stack is still a sample") {
     Setup setup;
     Folder folder(setup.options, setup.table);
     SampleRecord sample = setup.sample({});
@@ -264,7 +264,7 @@ TEST_CASE("a sample without stack is still a sample") {
           std::map<std::string, std::uint64_t>{{"[no stack]", 1}, {"/bin/tool+4194368", 1}, {"[kernel]+336k", 2}});
 }
 
-TEST_CASE("a chain that the kernel cut says so, cached or not") {
+TEST_CASE("a chain that the kernel truncated is marked, cached or not") {
     Setup setup;
     Folder folder(setup.options, setup.table);
     std::vector<std::uint64_t> chain = {user_part};
@@ -288,7 +288,7 @@ TEST_CASE("a chain that the kernel cut says so, cached or not") {
     CHECK(batch.losses[0].event == 1);
 }
 
-TEST_CASE("a process that is gone: its samples are shown, and counted as what they are") {
+TEST_CASE("samples of an exited process are shown and counted as an unknown process") {
     Setup setup;
     Folder folder(setup.options, setup.table);
     const std::vector<std::uint64_t> chain = {kernel_part, 0xffffffff81000150, user_part, 0x5555, 0x6666};
@@ -304,7 +304,7 @@ TEST_CASE("a process that is gone: its samples are shown, and counted as what th
     CHECK(receiver.losses == std::map<wire::LossReason, std::uint64_t>{{wire::LossReason::unknown_process, 2}});
 }
 
-TEST_CASE("a chain is resolved anew when its address space changes") {
+TEST_CASE("a chain is resolved again when its address space changes") {
     Setup setup;
     setup.proc.write("root/lib/one.so", make_elf({{0, 0, 0x9000}}, "one"));
     Folder folder(setup.options, setup.table);
@@ -324,15 +324,16 @@ TEST_CASE("a chain is resolved anew when its address space changes") {
     CHECK(receiver.counts == std::map<std::string, std::uint64_t>{{"/bin/tool+4194320", 1}, {"/lib/one.so+16", 1}});
 }
 
-TEST_CASE("maps read in the middle of a chain leave what was known of its other addresses") {
+TEST_CASE("maps read in the middle of a chain do not change its earlier addresses") {
     Setup setup;
     setup.proc.write("root/lib/one.so", make_elf({{0, 0, 0x9000}}, "one"));
     Folder folder(setup.options, setup.table);
-    // The first address is known by the old maps, the second makes us look, and by now another file lies at the first.
+    // The first address is known from the old maps. The second one triggers a read of /proc, where another file is at
+    // the first.
     setup.proc.write_maps(
         42, "10000-18000 r-xp 00000000 00:00 0 /lib/two.so\n30000-38000 r-xp 00000000 00:00 0 /lib/one.so\n");
     const std::vector<std::uint64_t> chain = {user_part, 0x10010, 0x30010};
-    // It takes sixteen: one alone may be garbage.
+    // It takes sixteen unknown addresses, because a single one may be garbage.
     for (std::uint64_t i = 0; i < 15; ++i) folder.add_sample(setup.sample({user_part, 0x70000 + i}), 0);
     folder.add_sample(setup.sample(chain), 0);
     folder.add_sample(setup.sample(chain), 0);
@@ -342,7 +343,7 @@ TEST_CASE("maps read in the middle of a chain leave what was known of its other 
     CHECK(receiver.counts.at("/lib/one.so+16r;/bin/tool+4194320") == 2);
 }
 
-TEST_CASE("processes and threads go out as they are when the batch closes") {
+TEST_CASE("processes and threads are sent with their state when the batch closes") {
     Setup setup;
     Folder folder(setup.options, setup.table);
     const std::uint64_t later = ~std::uint64_t{0} >> 1;
@@ -421,7 +422,7 @@ TEST_CASE("other events in the same recording") {
     CHECK(folder.periods() == wire::EventPeriods{0, 7});
 }
 
-TEST_CASE("a wanted epoch begins with the next batch and has everything anew") {
+TEST_CASE("a requested epoch begins with the next batch and repeats everything") {
     Setup setup;
     Folder folder(setup.options, setup.table);
     const std::vector<std::uint64_t> chain = {kernel_part, 0xffffffff81000150, user_part, 0x10010};
@@ -439,11 +440,11 @@ TEST_CASE("a wanted epoch begins with the next batch and has everything anew") {
     CHECK(receiver.samples == 3);
     CHECK(receiver.counts.size() == 1);
     CHECK(receiver.recordings == 2);
-    // The server that wants it has not got the names either.
+    // The server that requests it lacks the names, too.
     CHECK(folder.unnamed_kernel_addresses() == std::vector<std::uint64_t>{0x150});
 }
 
-TEST_CASE("many random stacks over many epochs: nothing lost, nothing twice, memory bounded") {
+TEST_CASE("many random stacks over many epochs: none lost, none twice, memory bounded") {
     Setup setup;
     setup.options.epoch_bytes = 64 << 10;
     setup.options.max_stack = 127;
@@ -468,7 +469,7 @@ TEST_CASE("many random stacks over many epochs: nothing lost, nothing twice, mem
         }
         wire::Batch closed = folder.close_batch();
         const wire::EventPeriods periods = folder.periods();
-        // What the link sends is what the server reads.
+        // The server's periods equal those of the link.
         wire::EventPeriods known;
         if (closed.event_base > 1 || closed.events.empty()) known = periods;
         const std::string bytes = wire::encode(closed, periods);
@@ -482,7 +483,7 @@ TEST_CASE("many random stacks over many epochs: nothing lost, nothing twice, mem
     CHECK(receiver.recordings == receiver.epoch);
 }
 
-TEST_CASE("one batch that never ends keeps its bound, too") {
+TEST_CASE("a single endless batch keeps its memory limit, too") {
     Setup setup;
     setup.options.epoch_bytes = 8 << 10;
     Folder folder(setup.options, setup.table);
@@ -501,7 +502,7 @@ TEST_CASE("one batch that never ends keeps its bound, too") {
     CHECK(receiver.epoch == 2);
 }
 
-TEST_CASE("an absence that outlives an epoch keeps its stack") {
+TEST_CASE("off-CPU time that outlasts an epoch keeps its stack") {
     Setup setup;
     setup.options.events.assign(3, {});
     setup.options.event_names = {"cycles", "off-cpu", "io-wait"};
@@ -537,7 +538,7 @@ TEST_CASE("an absence that outlives an epoch keeps its stack") {
     returns(3 * second + 101);
     CHECK(receiver.weights == std::map<std::string, std::uint64_t>{{"off-cpu", 1'500}, {"io-wait", 100}});
     CHECK(folder.unemitted_switches() == 0);
-    // Preempted: that is not among what is wanted.
+    // Preempted: not one of the requested reasons.
     folder.add_sample(setup.sample(plain, 4 * second), 1);
     folder.off_cpu().switched({42, 4 * second + 1, true, true});
     returns(4 * second + 2);
@@ -545,7 +546,7 @@ TEST_CASE("an absence that outlives an epoch keeps its stack") {
     CHECK(folder.unemitted_switches() == 1);
 }
 
-TEST_CASE("a thread that leaves its CPU for the last time, without a number, is not away") {
+TEST_CASE("a thread that leaves its CPU for the last time, without a tid, has no off-CPU time") {
     Setup setup;
     setup.options.events.assign(1, {});
     setup.options.event_names = {"off-cpu"};
@@ -582,7 +583,7 @@ TEST_CASE("thread time in unknown states is a loss of the off-CPU event") {
     CHECK(batch.losses[0] == wire::Loss{wire::LossReason::thread_state_unknown, 300, 3 * second, 3 * second, 2, 0});
 }
 
-TEST_CASE("absences are dropped only when none are wanted any more") {
+TEST_CASE("off-CPU state is dropped only when no reason is requested any longer") {
     Setup setup;
     setup.options.events.assign(2, {});
     setup.options.event_names = {"off-cpu", "io-wait"};
@@ -598,7 +599,7 @@ TEST_CASE("absences are dropped only when none are wanted any more") {
     CHECK(folder.off_cpu().asleep(42, 2 * second) == 0);
 }
 
-TEST_CASE("a waker's stack is one of the sleeper's process, and of the epoch in which it woke") {
+TEST_CASE("a waker's stack belongs to the sleeper's process and to the epoch of the wake-up") {
     Setup setup;
     setup.live(43);
     setup.table.attach(43);
@@ -611,7 +612,7 @@ TEST_CASE("a waker's stack is one of the sleeper's process, and of the epoch in 
     const std::vector<std::uint64_t> waking{kernel_part, 0xffffffff81000110, user_part, 0x10020};
     Receiver receiver;
     std::map<std::string, std::uint64_t> known;
-    const auto told = [&] {
+    const auto new_waker_stacks = [&] {
         std::vector<std::string> stacks;
         for (const auto& [stack, count] : receiver.counts)
             if (stack.find("[woken by") != std::string::npos && count != known[stack]) stacks.push_back(stack);
@@ -625,13 +626,13 @@ TEST_CASE("a waker's stack is one of the sleeper's process, and of the epoch in 
         sample.woken_tid = 42;
         change(sample);
         folder.add_waking(sample, true);
-        // Before anybody hears that it runs.
+        // Before its switch in is recorded.
         folder.begin_epoch();
         receiver.take(folder.close_batch());
         folder.off_cpu().switched({42, at + 131, false, false});
         folder.emit_off_cpu();
         receiver.take(folder.close_batch());
-        return told();
+        return new_waker_stacks();
     };
     const auto by_other = wake(second, [](SampleRecord&) {});
     REQUIRE(by_other.size() == 1);
@@ -647,11 +648,11 @@ TEST_CASE("a waker's stack is one of the sleeper's process, and of the epoch in 
     CHECK(by_interrupt[0].find("/bin/tool") == std::string::npos);
     CHECK(receiver.weights ==
           std::map<std::string, std::uint64_t>{{"off-cpu", 300}, {"run-queue", 90}, {"woken-by", 300}});
-    // Three samples of switches and three of wake-ups, nine rows.
+    // Three samples of switches and three of wake-ups became nine rows.
     CHECK(folder.unemitted_switches() == 6 - 9);
-    // While nothing is recorded it is in the books alone.
-    SampleRecord unheeded = setup.sample(waking, 4 * second, 43);
-    unheeded.woken_tid = 42;
-    folder.add_waking(unheeded, false);
+    // While paused, a sample is only counted.
+    SampleRecord while_paused = setup.sample(waking, 4 * second, 43);
+    while_paused.woken_tid = 42;
+    folder.add_waking(while_paused, false);
     CHECK(folder.unemitted_switches() == 7 - 9);
 }

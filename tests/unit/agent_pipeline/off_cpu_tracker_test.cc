@@ -1,4 +1,4 @@
-// The times between switches, on a thread's life written down by hand.
+// The time between switches, for threads with records written by hand.
 #include "agent/pipeline/off_cpu_tracker.h"
 
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ struct Told {
     bool operator==(const Told&) const = default;
 };
 
-// But for wakers that nobody saw.
+// All slices, except those of wakers that were not recorded.
 std::vector<Told> told(OffCpuTracker& tracker) {
     std::vector<Told> all;
     for (const OffCpuTracker::Slice& slice : tracker.take_slices())
@@ -26,7 +26,7 @@ std::vector<Told> told(OffCpuTracker& tracker) {
     return all;
 }
 
-// Begin, end, and the four states between.
+// Begin, end, and the time in each of the four states.
 using Lived = std::vector<std::vector<std::uint64_t>>;
 Lived lived(const std::vector<wire::ThreadTimes>& all) {
     Lived stretches;
@@ -47,24 +47,24 @@ void in(OffCpuTracker& tracker, std::uint64_t time) { tracker.switched({tid, tim
 
 }  // namespace
 
-TEST_CASE("an absence is the time between the records of its switches, by kind") {
+TEST_CASE("an off-CPU slice is the time between the records of two switches, with its reason") {
     OffCpuTracker tracker;
     out(tracker, 100, 5);
     in(tracker, 300);
-    out(tracker, 310, 6, true, OffCpuReason::io_wait);  // it was to wait for a device, but could run on
+    out(tracker, 310, 6, true, OffCpuReason::io_wait);  // it was about to wait for a device, but was still runnable
     in(tracker, 320);
     out(tracker, 400, 8, false, OffCpuReason::io_wait);
     in(tracker, 450);
     CHECK(told(tracker) == std::vector<Told>{{5, OffCpuReason::off_cpu, 100, 300},
                                              {6, OffCpuReason::run_queue, 310, 320},
                                              {8, OffCpuReason::io_wait, 400, 450}});
-    in(tracker, 500);  // it was here
+    in(tracker, 500);  // it was already on a CPU
     tracker.cut(600);
     CHECK(told(tracker).empty());
     CHECK(tracker.stacks().empty());
 }
 
-TEST_CASE("who is woken waits for a CPU from then on") {
+TEST_CASE("a woken thread waits for a CPU from then on") {
     OffCpuTracker tracker;
     in(tracker, 50);
     out(tracker, 100, 5);
@@ -72,12 +72,12 @@ TEST_CASE("who is woken waits for a CPU from then on") {
     CHECK(tracker.asleep(tid + 1, 150) == 0);
     tracker.cut(200);
     tracker.woken(tid, 9, 3, 260);
-    CHECK(tracker.asleep(tid, 260) == 0);  // twice is once
+    CHECK(tracker.asleep(tid, 260) == 0);  // a second wake-up has no effect
     in(tracker, 300);
     out(tracker, 310, 6, true);
-    CHECK(tracker.asleep(tid, 315) == 0);  // it could run all the time
+    CHECK(tracker.asleep(tid, 315) == 0);  // it was runnable all the time
     in(tracker, 320);
-    // The sleep is reported in slices, its end by the waker as a whole.
+    // The sleep is reported in slices. The waker's slice covers the whole sleep.
     CHECK(told(tracker) == std::vector<Told>{{5, OffCpuReason::off_cpu, 100, 200},
                                              {9, OffCpuReason::woken_by, 100, 260},
                                              {5, OffCpuReason::off_cpu, 200, 260},
@@ -94,7 +94,7 @@ TEST_CASE("who is woken waits for a CPU from then on") {
     CHECK(runnable == 50);
     CHECK(waits == 2);
 
-    // Before it is known to sleep, nobody wakes it.
+    // Before the thread is known to sleep, a wake-up has no effect.
     tracker.take_slices();
     out(tracker, 402, 7);
     CHECK(tracker.asleep(tid, 401) == 0);
@@ -102,7 +102,7 @@ TEST_CASE("who is woken waits for a CPU from then on") {
     in(tracker, 405);
     tracker.take_slices();
 
-    // A sleep that ends without a word has its length too.
+    // A sleep that ends without a wake-up record has its length, too.
     out(tracker, 410, 7);
     in(tracker, 450);
     const std::vector<OffCpuTracker::Slice> slices = tracker.take_slices();
@@ -110,7 +110,7 @@ TEST_CASE("who is woken waits for a CPU from then on") {
     CHECK((slices[0].reason == OffCpuReason::woken_by && slices[0].stack == 0 && slices[0].length_ns == 40));
 }
 
-TEST_CASE("the end of a sleep has all of its length, also when nobody saw it begin") {
+TEST_CASE("the waker's slice covers the whole sleep, also if its start was not recorded") {
     OffCpuTracker tracker;
     const std::uint64_t second = 1'000'000'000;
     tracker.found(tid, 1, OffCpuReason::off_cpu, second);
@@ -120,7 +120,7 @@ TEST_CASE("the end of a sleep has all of its length, also when nobody saw it beg
     std::vector<OffCpuTracker::Slice> slices = tracker.take_slices();
     CHECK((slices.front().reason == OffCpuReason::woken_by && slices.front().length_ns == 30 * second));
     in(tracker, 31 * second + 1);
-    // A pause is in no sleep.
+    // A pause does not count as sleep.
     out(tracker, 32 * second, 5);
     tracker.gap(33 * second, 40 * second, OffCpuTracker::Gap::pause);
     tracker.take_slices();
@@ -129,7 +129,7 @@ TEST_CASE("the end of a sleep has all of its length, also when nobody saw it beg
     CHECK((slices.front().reason == OffCpuReason::woken_by && slices.front().length_ns == 2 * second));
 }
 
-TEST_CASE("who is woken before its switch is recorded only waits for its next turn") {
+TEST_CASE("a thread that is woken before its switch is recorded only waits for its next turn") {
     OffCpuTracker tracker;
     const std::uint64_t us = 1'000;
     out(tracker, 10 * us, 4);
@@ -139,12 +139,12 @@ TEST_CASE("who is woken before its switch is recorded only waits for its next tu
     out(tracker, 500 * us, 5);
     in(tracker, 600 * us);
     CHECK(told(tracker) == std::vector<Told>{{5, OffCpuReason::run_queue, 500 * us, 600 * us}});
-    // Long before: it stayed, and slept later.
+    // Woken much earlier: it kept running and slept later.
     tracker.woken_early(tid, 610 * us);
     out(tracker, 700 * us, 6);
     in(tracker, 800 * us);
     CHECK(told(tracker) == std::vector<Told>{{6, OffCpuReason::off_cpu, 700 * us, 800 * us}});
-    // It went to sleep after all, as who woke it shows.
+    // It did go to sleep, as the later wake-up shows.
     tracker.woken_early(tid, 890 * us);
     out(tracker, 900 * us, 7);
     CHECK(tracker.asleep(tid, 990 * us) == 1);
@@ -155,7 +155,7 @@ TEST_CASE("who is woken before its switch is recorded only waits for its next tu
                                              {7, OffCpuReason::run_queue, 990 * us, 1'000 * us}});
 }
 
-TEST_CASE("a long absence is told in slices that add up") {
+TEST_CASE("a long off-CPU time is reported in slices that add up") {
     OffCpuTracker tracker;
     out(tracker, 100, 5);
     tracker.cut(1'000);
@@ -166,27 +166,27 @@ TEST_CASE("a long absence is told in slices that add up") {
     CHECK(told(tracker) == std::vector<Told>{{5, OffCpuReason::off_cpu, 100, 1'000},
                                              {5, OffCpuReason::off_cpu, 1'000, 2'000},
                                              {5, OffCpuReason::off_cpu, 2'000, 2'500}});
-    // The record of its return may come after the cut that it precedes: never less than nothing.
+    // The record of the switch in may arrive after the cut but have an earlier time. The slice must not be negative.
     out(tracker, 2'600, 6);
     tracker.cut(4'000);
     in(tracker, 3'999);
     CHECK(told(tracker) == std::vector<Told>{{6, OffCpuReason::off_cpu, 2'600, 4'000}});
 }
 
-TEST_CASE("threads that sleep at the beginning, new ones, and those that end") {
+TEST_CASE("threads that sleep at the start, new threads, and threads that exit") {
     OffCpuTracker tracker;
     tracker.found(tid, 1, OffCpuReason::off_cpu, 1'000);
     tracker.cut(2'000);
     in(tracker, 2'400);
     CHECK(told(tracker) ==
           std::vector<Told>{{0, OffCpuReason::off_cpu, 1'000, 2'000}, {0, OffCpuReason::off_cpu, 2'000, 2'400}});
-    // Found asleep, but its records say that it was here when the recording began.
+    // Found asleep, but its records show that it was on a CPU when the recording began.
     tracker.found(8, 1, OffCpuReason::off_cpu, 1'000);
     tracker.leaves(8, 1, 5, 0, OffCpuReason::off_cpu, 1'100);
     tracker.switched({8, 1'101, true, false});
     tracker.switched({8, 1'201, false, false});
     CHECK(told(tracker) == std::vector<Told>{{5, OffCpuReason::off_cpu, 1'101, 1'201}});
-    // One that can run may be running: reported only when it comes back.
+    // A runnable thread may be running, so it is reported only when it switches in.
     tracker.found(9, 1, OffCpuReason::run_queue, 1'000);
     tracker.cut(2'000);
     CHECK(told(tracker).empty());
@@ -195,7 +195,7 @@ TEST_CASE("threads that sleep at the beginning, new ones, and those that end") {
     tracker.born(10, 1, 3'000);
     tracker.switched({10, 3'050, false, false});
     CHECK(told(tracker) == std::vector<Told>{{0, OffCpuReason::run_queue, 3'000, 3'050}});
-    // What was found does not come before what records have said.
+    // A scan of /proc does not precede earlier records.
     out(tracker, 5'000, 6);
     tracker.found(tid, 1, OffCpuReason::off_cpu, 1'000);
     tracker.exited(tid, 8'000);
@@ -204,26 +204,26 @@ TEST_CASE("threads that sleep at the beginning, new ones, and those that end") {
     CHECK(told(tracker).empty());
 }
 
-TEST_CASE("a gap is not counted, and neither loses nor doubles what is around it") {
+TEST_CASE("a gap is not counted, and time next to it is neither lost nor counted twice") {
     OffCpuTracker tracker;
     out(tracker, 100, 5);
     tracker.gap(200, 1'200, OffCpuTracker::Gap::pause);
-    in(tracker, 1'300);  // away all the time, as far as anybody can tell
+    in(tracker, 1'300);  // off-CPU all the time, as far as the records show
     CHECK(told(tracker) ==
           std::vector<Told>{{5, OffCpuReason::off_cpu, 100, 200}, {5, OffCpuReason::off_cpu, 1'200, 1'300}});
     out(tracker, 1'400, 6);
     tracker.gap(1'500, 1'600, OffCpuTracker::Gap::pause);
-    out(tracker, 1'700, 8);  // it was back in between, unseen
+    out(tracker, 1'700, 8);  // it was back in between, unrecorded
     in(tracker, 1'800);
     CHECK(told(tracker) ==
           std::vector<Told>{{6, OffCpuReason::off_cpu, 1'400, 1'500}, {8, OffCpuReason::off_cpu, 1'700, 1'800}});
-    tracker.gap(1'900, 2'000, OffCpuTracker::Gap::pause);  // here before, left unseen
+    tracker.gap(1'900, 2'000, OffCpuTracker::Gap::pause);  // on a CPU before, left unrecorded
     tracker.cut(2'050);
     in(tracker, 2'100);
     CHECK(told(tracker) == std::vector<Told>{{0, OffCpuReason::off_cpu, 2'000, 2'100}});
 }
 
-TEST_CASE("who is away while the events are exchanged goes on being away") {
+TEST_CASE("off-CPU time continues while the events are exchanged") {
     OffCpuTracker tracker;
     out(tracker, 100, 5);
     tracker.gap(200, 300, OffCpuTracker::Gap::exchange);
@@ -232,18 +232,18 @@ TEST_CASE("who is away while the events are exchanged goes on being away") {
           std::vector<Told>{{5, OffCpuReason::off_cpu, 100, 200}, {5, OffCpuReason::off_cpu, 200, 350}});
     out(tracker, 400, 6);
     tracker.gap(450, 500, OffCpuTracker::Gap::exchange);
-    out(tracker, 600, 7);  // it was back in between, unseen
+    out(tracker, 600, 7);  // it was back in between, unrecorded
     in(tracker, 700);
     CHECK(told(tracker) ==
           std::vector<Told>{{6, OffCpuReason::off_cpu, 400, 450}, {7, OffCpuReason::off_cpu, 600, 700}});
-    tracker.gap(750, 800, OffCpuTracker::Gap::exchange);  // here before, and until it leaves
+    tracker.gap(750, 800, OffCpuTracker::Gap::exchange);  // on a CPU before, and until it leaves
     out(tracker, 900, 8);
     tracker.cut_times(1'000);
     CHECK(lived(tracker.take_times()) ==
           Lived{{99, 450, 51, 0, 300, 0}, {599, 750, 51, 0, 100, 0}, {800, 1'000, 100, 0, 100, 0}});
 }
 
-TEST_CASE("after a loss nobody has been away since before it") {
+TEST_CASE("after a loss, no off-CPU time starts before the loss") {
     OffCpuTracker tracker;
     out(tracker, 100, 5);
     tracker.forget();
@@ -251,13 +251,13 @@ TEST_CASE("after a loss nobody has been away since before it") {
     out(tracker, 6'000, 6);
     in(tracker, 6'100);
     CHECK(told(tracker) == std::vector<Told>{{6, OffCpuReason::off_cpu, 6'000, 6'100}});
-    // A switch out whose sample was not seen: its stack is not the one before.
+    // A switch out without its sample does not get the previous stack.
     tracker.switched({tid, 7'000, true, false});
     in(tracker, 7'100);
     CHECK(told(tracker) == std::vector<Told>{{0, OffCpuReason::off_cpu, 7'000, 7'100}});
 }
 
-TEST_CASE("every moment of a life is in one of four states") {
+TEST_CASE("every moment of a thread's life is in one of four states") {
     OffCpuTracker tracker;
     tracker.born(tid, 1, 1'000);
     in(tracker, 1'050);
@@ -278,7 +278,7 @@ TEST_CASE("every moment of a life is in one of four states") {
     CHECK(all.preempted == 1);
     CHECK(all.slept == 1);
     CHECK(all.io_waits == 1);
-    // 50 of the new thread and 30; the turn that ended with the life is none that it left.
+    // 50 of the new thread and 30. The last run ended with the exit, so no wait follows it.
     CHECK(all.queued.count() == 2);
     CHECK(all.queued.sum_ns == 80);
     CHECK(all.slices.count() == 3);
@@ -286,7 +286,7 @@ TEST_CASE("every moment of a life is in one of four states") {
     CHECK(tracker.take_times().empty());
 }
 
-TEST_CASE("a thread that has ended does not sleep, whatever its last switch says") {
+TEST_CASE("a thread that has exited does not sleep, whatever its last switch") {
     OffCpuTracker tracker;
     tracker.born(tid, 1, 1'000);
     in(tracker, 1'100);
@@ -297,13 +297,13 @@ TEST_CASE("a thread that has ended does not sleep, whatever its last switch says
     CHECK(lived(tracker.take_times()) == Lived{{1'000, 1'200, 100, 100, 0, 0}});
     tracker.cut(2'000'000'000);
     CHECK(told(tracker).empty());
-    // Its number is given anew.
+    // The tid is reused.
     tracker.born(tid, 2, 2'100'000'000);
     in(tracker, 2'100'000'010);
     CHECK(told(tracker).size() == 1);
 }
 
-TEST_CASE("times are told of those that did something, and at a cut of all") {
+TEST_CASE("times are reported for active threads, and at a cut for all") {
     OffCpuTracker tracker;
     out(tracker, 100, 5);
     tracker.found(8, 2, OffCpuReason::off_cpu, 50);
@@ -317,20 +317,20 @@ TEST_CASE("times are told of those that did something, and at a cut of all") {
     CHECK(lived(times) == Lived{{200, 1'000, 0, 0, 800, 0}, {50, 1'000, 0, 0, 950, 0}});
 }
 
-TEST_CASE("nobody knows what a thread did over a gap, or between records that do not fit") {
+TEST_CASE("time across a gap, or between contradictory records, is unknown") {
     OffCpuTracker tracker;
     out(tracker, 100, 5);
     tracker.gap(200, 300, OffCpuTracker::Gap::pause);
     in(tracker, 350);
-    in(tracker, 400);  // it left in between
+    in(tracker, 400);  // it must have left in between
     out(tracker, 450, 6);
-    out(tracker, 500, 7);  // it came back in between
+    out(tracker, 500, 7);  // it must have come back in between
     tracker.cut_times(600);
     CHECK(lived(tracker.take_times()) ==
           Lived{{99, 200, 1, 0, 100, 0}, {300, 350, 0, 0, 50, 0}, {400, 450, 50, 0, 0, 0}, {499, 600, 1, 0, 100, 0}});
 }
 
-TEST_CASE("who is undecided is as said twice with no record between") {
+TEST_CASE("an undecided state holds if /proc reports it twice with no record in between") {
     OffCpuTracker tracker;
     tracker.found(tid, 1, OffCpuReason::run_queue, 100);
     tracker.found(8, 2, OffCpuReason::run_queue, 100);
@@ -342,7 +342,7 @@ TEST_CASE("who is undecided is as said twice with no record between") {
     tracker.cut(200);
     CHECK(tracker.take_times().empty());
     tracker.decide(tid, OffCpuReason::run_queue);
-    tracker.switched({8, 190, true, true});  // it was just so
+    tracker.switched({8, 190, true, true});  // it was running until here
     tracker.decide(8, OffCpuReason::off_cpu);
     tracker.decide(9, std::nullopt);
     tracker.cut(300);
@@ -352,9 +352,9 @@ TEST_CASE("who is undecided is as said twice with no record between") {
     CHECK(tracker.undecided().size() == 1);
 }
 
-TEST_CASE("a program that is another goes on as another thread") {
+TEST_CASE("after an exec, the times continue as another thread") {
     OffCpuTracker tracker;
-    tracker.execed(tid, 1, 100);  // of one that was launched: it begins here
+    tracker.execed(tid, 1, 100);  // of a launched program: its time begins here
     tracker.execed(tid, 2, 300);
     tracker.leaves(tid, 2, 5, 0, OffCpuReason::off_cpu, 399);
     tracker.switched({tid, 400, true, false});
@@ -388,9 +388,9 @@ TEST_CASE("after a loss, thread states are unknown until the next record, /proc 
     tracker.take_times();
     CHECK(tracker.take_unknown_ns() == 0);
     tracker.on_lost_records();
-    tracker.on_lost_records();  // counts nothing twice
+    tracker.on_lost_records();  // a second call counts nothing twice
     CHECK(tracker.unknown_threads().size() == 4);
-    out(tracker, 250, 6);                             // 49, as its sample is one earlier
+    out(tracker, 250, 6);                             // 49, because its sample is 1 ns earlier
     tracker.found(8, 8, OffCpuReason::off_cpu, 260);  // 60
     tracker.exited(9, 270);                           // 70
     CHECK(tracker.unknown_threads() == std::vector{10U});
@@ -405,7 +405,7 @@ TEST_CASE("after a loss, thread states are unknown until the next record, /proc 
     tracker.cut(500);
     CHECK(tracker.take_unknown_ns() == 0);
     tracker.on_lost_records();
-    tracker.born(8, 11, 600);  // another thread of that number
+    tracker.born(8, 11, 600);  // another thread with the same tid
     CHECK(tracker.take_unknown_ns() == 0);
     tracker.forget();
     CHECK(tracker.unknown_threads().empty());
@@ -430,7 +430,7 @@ TEST_CASE("time between contradictory records is unknown if a loss is reported l
     OffCpuTracker tracker;
     in(tracker, 50);
     out(tracker, 100, 5);
-    out(tracker, 300, 6);  // its sample is one earlier
+    out(tracker, 300, 6);  // its sample is 1 ns earlier
     in(tracker, 350);
     in(tracker, 400);
     tracker.found(8, 8, OffCpuReason::run_queue, 300);

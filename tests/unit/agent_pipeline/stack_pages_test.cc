@@ -44,7 +44,7 @@ TEST_CASE("A word of each missing stack page is read") {
     StackPages pages;
     CHECK(pages.make_present(7, stack + 4096, 8192, second_ns));
     CHECK(memory.read == std::vector<std::uint64_t>{stack + 4096, stack + 8192});
-    // A copy that ended within a page, which may have gone by now.
+    // The last copy ended within a page, which may be gone by now.
     CHECK(pages.make_present(7, stack + 4000, 200, second_ns));
     CHECK(memory.read == std::vector<std::uint64_t>{stack, stack + 4096});
     CHECK(pages.make_present(7, stack, 1 << 20, second_ns));
@@ -53,7 +53,7 @@ TEST_CASE("A word of each missing stack page is read") {
     CHECK(memory.calls == 3);
 }
 
-TEST_CASE("What is behind the end of a stack, or cannot be read, is not present") {
+TEST_CASE("Pages after the end of a stack, and unreadable ones, are not present") {
     Memory memory;
     const UseSystem used(&memory);
     StackPages pages;
@@ -65,7 +65,7 @@ TEST_CASE("What is behind the end of a stack, or cannot be read, is not present"
     CHECK_FALSE(pages.make_present(7, stack, 8192, second_ns));
 }
 
-TEST_CASE("Stack pages are read at most 500 times a second") {
+TEST_CASE("Stack pages are read at most 500 times per second") {
     Memory memory;
     const UseSystem used(&memory);
     StackPages pages;

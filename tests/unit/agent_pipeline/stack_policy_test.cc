@@ -24,7 +24,7 @@ struct Process {
     StackMode mode = StackMode::fp;
     std::uint64_t now = 1000 * ms;
 
-    // `of_1000` of the stacks need `need`, the others the chain alone.
+    // `of_1000` of 1,000 stacks need `need`, the others only the chain.
     void run(unsigned stacks, unsigned of_1000, StackNeed need) {
         for (unsigned i = 0; i < stacks; ++i) {
             now += 10 * ms;
@@ -46,13 +46,13 @@ struct Process {
 
 }  // namespace
 
-TEST_CASE("a program with frame pointers stays with them") {
+TEST_CASE("a program with frame pointers keeps them") {
     Process process;
     process.run(100'000, 4, StackNeed::short_copy);
     REQUIRE_FALSE(process.follow());
 }
 
-TEST_CASE("a program whose stacks go on elsewhere is served best by chains and short copies") {
+TEST_CASE("a program whose stacks continue in other code needs chains and short copies") {
     Process process;
     process.run(1, 0, StackNeed::chain);
     process.policy.note_other_stack(7);
@@ -63,7 +63,7 @@ TEST_CASE("a program whose stacks go on elsewhere is served best by chains and s
     REQUIRE_FALSE(process.follow());
 }
 
-TEST_CASE("processes with few stacks each raise the mode that they inherit") {
+TEST_CASE("processes with few stacks each raise the mode that new processes inherit") {
     StackPolicy policy;
     const auto start = [&](std::uint64_t process, StackMode mode, StackNeed need) {
         for (int i = 0; i < 4; ++i) policy.note(process, mode, need, process * ms);
@@ -81,7 +81,7 @@ TEST_CASE("processes with few stacks each raise the mode that they inherit") {
     // They never lower it.
     for (std::uint64_t process = 1'000; process <= 2'000; ++process) start(process, StackMode::dwarf, StackNeed::chain);
     CHECK(policy.wanted().empty());
-    // A process with a mode of its own decides for itself.
+    // A process with its own mode decides for itself.
     policy.chose(7, {StackMode::fp, "chosen"});
     for (int i = 0; i < 10; ++i) start(7, StackMode::fp, StackNeed::long_copy);
     const auto own = policy.wanted();
@@ -89,19 +89,19 @@ TEST_CASE("processes with few stacks each raise the mode that they inherit") {
     CHECK(own[0].process == 7);
 }
 
-TEST_CASE("a few stacks are enough to see that frame pointers are not") {
+TEST_CASE("a few stacks suffice to detect missing frame pointers") {
     Process process;
     SECTION("a long copy") {
         process.run(32, 1000, StackNeed::long_copy);
         REQUIRE(process.follow());
         REQUIRE(process.mode == StackMode::dwarf);
     }
-    SECTION("a short one") {
+    SECTION("a short copy") {
         process.run(32, 1000, StackNeed::short_copy);
         REQUIRE(process.follow());
         REQUIRE(process.mode == StackMode::hybrid);
     }
-    SECTION("eight, if most of them miss") {
+    SECTION("eight, if most of them lack callers") {
         process.run(2, 0, StackNeed::chain);
         process.run(5, 1000, StackNeed::long_copy);
         REQUIRE_FALSE(process.follow());
@@ -109,7 +109,7 @@ TEST_CASE("a few stacks are enough to see that frame pointers are not") {
         REQUIRE(process.follow());
         REQUIRE(process.mode == StackMode::dwarf);
     }
-    SECTION("not eight, if half of them miss") {
+    SECTION("not eight, if half of them lack callers") {
         process.run(4, 1000, StackNeed::long_copy);
         process.run(27, 0, StackNeed::chain);
         REQUIRE_FALSE(process.follow());
@@ -117,7 +117,7 @@ TEST_CASE("a few stacks are enough to see that frame pointers are not") {
         REQUIRE(process.follow());
         REQUIRE(process.mode == StackMode::dwarf);
     }
-    SECTION("one stray stack is not") {
+    SECTION("a single outlier does not suffice") {
         process.run(31, 1000, StackNeed::chain);
         process.run(1, 1000, StackNeed::long_copy);
         REQUIRE_FALSE(process.follow());
@@ -125,7 +125,7 @@ TEST_CASE("a few stacks are enough to see that frame pointers are not") {
     REQUIRE_FALSE(process.follow());
 }
 
-TEST_CASE("a large copy that nobody needed becomes a small one, after a while") {
+TEST_CASE("a large copy that no stack needed becomes a small one, after some time") {
     Process process;
     process.mode = StackMode::dwarf;
     process.run(900, 1000, StackNeed::short_copy);
@@ -138,7 +138,7 @@ TEST_CASE("a large copy that nobody needed becomes a small one, after a while") 
     REQUIRE(process.mode == StackMode::fp);
 }
 
-TEST_CASE("a process whose phases differ does not go up and down for ever") {
+TEST_CASE("a process with different phases does not switch back and forth forever") {
     Process process;
     int changes = 0;
     for (int phase = 0; phase < 20; ++phase) {
@@ -149,7 +149,7 @@ TEST_CASE("a process whose phases differ does not go up and down for ever") {
     REQUIRE(process.mode == StackMode::dwarf);
 }
 
-TEST_CASE("counts begin anew with each mode, and old ones fade") {
+TEST_CASE("counts restart with each mode, and old ones fade") {
     Process process;
     process.run(100'000, 0, StackNeed::chain);
     process.run(200, 1000, StackNeed::long_copy);  // a library was loaded
@@ -158,7 +158,7 @@ TEST_CASE("counts begin anew with each mode, and old ones fade") {
     REQUIRE(process.policy.why(7).find("long one") != std::string::npos);
 }
 
-TEST_CASE("a program that cannot be read is walked by its tables") {
+TEST_CASE("a program whose file cannot be read is unwound with its tables") {
     const StackChoice choice = first_choice("/nonexistent");
     CHECK(choice.mode == StackMode::dwarf);
     CHECK(choice.why == "its program file cannot be read");

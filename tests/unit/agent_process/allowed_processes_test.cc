@@ -22,7 +22,7 @@ struct Machine {
         proc.write("proc/12/status", "Uid:\t33\t33\t33\t33\n");
         proc.write("passwd", "root:x:0:0::/:\nwww-data:x:33:33::/:\n");
     }
-    // The pids that are allowed, as digits.
+    // The permitted pids, as text.
     std::string allowed(AllowedWords words) {
         const auto processes = AllowedProcesses::of(std::move(words), proc.path("passwd")).value();
         std::string pids;
@@ -34,19 +34,19 @@ struct Machine {
 
 }  // namespace
 
-TEST_CASE("without a list every process is allowed") {
+TEST_CASE("without a list, every process is permitted") {
     Machine machine;
     CHECK(machine.allowed({}) == "10 11 12 ");
     CHECK_FALSE(AllowedProcesses().refusal(10, machine.proc.root()));
 }
 
-TEST_CASE("a process must fit each list that is given") {
+TEST_CASE("a process must match each list that is given") {
     Machine machine;
     CHECK(machine.allowed({.pids = {11, 12}, .users = {}, .commands = {}}) == "11 12 ");
-    // The effective user, which is what the process may do.
+    // The effective user, which determines what the process may do.
     CHECK(machine.allowed({.pids = {}, .users = {"www-data"}, .commands = {}}) == "10 12 ");
     CHECK(machine.allowed({.pids = {}, .users = {"1000"}, .commands = {}}) == "11 ");
-    // The file's name, which a process cannot change as it can its comm; that where there is no file.
+    // The file name counts, because a process can change its comm. The comm counts if there is no file.
     CHECK(machine.allowed({.pids = {}, .users = {}, .commands = {"web*"}}) == "10 ");
     CHECK(machine.allowed({.pids = {}, .users = {}, .commands = {"database", "no-fil?"}}) == "11 12 ");
     CHECK(machine.allowed({.pids = {}, .users = {}, .commands = {"web"}}).empty());
@@ -56,7 +56,7 @@ TEST_CASE("a process must fit each list that is given") {
     CHECK(machine.allowed({.pids = {10, 11}, .users = {"33"}, .commands = {"*e*"}}) == "10 ");
 }
 
-TEST_CASE("a refusal says who and why") {
+TEST_CASE("a refusal names the process and the reason") {
     Machine machine;
     const auto allowed =
         AllowedProcesses::of({.pids = {}, .users = {"root", "1000"}, .commands = {}}, machine.proc.path("passwd"))
@@ -66,14 +66,14 @@ TEST_CASE("a refusal says who and why") {
     CHECK(refused->code == ErrorCode::permission);
     CHECK(refused->message ==
           "process 10 (web-server) is not among those that this agent may profile: --allow-user limits them");
-    // Opening it reports that it is gone.
+    // Opening it reports that it has exited.
     CHECK_FALSE(allowed.refusal(99, machine.proc.root()));
-    // A process that cannot be looked at is not one that has gone.
+    // A process that cannot be inspected is not one that has exited.
     machine.proc.write("proc/99/stat/is-a-folder", "");
     CHECK(allowed.refusal(99, machine.proc.root()));
 }
 
-TEST_CASE("a user that the machine does not know") {
+TEST_CASE("an unknown user") {
     Machine machine;
     const auto unknown =
         AllowedProcesses::of({.pids = {}, .users = {"www-date"}, .commands = {}}, machine.proc.path("passwd"));

@@ -1,4 +1,4 @@
-// Code in the memory of a process: this one's own.
+// Code in the memory of a process, in this case of the test itself.
 #include "agent/process/code_cache.h"
 
 #include <catch2/catch.hpp>
@@ -28,7 +28,7 @@ bool holds(std::span<const std::byte> bytes, std::byte value) {
 
 }  // namespace
 
-TEST_CASE("code is read again after a second, and no longer once its process has ended") {
+TEST_CASE("code is read again after one second, and no longer after its process has ended") {
     NEEDS_OWN_ADDRESSES();
     Memory memory;
     CodeCache cache;
@@ -36,7 +36,7 @@ TEST_CASE("code is read again after a second, and no longer once its process has
     std::array<std::byte, 56> out{};
     CHECK_FALSE(cache.read(1, 0, memory.at(40), second, out));
     memory.bytes.fill(std::byte{1});
-    REQUIRE(cache.read(1, pid, memory.at(40), second, out));  // of two lines
+    REQUIRE(cache.read(1, pid, memory.at(40), second, out));  // spans two lines
     CHECK(holds(out, std::byte{1}));
     memory.bytes.fill(std::byte{2});
     REQUIRE(cache.read(1, pid, memory.at(40), 2 * second - 1, out));
@@ -50,7 +50,7 @@ TEST_CASE("code is read again after a second, and no longer once its process has
     CHECK_FALSE(cache.read(1, pid, 0x1000, 3 * second, out));
 }
 
-TEST_CASE("no more than 500 lines are read in a second") {
+TEST_CASE("at most 500 lines are read per second") {
     NEEDS_OWN_ADDRESSES();
     CodeCache cache;
     Memory memory;
@@ -62,13 +62,13 @@ TEST_CASE("no more than 500 lines are read in a second") {
     CHECK(cache.read(1, pid, memory.at(0), second, out));
     CHECK_FALSE(cache.read(1, pid, memory.at(64), second + second / 2, out));
     CHECK(cache.read(1, pid, memory.at(64), 2 * second, out));
-    // A known line is served even if the limit does not let it be read again.
+    // A known line is returned even if the limit prevents another read.
     for (std::uint64_t i = 0; i < 499; ++i) (void)cache.read(1, pid, 64 * i, 2 * second, out);
     CHECK(cache.read(1, pid, memory.at(0), 3 * second - 1, out));
     CHECK(holds(out, std::byte{1}));
 }
 
-TEST_CASE("a known line stays when its process has just ended") {
+TEST_CASE("a known line remains when its process has just ended") {
     NEEDS_OWN_ADDRESSES();
     CodeCache cache;
     Memory memory;

@@ -8,7 +8,7 @@ using namespace flamewire::agent;
 using flamewire::ErrorCode;
 using flamewire::agent::test::FakeProc;
 
-TEST_CASE("where control groups are mounted: version 2, else the controller perf_event") {
+TEST_CASE("where control groups are mounted: version 2, else the perf_event controller") {
     const std::string first =
         "30 25 0:26 / /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu\n"
         "31 25 0:27 / /sys/fs/cgroup/perf\\040event rw shared:9 - cgroup cgroup rw,perf_event\n";
@@ -19,7 +19,7 @@ TEST_CASE("where control groups are mounted: version 2, else the controller perf
     CHECK(cgroup_mount("").empty());
 }
 
-TEST_CASE("control groups by folder and by path; what is inside of another is its") {
+TEST_CASE("control groups by folder and by path; a group inside of another one is dropped") {
     FakeProc proc;
     const std::string mount = proc.path("groups");
     proc.write("groups/a/inner/cgroup.procs", "");
@@ -37,7 +37,7 @@ TEST_CASE("control groups by folder and by path; what is inside of another is it
     CHECK(none.error().code == ErrorCode::not_found);
     CHECK(none.error().message == "there is no control group 'c' below " + mount);
 
-    // Elsewhere the answer is the same whether the folder exists or not.
+    // Outside of the mount, the answer does not reveal whether the folder exists.
     for (const std::string& elsewhere : {proc.path("proc"), mount + "/../proc", mount + "/a/../../proc",
                                          std::string("../proc"), mount + "/..", std::string("..")}) {
         const auto refused = found({elsewhere});
@@ -55,7 +55,7 @@ TEST_CASE("control groups by folder and by path; what is inside of another is it
     }
 }
 
-TEST_CASE("a container by its id or the id's beginning") {
+TEST_CASE("a container by its id or by a prefix of the id") {
     FakeProc proc;
     const auto none = find_container("abc", proc.root());
     REQUIRE_FALSE(none);

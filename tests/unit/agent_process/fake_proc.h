@@ -1,4 +1,4 @@
-// A proc tree in a temporary directory, and small ELF files to map. Everything goes when the object goes.
+// A proc tree in a temporary directory, and small ELF files to map. The destructor deletes everything.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct Load {
     std::uint64_t offset = 0, vaddr = 0, size = 0;
     bool executable = true;
 };
-// Headers and, when `build_id` is not empty, a PT_NOTE with it; zeros up to the end of the last load. gABI, chapters 4
-// and 5.
+// Headers and, if `build_id` is not empty, a PT_NOTE with it, then zeros up to the end of the last load. From the gABI,
+// chapters 4 and 5.
 std::string make_elf(const std::vector<Load>& loads, std::string_view build_id);
 
 class FakeProc {
@@ -28,7 +28,7 @@ public:
     [[nodiscard]] std::string root() const { return directory_ + "/proc"; }
     [[nodiscard]] std::string path(std::string_view below) const { return directory_ + "/" + std::string(below); }
 
-    // `below` is relative to the temporary directory; parents are made.
+    // `below` is relative to the temporary directory. Missing parents are created.
     void write(std::string_view below, std::string_view content) const;
     void link(std::string_view below, std::string_view target) const;
     void remove(std::string_view below) const;  // a file or a tree

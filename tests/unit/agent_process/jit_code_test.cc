@@ -1,4 +1,4 @@
-// One process's code over time: what was asked before, while and after a file said something of it.
+// JIT code of one process over time: addresses that samples request before, while and after a file names them.
 #include "agent/process/jit_code.h"
 
 #include <catch2/catch.hpp>
@@ -33,7 +33,7 @@ struct Target {
     void append(std::string_view text, std::string_view file = "root/tmp/perf-3.map") const {
         std::ofstream(proc.path(file), std::ios::app) << text;
     }
-    // The file was last written at the look's own time.
+    // The read happens exactly when the file was last written.
     void poll(std::uint64_t now_ns) {
         struct stat status{};
         ::stat(proc.path("root/tmp/perf-3.map").c_str(), &status);
@@ -53,7 +53,7 @@ struct Target {
 
 }  // namespace
 
-TEST_CASE("only what was sampled is answered") {
+TEST_CASE("only sampled addresses are answered") {
     Target target;
     target.write("1000 10 one\n2000 10 two\n");
     target.poll(1 * second);
@@ -68,7 +68,7 @@ TEST_CASE("only what was sampled is answered") {
     CHECK(target.answers[0].end == 0x2010);
     CHECK(target.answers[0].from_ns == 0);
     CHECK(target.answers[0].body->name == "two");
-    // It is named as soon as somebody says so.
+    // It gets a name as soon as the file has one.
     target.append("3000 10 three\n");
     target.poll(3 * second);
     REQUIRE(target.answers.size() == 1);
@@ -76,7 +76,7 @@ TEST_CASE("only what was sampled is answered") {
     CHECK(target.code.up_to_date());
 }
 
-TEST_CASE("an address that is used again has another name from then on") {
+TEST_CASE("a reused address has another name from then on") {
     Target target;
     target.write("1000 10 old\n2000 10 other\n");
     target.poll(1 * second);
@@ -91,12 +91,12 @@ TEST_CASE("an address that is used again has another name from then on") {
     CHECK(target.answers[0].start == 0xff8);
 }
 
-TEST_CASE("what was sampled before the address was used again has the old name") {
+TEST_CASE("an address sampled before its reuse has the old name") {
     Target target;
     target.write("1000 10 old\n");
     target.poll(1 * second);
     target.append("1000 10 new\n");
-    target.code.want(0x1004, 2 * second);  // asked too late, sampled in time
+    target.code.want(0x1004, 2 * second);  // requested late, but sampled in time
     target.poll(3 * second);
     REQUIRE(target.answers.size() == 2);
     CHECK(target.answers[0].body->name == "old");
@@ -105,7 +105,7 @@ TEST_CASE("what was sampled before the address was used again has the old name")
     CHECK(target.answers[1].from_ns == 3 * second);
 }
 
-TEST_CASE("a sample that is asked for after its code was replaced has the old name") {
+TEST_CASE("a sample that is requested after its code was replaced has the old name") {
     Target target;
     target.write("");
     target.poll(1 * second);
@@ -113,16 +113,16 @@ TEST_CASE("a sample that is asked for after its code was replaced has the old na
     target.poll(2 * second);
     target.append("1000 10 new\n");
     target.poll(3 * second);
-    target.code.want(0x1000, 3 * second + 1);  // of "new"
-    target.code.want(0x1004, 2 * second + 1);  // of "old", which "new" has replaced since
+    target.code.want(0x1000, 3 * second + 1);  // a sample of "new"
+    target.code.want(0x1004, 2 * second + 1);  // a sample of "old", which "new" has replaced
     target.poll(3 * second + 2);
-    // "old" first: the sampler gives a name to whatever has none yet.
+    // "old" comes first: the sampler names only addresses that have no name yet.
     REQUIRE(target.answers.size() == 2);
     CHECK(target.answers[0].body->name == "old");
     CHECK(target.answers[0].until_ns == 3 * second);
     CHECK(target.answers[1].body->name == "new");
     CHECK(target.answers[1].from_ns == 3 * second);
-    // Nobody asks for what was replaced long ago.
+    // Code that was replaced long ago is not kept.
     target.poll(20 * second);
     target.append("2000 10 other\n");
     target.code.want(0x1008, 2 * second + 1);
@@ -130,7 +130,7 @@ TEST_CASE("a sample that is asked for after its code was replaced has the old na
     CHECK(std::ranges::none_of(target.answers, [](const JitAnswer& answer) { return answer.body->name == "old"; }));
 }
 
-TEST_CASE("code that was replaced is forgotten when its file is written anew") {
+TEST_CASE("replaced code is dropped when its file is rewritten") {
     Target target;
     target.write("");
     target.poll(1 * second);
@@ -140,7 +140,7 @@ TEST_CASE("code that was replaced is forgotten when its file is written anew") {
     target.poll(3 * second);
     target.append("1000 10 three\n");
     target.poll(4 * second);
-    target.write("1000 10 new\n3000 10 far\n");  // "far" stands where "two" stood
+    target.write("1000 10 new\n3000 10 far\n");  // "far" is at the file offset where "two" was
     target.poll(5 * second);
     target.poll(5 * second + 1);
     target.append("1000 10 last\n");
@@ -152,7 +152,7 @@ TEST_CASE("code that was replaced is forgotten when its file is written anew") {
     CHECK(target.answers[1].body->name == "last");
 }
 
-TEST_CASE("code that nobody named for long is not what follows it") {
+TEST_CASE("a late name does not apply to much earlier samples") {
     Target target;
     target.write("1000 10 one\n");
     target.code.want(0x5004, 1 * second);
@@ -163,7 +163,7 @@ TEST_CASE("code that nobody named for long is not what follows it") {
     REQUIRE(target.answers.size() == 1);
     CHECK(target.answers[0].from_ns == 60 * second);
     CHECK_FALSE(may_name(1 * second, target.answers[0].from_ns));
-    // But a map that is written in one piece, when somebody asks for it, names all that ran.
+    // But a map that is written in one piece, on request, names all earlier code.
     Target late;
     late.code.want(0x5004, 1 * second);
     late.poll(2 * second);
@@ -173,7 +173,7 @@ TEST_CASE("code that nobody named for long is not what follows it") {
     CHECK(late.answers[0].from_ns == 0);
 }
 
-TEST_CASE("a map that is written anew changes the names that changed") {
+TEST_CASE("a rewritten map changes only the names that differ") {
     Target target;
     target.write("1000 10 same\n2000 10 before\n3000 10 gone\n");
     for (const std::uint64_t address : {0x1000U, 0x2000U, 0x3000U}) target.code.want(address, second);
@@ -203,7 +203,7 @@ TEST_CASE("moved code keeps its name and its lines") {
     CHECK(target.answers[1].body->rows.size() == 2);
 }
 
-// 1,000 lines of as many files: about 150 KB in each answer.
+// 1,000 lines in 1,000 files: about 150 KB per answer.
 std::string long_function(std::uint64_t code, std::uint64_t size) {
     std::vector<std::string> files;
     for (int i = 0; i < 1000; ++i) files.push_back("/" + std::to_string(i) + std::string(100, 'f'));
@@ -218,7 +218,7 @@ std::size_t bytes_of_all(const std::vector<JitAnswer>& answers) {
     return bytes;
 }
 
-TEST_CASE("what one poll has no room for is answered by the next one") {
+TEST_CASE("answers that exceed the limit of one read come with the next one") {
     constexpr std::uint64_t base = 0x10000, size = 0x20, functions = 5;
     std::string dump = jitdump_header();
     for (std::uint64_t i = 0; i < functions; ++i) dump += long_function(base + i * size, size);
@@ -240,7 +240,7 @@ TEST_CASE("what one poll has no room for is answered by the next one") {
     CHECK(target.notices.empty());
 }
 
-TEST_CASE("code that is replaced again and again answers by names alone, and says so") {
+TEST_CASE("code that is replaced many times gets names without lines, and a notice") {
     constexpr std::uint64_t one = 0x10000, other = 0x20000, known = 0x30000, size = 0x20, moves = 1000;
     Target target("/tmp/jit-3.dump");
     target.answer_bytes = 500'000;
@@ -266,7 +266,7 @@ TEST_CASE("code that is replaced again and again answers by names alone, and say
     CHECK(target.notices[0].text.find("has short names without lines") != std::string::npos);
 }
 
-TEST_CASE("a jitdump that is mapped later takes the place of a map") {
+TEST_CASE("a jitdump that is mapped later replaces a map") {
     Target target;
     target.write("1000 10 coarse\n");
     target.code.want(0x1000, second);
@@ -297,8 +297,8 @@ TEST_CASE("the remedy for missing names fits the runtime, which the program file
     CHECK(remedy("grep", "/usr/bin/grep") == "enable perf maps in its runtime, if it supports them (/tmp/perf-3.map)");
 }
 
-TEST_CASE("a map of somebody else, a link and what is no file are not believed") {
-    const auto said = [](Target& target) {
+TEST_CASE("a map of another user, a link and a special file are not trusted") {
+    const auto notice_text = [](Target& target) {
         target.code.want(0x1000, second);
         for (std::uint64_t now = 1; now < 5; ++now) target.poll(now * second);
         CHECK(target.notices.empty());
@@ -310,7 +310,7 @@ TEST_CASE("a map of somebody else, a link and what is no file are not believed")
         return target.notices[0].text + " | " + target.notices[0].remedy;
     };
     Target none;
-    CHECK(said(none) ==
+    CHECK(notice_text(none) ==
           "node (process 42) runs code that it compiled itself, and there is no /tmp/perf-3.map: that code has no "
           "names | start it with node --perf-basic-prof");
     Target link;
@@ -318,19 +318,19 @@ TEST_CASE("a map of somebody else, a link and what is no file are not believed")
     link.proc.write("root/tmp/real", "1000 10 f\n");
     link.proc.remove("root/tmp/perf-3.map");
     link.proc.link("root/tmp/perf-3.map", "/tmp/real");
-    CHECK(said(link).find("cannot be opened") != std::string::npos);
+    CHECK(notice_text(link).find("cannot be opened") != std::string::npos);
     Target pipe;
     REQUIRE(::mkfifo(pipe.proc.path("root/tmp/perf-3.map").c_str(), 0600) == 0);
-    CHECK(said(pipe).find("not a regular file") != std::string::npos);
+    CHECK(notice_text(pipe).find("not a regular file") != std::string::npos);
     if (::geteuid() != 0) return;
     Target foreign;
     foreign.write("1000 10 f\n");
     REQUIRE(::chown(foreign.proc.path("root/tmp/perf-3.map").c_str(), 4711, 4711) == 0);
-    CHECK(said(foreign).find("belongs to another user") != std::string::npos);
+    CHECK(notice_text(foreign).find("belongs to another user") != std::string::npos);
     foreign.proc.write("proc/42/status", "Uid:\t0\t4711\t0\t0\n");
     foreign.poll(20 * second);
     CHECK(foreign.answers.size() == 1);
-    // Of root: trusted if the program may read it, too.
+    // A map of root is trusted if the program may read it, too.
     for (const bool readable : {false, true}) {
         Target of_root;
         of_root.proc.write("proc/42/status", "Uid:\t4711\t4711\t4711\t4711\n");
@@ -345,7 +345,7 @@ TEST_CASE("a map of somebody else, a link and what is no file are not believed")
     }
 }
 
-TEST_CASE("a map that an earlier process of that pid left behind is not believed") {
+TEST_CASE("a map left over from an earlier process with the same pid is not trusted") {
     Target target({}, boottime_ns() + 60 * second);
     target.write("1000 10 f\n");
     target.code.want(0x1000, second);
@@ -358,7 +358,7 @@ TEST_CASE("a map that an earlier process of that pid left behind is not believed
     CHECK(own.answers.size() == 1);
 }
 
-TEST_CASE("links of the target stay in the target's root") {
+TEST_CASE("links of the target are resolved in the target's root") {
     Target target;
     target.proc.remove("root/tmp");
     target.proc.write("root/var/tmp/perf-3.map", "1000 10 inside\n");
@@ -369,7 +369,7 @@ TEST_CASE("links of the target stay in the target's root") {
     CHECK(target.answers[0].body->name == "inside");
 }
 
-TEST_CASE("more code than there is room for is said") {
+TEST_CASE("a notice reports more code than the limit") {
     Target target;
     std::string text;
     for (int i = 0; i < 2000; ++i) text += std::to_string(1000 + i) + "00 10 f" + std::to_string(i) + "\n";
@@ -380,7 +380,7 @@ TEST_CASE("more code than there is room for is said") {
     CHECK(target.notices[0].code == "jit-names-full");
 }
 
-TEST_CASE("the sampler's names change at the time of the change, and bare addresses get the names of their time") {
+TEST_CASE("the sampler's names change at the time of the change, and bare addresses get the name of their time") {
     FakeProc proc;
     proc.write("proc/42/status", "Uid:\t0\t" + std::to_string(::geteuid()) + "\t0\t0\n");
     proc.link("proc/42/root", proc.path("root"));
@@ -403,7 +403,7 @@ TEST_CASE("the sampler's names change at the time of the change, and bare addres
     CHECK_FALSE(names.find(7, 0x1004, 250));
 }
 
-TEST_CASE("who waits for a poll hears what it found, also when nobody took what was found before") {
+TEST_CASE("a waiting caller gets the results of the read, also if earlier results were not taken") {
     FakeProc proc;
     proc.write("proc/42/status", "Uid:\t0\t" + std::to_string(::geteuid()) + "\t0\t0\n");
     proc.link("proc/42/root", proc.path("root"));

@@ -1,4 +1,4 @@
-// Perf maps and jitdumps as a runtime writes them, a piece at a time.
+// Perf maps and jitdumps, written piece by piece as a runtime does.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ void put_value(std::string& out, T value) {
     put_bytes(out, &value, sizeof(value));
 }
 
-// tools/perf/Documentation/jitdump-specification.txt.
+// See tools/perf/Documentation/jitdump-specification.txt.
 inline std::string jitdump_header(std::uint64_t flags = 0) {
     std::string out;
     put_value<std::uint32_t>(out, 0x4A695444);
@@ -52,7 +52,7 @@ inline std::string jitdump_move(std::uint64_t time_ns, std::uint64_t from, std::
     for (const std::uint64_t value : {to, from, to, size, std::uint64_t{1}}) put_value(fields, value);
     return jitdump_record(1, time_ns, fields);
 }
-// JIT_CODE_UNWINDING_INFO: `frames` is an .eh_frame and behind it an .eh_frame_hdr of `search_table` bytes.
+// JIT_CODE_UNWINDING_INFO: `frames` is an .eh_frame, followed by an .eh_frame_hdr of `search_table` bytes.
 inline std::string jitdump_unwinding(std::uint64_t time_ns, std::string_view frames, std::uint64_t search_table,
                                      std::uint64_t mapped) {
     std::string fields;

@@ -30,7 +30,7 @@ struct Read {
         entries.clear();
         return file.advance(limit, {1'000, now_ns, INT64_MAX}, entries);
     }
-    // Of a jitdump's entry.
+    // The body of a jitdump entry.
     std::optional<JitBody> body(std::size_t entry) const {
         return file.body_of(entries[entry].record, entries[entry].lines, entries[entry].unwinding);
     }
@@ -41,7 +41,7 @@ struct Read {
 
 }  // namespace
 
-TEST_CASE("a name of a perf map is cut at its bound") {
+TEST_CASE("a name in a perf map is truncated at the limit") {
     FakeProc proc;
     proc.write("file", "1000 10 " + std::string(3'000, 'x') + "\n");
     Read<PerfMapFile> read(proc);
@@ -52,7 +52,7 @@ TEST_CASE("a name of a perf map is cut at its bound") {
     CHECK(body->name == std::string(max_jit_name_bytes, 'x'));
 }
 
-TEST_CASE("a perf map grows, its last line torn") {
+TEST_CASE("a perf map that grows, with an incomplete last line") {
     FakeProc proc;
     proc.write("file", "1000 10 one\n2000 10 tw");
     Read<PerfMapFile> read(proc);
@@ -66,7 +66,7 @@ TEST_CASE("a perf map grows, its last line torn") {
     append(read.path, "o\nnonsense\n3000 8 three\n");
     CHECK(read.go() == JitProgress::at_end);
     REQUIRE(read.entries.size() == 2);
-    CHECK(read.entries[0].from_ns == 0);  // its beginning was there at the first poll
+    CHECK(read.entries[0].from_ns == 0);  // the first read found its first byte
     CHECK(read.entries[1].from_ns >= 1'000);
     CHECK(read.entries[1].from_ns <= 5'000);
     CHECK(read.file.body_of(read.entries[0].record)->name == "two");
@@ -74,7 +74,7 @@ TEST_CASE("a perf map grows, its last line torn") {
     CHECK(read.file.body_of(read.entries[1].record)->start == 0x3000);
 }
 
-TEST_CASE("a perf map that is written anew is told from one that grows") {
+TEST_CASE("a rewritten perf map is distinguished from one that grows") {
     FakeProc proc;
     proc.write("file", "1000 10 one\n2000 10 two\n");
     Read<PerfMapFile> read(proc);
@@ -87,7 +87,7 @@ TEST_CASE("a perf map that is written anew is told from one that grows") {
     CHECK(longer.go() == JitProgress::rewritten);
 }
 
-TEST_CASE("a perf map is read in pieces, and a line without end does not stop it") {
+TEST_CASE("a perf map is read in pieces, and an endless line does not stop it") {
     FakeProc proc;
     std::string text;
     for (int i = 0; i < 40'000; ++i) text += "1000 10 some_function_with_a_name\n";
@@ -113,7 +113,7 @@ TEST_CASE("names of jitdumps") {
         CHECK_FALSE(is_jitdump_name(other));
 }
 
-TEST_CASE("a jitdump: times, moves, lines, a torn record") {
+TEST_CASE("a jitdump: times, moves, lines, an incomplete record") {
     FakeProc proc;
     const std::string second = jitdump_load(300, 0x2000, 0x20, "two");
     proc.write("file",
@@ -143,8 +143,8 @@ TEST_CASE("a jitdump: times, moves, lines, a torn record") {
     CHECK(read.body(0)->name == "two");
 }
 
-// `node --perf-prof --perf-prof-unwinding-info` of Node 18.20 on x86-64: what V8 wrote for a function of 544 bytes; and its
-// rows as `readelf --debug-dump=frames-interp` of binutils 2.40 shows them.
+// `node --perf-prof --perf-prof-unwinding-info` of Node 18.20 on x86-64: the data that V8 wrote for a function of 544
+// bytes, and its rows from `readelf --debug-dump=frames-interp` of binutils 2.40.
 TEST_CASE("unwinding information of V8") {
     const std::string frames = *from_hex(
         "1800000000000000037a4c520001781002ff1b0c07089001000000002000000020000000bcfdffff1e020000004f0e108602430d06740d"
@@ -192,11 +192,11 @@ TEST_CASE("unwinding information of V8") {
         REQUIRE(body);
         CHECK_FALSE(body->rules.find(0, unwind::Arch::x86_64));
     }
-    // The .eh_frame begins at a multiple of 8, counted from the code.
+    // The .eh_frame starts at a multiple of 8, relative to the code.
     CHECK(read.body(4)->rules.find(0, unwind::Arch::x86_64));
 }
 
-TEST_CASE("lines of V8 are counted from an ELF header, and what is damaged in them is left out") {
+TEST_CASE("addresses in V8's lines include an ELF header, and damaged entries are left out") {
     FakeProc proc;
     proc.write("file",
                jitdump_header() +
@@ -214,7 +214,7 @@ TEST_CASE("lines of V8 are counted from an ELF header, and what is damaged in th
     CHECK(read.body(1)->rows.empty());
 }
 
-TEST_CASE("a jitdump whose times are another clock's has those of its file") {
+TEST_CASE("a jitdump with the times of another clock gets the times of its file") {
     FakeProc proc;
     proc.write("file", jitdump_header(1) + jitdump_load(77, 0x1000, 0x20, "f"));
     Read<JitdumpFile> counter(proc);
@@ -226,7 +226,7 @@ TEST_CASE("a jitdump whose times are another clock's has those of its file") {
     CHECK(future.entries.at(0).from_ns <= 5'000);
 }
 
-TEST_CASE("what is no jitdump is refused") {
+TEST_CASE("files that are not jitdumps are refused") {
     FakeProc proc;
     proc.write("file", "7f00 10 f\n" + std::string(100, ' '));
     CHECK(Read<JitdumpFile>(proc).go() == JitProgress::damaged);
@@ -240,5 +240,5 @@ TEST_CASE("what is no jitdump is refused") {
     proc.write("file", empty_record);
     CHECK(Read<JitdumpFile>(proc).go() == JitProgress::damaged);
     proc.write("file", jitdump_header().substr(0, 20));
-    CHECK(Read<JitdumpFile>(proc).go() == JitProgress::at_end);  // being written
+    CHECK(Read<JitdumpFile>(proc).go() == JitProgress::at_end);  // still being written
 }

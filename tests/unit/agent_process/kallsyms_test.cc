@@ -24,7 +24,7 @@ TEST_CASE("a line of kallsyms") {
         CHECK_FALSE(parse_kallsyms_line(line));
 }
 
-TEST_CASE("what kernel addresses are counted from is found, hidden or absent") {
+TEST_CASE("the base of kernel addresses is found, hidden or absent") {
     FakeProc proc;
     CHECK_FALSE(read_kernel_base(proc.root()));
     proc.write("proc/kallsyms",
@@ -34,7 +34,7 @@ TEST_CASE("what kernel addresses are counted from is found, hidden or absent") {
     CHECK(read_kernel_base(proc.root()) == KernelBase{0, true});
     proc.write("proc/kallsyms", "0000000000001000 T other\n0000000000001000 t _text\t[odd]\n");
     CHECK_FALSE(read_kernel_base(proc.root()));
-    // arm64 has _text only where all symbols are kept; then it stands before _stext.
+    // arm64 has _text only if all symbols are kept. Then it comes before _stext.
     proc.write("proc/kallsyms",
                "ffff800008010000 t gic_handle_irq\nffff800008010000 T _stext\nffff800008010000 T "
                "__irqentry_text_start\nffff800008010100 t later\n");
@@ -45,9 +45,9 @@ TEST_CASE("what kernel addresses are counted from is found, hidden or absent") {
     CHECK(read_kernel_base(proc.root()) == KernelBase{0, false});
 }
 
-TEST_CASE("why names are hidden, and what shows them, is what the kernel decides by") {
+TEST_CASE("the reason for hidden names and its remedy follow the kernel's own rules") {
     FakeProc proc;
-    const auto told = [&](const char* restricted, const char* paranoid) {
+    const auto text_and_remedy = [&](const char* restricted, const char* paranoid) {
         proc.write("proc/sys/kernel/kptr_restrict", restricted);
         proc.write("proc/sys/kernel/perf_event_paranoid", paranoid);
         const auto notice = kernel_names_problem(KernelBase{0, true}, proc.root());
@@ -56,16 +56,16 @@ TEST_CASE("why names are hidden, and what shows them, is what the kernel decides
         return notice->text.substr(0, notice->text.find(')')) + ") " + notice->remedy;
     };
     const std::string setcap = "setcap cap_perfmon,cap_sys_ptrace,cap_syslog+ep flamewire-agent";
-    CHECK(told("0\n", "2\n") ==
+    CHECK(text_and_remedy("0\n", "2\n") ==
           "Kernel names are hidden (kernel.perf_event_paranoid is 2) sysctl -w kernel.perf_event_paranoid=1, or " +
               setcap);
-    CHECK(told("1\n", "-1\n") ==
+    CHECK(text_and_remedy("1\n", "-1\n") ==
           "Kernel names are hidden (kernel.kptr_restrict is 1) sysctl -w kernel.kptr_restrict=0, or " + setcap);
-    CHECK(told("1\n", "2\n") ==
+    CHECK(text_and_remedy("1\n", "2\n") ==
           "Kernel names are hidden (kernel.kptr_restrict is 1) sysctl -w kernel.kptr_restrict=0 "
           "kernel.perf_event_paranoid=1, or " +
               setcap);
-    CHECK(told("2\n", "4\n") ==
+    CHECK(text_and_remedy("2\n", "4\n") ==
           "Kernel names are hidden (kernel.kptr_restrict is 2) sysctl -w kernel.kptr_restrict=1, and run the agent as "
           "root, or " +
               setcap);
@@ -73,7 +73,7 @@ TEST_CASE("why names are hidden, and what shows them, is what the kernel decides
     CHECK(kernel_names_problem(std::nullopt, proc.root())->code == "kernel-names-missing");
 }
 
-TEST_CASE("functions that hold addresses, by one pass in any order") {
+TEST_CASE("functions that contain addresses, found in one pass, in any order") {
     FakeProc proc;
     proc.write("proc/kallsyms",
                "0000000000002000 t beta\n"
@@ -95,13 +95,14 @@ TEST_CASE("functions that hold addresses, by one pass in any order") {
     CHECK(found[0] == KernelFunction{0x1000, 0x1000, "alpha"});
     CHECK(found[1] == KernelFunction{0x2000, 0x1000, "beta"});
     CHECK(found[2] == KernelFunction{0x800000, 0x100000, "mod_first [mod]"});
-    // Nothing follows, so it is as long as a function may be at most; 0x700000 is too far from gamma, 0xfff below all.
+    // Nothing follows, so it has the maximum length of a function. 0x700000 is too far from gamma, and 0xfff is below
+    // all.
     CHECK(found[3] == KernelFunction{0x900000, 0x100000, "mod_last [mod]"});
     CHECK(functions({}).empty());
     CHECK_FALSE(FunctionPass::begin(proc.root() + "/none", {1}));
 }
 
-TEST_CASE("a pass over many functions goes on where its time was up") {
+TEST_CASE("a pass over many functions continues where its time slice ended") {
     FakeProc proc;
     std::string text;
     for (int i = 0; i < 10'000; ++i) text += fmt::format("{:016x} t function_{}\n", 0x1000 + i * 16, i);

@@ -1,4 +1,4 @@
-// Against the real /proc: our own process, where the dynamic loader and nm know the right answers.
+// Tests with the real /proc and this test's own process. The dynamic loader and nm provide the expected values.
 #include <catch2/catch.hpp>
 #include <dlfcn.h>
 #include <link.h>
@@ -26,7 +26,7 @@ using namespace flamewire::agent;
 
 namespace {
 
-// Probes of every executable segment: first and last byte, with what the loader says is its address in the file.
+// Probes the first and the last byte of every executable segment, with its file address from the loader.
 struct Probe {
     std::uint64_t address = 0, expected = 0;
     std::string name;
@@ -45,7 +45,7 @@ int collect(dl_phdr_info* info, std::size_t /*size*/, void* data) {
 
 }  // namespace
 
-TEST_CASE("every executable segment of our own process, as the loader put it") {
+TEST_CASE("every executable segment of this process, compared with the loader") {
     ProcessTable table;
     const auto pid = static_cast<std::uint32_t>(::getpid());
     table.attach(pid);
@@ -66,7 +66,7 @@ TEST_CASE("every executable segment of our own process, as the loader put it") {
 
 TEST_CASE("the vDSO and its symbols") {
     if (::getauxval(AT_SYSINFO_EHDR) == 0) {
-        WARN("this kernel maps no vDSO: nothing to test");
+        WARN("NOT tested: this kernel maps no vDSO");
         return;
     }
     ProcessTable table;
@@ -97,7 +97,7 @@ TEST_CASE("the vDSO and its symbols") {
     CHECK_FALSE(vdso_functions(as_bytes_view("no ELF")));
 }
 
-TEST_CASE("a child in its own directory shows up in the list and by name") {
+TEST_CASE("a child in its own directory is found in the list and by name") {
     const pid_t child = ::fork();
     if (child == 0) {
         ::execl("/bin/sleep", "sleep", "600", nullptr);
@@ -131,7 +131,7 @@ TEST_CASE("a child in its own directory shows up in the list and by name") {
 
 namespace {
 
-// Copies itself elsewhere, enters its own mount and pid namespaces and another root, runs from there, and loses its
+// Copies itself to another folder, enters its own mount and pid namespaces and another root, runs there, and loses its
 // file.
 pid_t start_hidden_process(const std::string& directory) {
     ::mkdir((directory + "/bin").c_str(), 0755);
@@ -145,7 +145,7 @@ pid_t start_hidden_process(const std::string& directory) {
     if (outer != 0) return outer;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::unshare(CLONE_NEWNS | CLONE_NEWPID) != 0) ::_exit(77);
-    // What is mounted from here on must stay in here.
+    // Later mounts must stay inside of this namespace.
     if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) ::_exit(77);
     for (const char* below : {"/lib", "/lib64", "/usr"}) {
         struct stat status{};
@@ -165,7 +165,7 @@ pid_t start_hidden_process(const std::string& directory) {
     ::_exit(77);
 }
 
-// The process that start_hidden_process ran, by its comm below `outer`.
+// The process that start_hidden_process() started, found by its comm below `outer`.
 std::uint32_t find_hidden(pid_t outer) {
     for (const std::uint32_t pid : NamedProcesses(std::vector<std::string>{"hidden"}).scan()) {
         const auto stat = read_stat("/proc", pid);
@@ -176,17 +176,17 @@ std::uint32_t find_hidden(pid_t outer) {
 
 }  // namespace
 
-TEST_CASE("waits to be looked at", "[.wait]") {
-    ::mkdir("/running", 0755);  // says that it is loaded: from here on its file may go
+TEST_CASE("waits for inspection", "[.wait]") {
+    ::mkdir("/running", 0755);  // signals that it is loaded, so its file may be deleted
     ::sleep(600);
 }
 
-TEST_CASE("a process with its own mounts, pids and root, its binary deleted") {
+TEST_CASE("a process with its own mounts, pids and root, and a deleted binary") {
     std::string directory = "/tmp/flamewire-hidden-XXXXXX";
     REQUIRE(::mkdtemp(directory.data()) != nullptr);
     const pid_t outer = start_hidden_process(directory);
     REQUIRE(outer > 0);
-    // An emulator's program has the name for a moment before it ends, as it cannot be loaded there.
+    // An emulator's process has the name for a moment, before it fails to load the program there.
     std::uint32_t pid = 0;
     struct stat status{};
     const auto runs = [&] { return pid != 0 && ::stat((directory + "/running").c_str(), &status) == 0; };
@@ -198,7 +198,7 @@ TEST_CASE("a process with its own mounts, pids and root, its binary deleted") {
     }
     if (!runs()) {
         REQUIRE(ended);
-        WARN("namespaces are not ours to make here: nothing was tested");
+        WARN("NOT tested: this user may not create namespaces here");
     } else {
         REQUIRE(::unlink((directory + "/bin/hidden").c_str()) == 0);
         ProcessTable table;
@@ -207,7 +207,8 @@ TEST_CASE("a process with its own mounts, pids and root, its binary deleted") {
         CHECK(table.process(process).comm == "hidden");
         CHECK(table.process(process).ns_pid == 1);
         CHECK(table.process(process).command_line == "hidden [.wait]");
-        // The same program as ours: each of our own addresses, moved by the difference of the two load addresses.
+        // It runs the same program as this test: each address of the test, moved by the difference of the two load
+        // addresses.
         ProcessTable own;
         const auto own_pid = static_cast<std::uint32_t>(::getpid());
         own.attach(own_pid);

@@ -19,7 +19,7 @@ TEST_CASE("a line of maps") {
     CHECK_FALSE(entry->deleted);
 }
 
-TEST_CASE("addresses and inodes of 64 bits, whatever our own word size") {
+TEST_CASE("addresses and inodes of 64 bits on any machine") {
     const auto entry =
         parse_maps_line("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 18446744073709551615 [vsyscall]");
     REQUIRE(entry);
@@ -28,19 +28,19 @@ TEST_CASE("addresses and inodes of 64 bits, whatever our own word size") {
     CHECK(entry->path == "[vsyscall]");
 }
 
-TEST_CASE("names that are hard to read") {
+TEST_CASE("names that are hard to parse") {
     CHECK(parse_maps_line("1000-2000 r-xp 00000000 00:00 0 ")->path.empty());
     CHECK(parse_maps_line("1000-2000 rw-p 00000000 00:00 0")->path.empty());
     CHECK_FALSE(parse_maps_line("1000-2000 rw-p 00000000 00:00 0")->executable);
     CHECK(parse_maps_line("1000-2000 r-xp 00000000 08:01 7 /a dir/b  c")->path == "/a dir/b  c");
-    // Only the newline is escaped by the kernel: a backslash stays what it is.
+    // The kernel escapes only the newline, so a backslash is unchanged.
     CHECK(parse_maps_line("1000-2000 r-xp 00000000 08:01 7 /a\\012b\\134c\\")->path == "/a\nb\\134c\\");
     const auto gone = parse_maps_line("1000-2000 r-xp 00000000 08:01 7 /opt/app (deleted)");
     CHECK(gone->path == "/opt/app");
     CHECK(gone->deleted);
 }
 
-TEST_CASE("what is no line of maps") {
+TEST_CASE("texts that are not a line of maps") {
     for (const char* line :
          {"", "-", "1000", "1000-", "1000-2000", "1000-2000 r-x", "2000-1000 r-xp 0 08:01 7 /a",
           "1000-1000 r-xp 0 08:01 7 /a", "1000-2000 r-xp 0 08-01 7 /a", "1000-2000 r-xp x 08:01 7 /a",

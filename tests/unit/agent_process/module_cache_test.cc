@@ -28,10 +28,10 @@ MappedFile mapped(std::uint32_t pid, std::string path) {
 
 }  // namespace
 
-TEST_CASE("file offsets become the file's own addresses") {
+TEST_CASE("file offsets become the addresses of the file") {
     FakeProc proc;
-    // As lld lays files out: one file page holds the end of one segment and the start of the next, each at its own
-    // page.
+    // The layout of lld: one file page contains the end of one segment and the start of the next. Each is mapped at its
+    // own page.
     proc.write("root/lld", make_elf({{0, 0, 0x5f0, false},
                                      {0x5f0, 0x15f0, 0x900, true},
                                      {0xef0, 0x2ef0, 0x300, true},
@@ -47,7 +47,7 @@ TEST_CASE("file offsets become the file's own addresses") {
     CHECK(modules.address_of(lld, 0xeef) == 0x1eef);
     CHECK(modules.address_of(lld, 0xef0) == 0x2ef0);  // one mapping, the next segment
     CHECK(modules.address_of(lld, 0x11ef) == 0x31ef);
-    CHECK(modules.address_of(lld, 0x2200) == 0x5200);  // data that was made executable later
+    CHECK(modules.address_of(lld, 0x2200) == 0x5200);  // data that became executable later
     CHECK(modules.address_of(lld, 0x9999999) == 0x9999999);
 }
 
@@ -61,8 +61,8 @@ TEST_CASE("pages of 64 KiB") {
     CHECK(modules.address_of(arm, 0x1'0010) == 0x21'0010);  // same page, before p_offset
 }
 
-TEST_CASE("a mapping begins and ends at pages, whatever their size") {
-    // As linkers lay files out for 64 KiB pages: offset and address agree in the last 16 bits.
+TEST_CASE("a mapping starts and ends at page boundaries, whatever their size") {
+    // The layout for 64 KiB pages: offset and address agree in the last 16 bits.
     struct Case {
         std::uint64_t page, first, last;  // file offsets of the mapping that the loader makes of [0x15800, 0x18800)
     };
@@ -84,7 +84,7 @@ TEST_CASE("a mapping begins and ends at pages, whatever their size") {
         CHECK((piece.start == mapping.start && piece.end == mapping.end));
     }
     CHECK(modules.address_of(app, kernel.first) == 0x20'0000 + kernel.first);
-    CHECK(modules.address_of(app, kernel.last) == kernel.last);  // nothing of it is mapped
+    CHECK(modules.address_of(app, kernel.last) == kernel.last);  // no part of the file is mapped there
 }
 
 TEST_CASE("one build-id is one module, whatever its names") {
@@ -98,7 +98,7 @@ TEST_CASE("one build-id is one module, whatever its names") {
     const ModuleHandle a = modules.of_file(mapped(42, "/a"));
     CHECK(modules.of_file(mapped(42, "/b")) == a);
     CHECK(modules.of_file(mapped(42, "/a")) == a);
-    // Without build-id: device, inode, size, mtime.
+    // Without a build-id: device, inode, size, mtime.
     const ModuleHandle c = modules.of_file(mapped(42, "/c"));
     CHECK(modules.of_file(mapped(42, "/c")) == c);
     CHECK(modules.of_file(mapped(42, "/d")) != c);
@@ -107,19 +107,19 @@ TEST_CASE("one build-id is one module, whatever its names") {
     CHECK(modules.take_notices().empty());
 }
 
-TEST_CASE("a build-id in the record spares the file") {
+TEST_CASE("a build-id in the record makes reading the file unnecessary") {
     FakeProc proc;
     proc.write("root/a", make_elf({{0, 0x400000, 0x1000}}, "known"));
     proc.link("proc/42/root", proc.path("root"));
     ModuleCache modules(proc.root(), 4096);
     const ModuleHandle a = modules.of_file(mapped(42, "/a"));
-    MappedFile gone = mapped(77, "/elsewhere");  // a process that is gone, in a namespace that we cannot see
+    MappedFile gone = mapped(77, "/elsewhere");  // an exited process, in a namespace that the agent cannot access
     gone.build_id = "known";
     CHECK(modules.of_file(gone) == a);
     CHECK(modules.address_of(a, 0x10) == 0x400010);
 }
 
-TEST_CASE("map_files leads to a deleted file, a name does not") {
+TEST_CASE("map_files leads to a deleted file, its name does not") {
     FakeProc proc;
     proc.write("hidden", make_elf({{0, 0x400000, 0x1000}}, "old"));
     proc.write("root/app", make_elf({{0, 0x900000, 0x1000}}, "new"));
@@ -132,7 +132,7 @@ TEST_CASE("map_files leads to a deleted file, a name does not") {
     CHECK(modules.info(old).build_id == "old");
     CHECK(modules.address_of(old, 0x10) == 0x400010);
 
-    // Without that link there is nothing to read: the file of the same name is another one.
+    // Without that link, the file cannot be read: the one with the same name is another file.
     app.start = 0x30000;
     app.end = 0x40000;
     app.inode = 5;
@@ -147,12 +147,12 @@ TEST_CASE("map_files leads to a deleted file, a name does not") {
     CHECK(notices[0].text.find("/app") != std::string::npos);
 }
 
-TEST_CASE("map_files is believed only of the library that the record means") {
+TEST_CASE("map_files is trusted only for the library in the record") {
     FakeProc proc;
     proc.write("root/one.so", make_elf({{0, 0x1000, 0x800}}, "one"));
     proc.write("root/two.so", make_elf({{0, 0x5000, 0x800}}, "two"));
     proc.link("proc/42/root", proc.path("root"));
-    // The record of one.so is looked at when two.so is mapped in its place.
+    // The record of one.so is handled after two.so was mapped in its place.
     proc.link("proc/42/map_files/10000-20000", proc.path("root/two.so"));
     ModuleCache modules(proc.root(), 4096);
     MappedFile one = mapped(42, "/one.so");
@@ -168,7 +168,7 @@ TEST_CASE("map_files is believed only of the library that the record means") {
     CHECK(modules.take_notices().size() == 1);
 }
 
-TEST_CASE("a name that has got another file is refused") {
+TEST_CASE("a name that now belongs to another file is refused") {
     FakeProc proc;
     proc.write("root/app", make_elf({{0, 0x900000, 0x1000}}, "new"));
     proc.link("proc/42/root", proc.path("root"));
@@ -185,7 +185,8 @@ TEST_CASE("a name that has got another file is refused") {
     by_inode.inode = status.st_ino + 1;
     CHECK(modules.info(modules.of_file(by_inode)).build_id.empty());
 
-    // btrfs, overlayfs: maps and stat name different devices for one file. That alone is not a reason to refuse.
+    // On btrfs and overlayfs, maps and stat report different devices for one file. That alone is not a reason to
+    // refuse.
     MappedFile other_device = mapped(42, "/app");
     other_device.device = status.st_dev + 1;
     other_device.inode = status.st_ino + 1;
@@ -206,7 +207,7 @@ TEST_CASE("a file that the program cannot read is opened by name only if it is t
     };
     MappedFile file;
     CHECK_FALSE(readable(file));
-    file.device = 1;  // another file system, as overlayfs shows its files
+    file.device = 1;  // another file system, as with overlayfs
     file.inode = proc.inode("root/lib");
     CHECK_FALSE(readable(file));
     struct stat status{};
@@ -222,16 +223,16 @@ TEST_CASE("a file that the program cannot read is opened by name only if it is t
     CHECK(readable({}));
 }
 
-TEST_CASE("a file that takes the name of another between two polls is not opened") {
-    // Changes the file after it was looked at.
+TEST_CASE("a file that replaces another one between check and open is not opened") {
+    // Replaces the file after it was checked.
     class Race : public System {
     public:
         explicit Race(FakeProc& proc) : proc_(proc) {}
         int status(const std::string& path, bool follow_link, FileStatus& facts) override {
-            const int looked = System::status(path, follow_link, facts);
+            const int result = System::status(path, follow_link, facts);
             if (path.ends_with("/lib") && !std::exchange(done_, true))
                 REQUIRE(::rename(proc_.path("root/secret").c_str(), proc_.path("root/lib").c_str()) == 0);
-            return looked;
+            return result;
         }
 
     private:
@@ -253,7 +254,7 @@ TEST_CASE("a file that takes the name of another between two polls is not opened
     CHECK_FALSE(modules.open_file(module));
 }
 
-TEST_CASE("a process that is gone: its parent's root, then our own, if it is that file") {
+TEST_CASE("an exited process: its parent's root, then the agent's own, if it is the same file") {
     FakeProc proc;
     proc.write("root/app", make_elf({{0, 0x400000, 0x1000}}, "x"));
     proc.link("proc/7/root", proc.path("root"));
@@ -264,13 +265,13 @@ TEST_CASE("a process that is gone: its parent's root, then our own, if it is tha
 
     proc.write("own", make_elf({{0, 0x400000, 0x1000}}, "y"));
     MappedFile own = mapped(43, proc.path("own"));
-    CHECK(modules.info(modules.of_file(own)).build_id.empty());  // could be any file of that name
+    CHECK(modules.info(modules.of_file(own)).build_id.empty());  // it could be any file with this name
     own.inode = proc.inode("own");
     own.device = 99;
     CHECK(modules.info(modules.of_file(own)).build_id == "y");
 }
 
-TEST_CASE("an address given as file offset stays one") {
+TEST_CASE("an address given as a file offset remains one") {
     FakeProc proc;
     ModuleCache modules(proc.root(), 4096);
     MappedFile file = mapped(42, "/late");
@@ -278,7 +279,7 @@ TEST_CASE("an address given as file offset stays one") {
     const ModuleHandle late = modules.of_file(file);
     proc.write("root/late", make_elf({{0, 0x400000, 0x1000}}, "late"));
     proc.link("proc/42/root", proc.path("root"));
-    SECTION("read before anybody asked") {
+    SECTION("read before the first lookup") {
         CHECK(modules.of_file(file) == late);
         CHECK(modules.address_of(late, 0x10) == 0x400010);
     }
@@ -289,14 +290,14 @@ TEST_CASE("an address given as file offset stays one") {
     }
 }
 
-TEST_CASE("what is no ELF file") {
+TEST_CASE("files that are not ELF") {
     FakeProc proc;
     proc.write("root/data", std::string(5000, 'x'));
     proc.write("hidden", std::string(5000, 'j'));
     proc.link("proc/42/root", proc.path("root"));
     proc.link("proc/42/map_files/10000-20000", proc.path("hidden"));
     ModuleCache modules(proc.root(), 4096);
-    CHECK(modules.of_file(mapped(42, "/memfd:jit")) == 0);  // code that a program made
+    CHECK(modules.of_file(mapped(42, "/memfd:jit")) == 0);  // JIT code
 
     MappedFile data = mapped(42, "/data");
     data.start = 0x30000;
@@ -304,7 +305,7 @@ TEST_CASE("what is no ELF file") {
     CHECK(modules.info(named).path == "/data");
     CHECK(modules.address_of(named, 0x123) == 0x123);
 
-    // A FIFO must not make us wait, a link must not lead out of the target's root.
+    // A FIFO must not block the agent, and a link must not lead out of the target's root.
     REQUIRE(::mkfifo(proc.path("root/fifo").c_str(), 0600) == 0);
     proc.link("root/link", "/bin/sh");
     MappedFile odd = mapped(42, "/fifo");
@@ -323,7 +324,7 @@ std::string read_all(const elf::ByteSource& source, std::size_t size) {
 
 }  // namespace
 
-TEST_CASE("a kept file stays readable when its name goes, and is refused when its content changes") {
+TEST_CASE("a kept file is readable after its name is gone, and is refused when its content changes") {
     FakeProc proc;
     const std::string old = make_elf({{0, 0x400000, 0x1000}}, "old");
     proc.write("root/lib", old);
@@ -335,12 +336,12 @@ TEST_CASE("a kept file stays readable when its name goes, and is refused when it
     REQUIRE(read_all(*source, old.size()) == old);
 
     SECTION("deleted") { proc.remove("root/lib"); }
-    SECTION("replaced by another file under its name") {
+    SECTION("replaced by another file with the same name") {
         const std::string other = make_elf({{0, 0x900000, 0x1000}}, "new");
         proc.write("root/lib.new", other);
         REQUIRE(::rename(proc.path("root/lib.new").c_str(), proc.path("root/lib").c_str()) == 0);
     }
-    SECTION("written anew with what it was") {
+    SECTION("rewritten with the same content") {
         proc.write("root/lib", old);
         const timespec times[2] = {{1, 0}, {1, 0}};
         REQUIRE(::utimensat(AT_FDCWD, proc.path("root/lib").c_str(), times, 0) == 0);
@@ -349,7 +350,7 @@ TEST_CASE("a kept file stays readable when its name goes, and is refused when it
     CHECK(modules.take_notices().empty());
 }
 
-TEST_CASE("a kept file that was overwritten is not read any more, and that is said once") {
+TEST_CASE("a kept file that was overwritten is no longer read, with one notice") {
     FakeProc proc;
     proc.write("root/lib", make_elf({{0, 0x400000, 0x1000}}, "old"));
     proc.link("proc/42/root", proc.path("root"));
@@ -366,7 +367,7 @@ TEST_CASE("a kept file that was overwritten is not read any more, and that is sa
     CHECK_FALSE(modules.open_file(lib));
 }
 
-TEST_CASE("files are kept only when that was asked for") {
+TEST_CASE("files are kept only on request") {
     FakeProc proc;
     proc.write("root/lib", make_elf({{0, 0x400000, 0x1000}}, "old"));
     proc.link("proc/42/root", proc.path("root"));
@@ -376,7 +377,7 @@ TEST_CASE("files are kept only when that was asked for") {
     CHECK_FALSE(modules.open_file(99));
 }
 
-TEST_CASE("a piece of code is the mapping, or a segment where several share it") {
+TEST_CASE("a piece of code is the mapping, or a segment if several share it") {
     FakeProc proc;
     proc.write("root/one", make_elf({{0, 0, 0x1000, false}, {0x1000, 0x401000, 0x1800, true}}, "one"));
     proc.write("root/lld", make_elf({{0, 0, 0x5f0, false},

@@ -1,4 +1,4 @@
-// For tests that read this process's own memory as that of another one.
+// For tests that read this process's own memory like that of another process.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -7,9 +7,9 @@
 
 #include <cerrno>
 
-// qemu's user mode has no process_vm_readv, and /proc/PID/mem shows it the emulator's addresses.
+// qemu's user mode has no process_vm_readv, and its /proc/PID/mem contains the emulator's addresses.
 #define NEEDS_OWN_ADDRESSES()                                                                                \
     if (const iovec none{}; ::process_vm_readv(::getpid(), &none, 0, &none, 0, 0) != 0 && errno == ENOSYS) { \
-        WARN("skipped: no process_vm_readv, as under qemu-user");                                            \
+        WARN("NOT tested: no process_vm_readv, as under qemu-user");                                         \
         return;                                                                                              \
     }

@@ -8,7 +8,7 @@
 using namespace flamewire::agent;
 using flamewire::agent::test::FakeProc;
 
-TEST_CASE("stat, with a comm that tries to be fields") {
+TEST_CASE("stat, with a comm that looks like other fields") {
     const auto stat =
         parse_stat("4242 (a) R 1 (b) S 17 4242 4242 0 -1 4194560 100 0 0 0 33 44 1 2 20 0 3 0 987654 1000 10 1844\n");
     REQUIRE(stat);
@@ -22,7 +22,7 @@ TEST_CASE("stat, with a comm that tries to be fields") {
     CHECK(parse_stat("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 3 0 0")->kernel_thread());
 }
 
-TEST_CASE("stat that ends early") {
+TEST_CASE("a truncated stat") {
     for (const char* text : {"", "1", "1 (x", "1 x)", "1 (x)", "1 (x) S", "1 (x) S 1 2 3 4 5 6", ")("})
         CHECK_FALSE(parse_stat(text));
 }
@@ -35,7 +35,7 @@ TEST_CASE("status: effective user and pid in the innermost namespace") {
     CHECK(parse_status("NStgid:").namespace_pid == 0);
 }
 
-TEST_CASE("the cgroup path that says most") {
+TEST_CASE("the most specific cgroup path") {
     const std::string id(64, 'a');
     CHECK(parse_cgroup("0::/user.slice/session-2.scope\n").path == "/user.slice/session-2.scope");
     const Cgroup old =
@@ -43,7 +43,7 @@ TEST_CASE("the cgroup path that says most") {
     CHECK(old.path == "/docker/" + id);
     CHECK(old.container_id == id);
     CHECK(parse_cgroup("5:cpu:/a\n0::/b\n").path == "/b");
-    // Both versions mounted: the one that the runtime uses.
+    // With both versions mounted, the one that the runtime uses counts.
     const Cgroup hybrid = parse_cgroup("4:memory:/docker/" + id + "\n0::/system.slice/containerd.service\n");
     CHECK(hybrid.path == "/docker/" + id);
     CHECK(hybrid.container_id == id);

@@ -9,7 +9,7 @@
 using namespace flamewire::agent;
 using flamewire::agent::test::FakeProc;
 
-TEST_CASE("users of passwd text") {
+TEST_CASE("users from passwd text") {
     const auto names = parse_passwd(
         "root:x:0:0:root:/root:/bin/sh\nbad\n:x:5:\nwww-data:x:33:33::/var/"
         "www:\nname:x:notanumber:1\nsecond:x:0:0:\nlast:x:7");
@@ -18,7 +18,7 @@ TEST_CASE("users of passwd text") {
     CHECK(names.at(33) == "www-data");
 }
 
-TEST_CASE("the list leaves out kernel threads, zombies and ourselves") {
+TEST_CASE("the list leaves out kernel threads, zombies and the agent itself") {
     FakeProc proc;
     const std::string id(64, 'c');
     proc.add_process(10, "one", 5);
@@ -52,7 +52,7 @@ TEST_CASE("the list leaves out kernel threads, zombies and ourselves") {
     CHECK_FALSE(identify_process(99, proc.root()));
 }
 
-TEST_CASE("Processes of a name come, go, and take it later") {
+TEST_CASE("Processes of a name start, exit, and take the name later") {
     using Pids = std::vector<std::uint32_t>;
     FakeProc proc;
     proc.add_process(10, "server", 5);
@@ -61,11 +61,11 @@ TEST_CASE("Processes of a name come, go, and take it later") {
     CHECK(named.scan() == Pids{10});
     proc.add_process(12, "server", 5);
     CHECK(named.scan() == Pids{10, 12});
-    proc.add_process(11, "server", 5);  // a shell that became the program
+    proc.add_process(11, "server", 5);  // a shell that executed the program
     CHECK(named.scan() == Pids{10, 11, 12});
     proc.write("proc/12/stat", "12 (server) Z 2 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 3 0 0");
     CHECK(named.scan() == Pids{10, 11});
-    // Late, it is seen at one of ten scans.
+    // A late one is detected in one of ten scans.
     proc.add_process(13, "sh", 5);
     for (int i = 0; i < 10; ++i) CHECK(named.scan() == Pids{10, 11});
     proc.add_process(13, "server", 5);

@@ -18,7 +18,7 @@ const auto self = static_cast<std::uint32_t>(::getpid());
 
 }  // namespace
 
-TEST_CASE("words of a process, wherever they are, in the order asked for") {
+TEST_CASE("words of a process at any address, in the requested order") {
     NEEDS_OWN_ADDRESSES();
     const std::array<std::uint64_t, 3> there{0x1122334455667788, 2, 0xfffffffffffffffe};
     const std::array<std::uint64_t, 3> addresses{address_of(&there[2]), address_of(&there[0]), address_of(&there[1])};
@@ -30,7 +30,7 @@ TEST_CASE("words of a process, wherever they are, in the order asked for") {
     CHECK(values == std::array<std::uint64_t, 3>{0xfffffffffffffffe, 0x1122334455667788, 2});
 }
 
-TEST_CASE("words of 4 bytes are not extended by their neighbours") {
+TEST_CASE("words of 4 bytes do not include adjacent ones") {
     NEEDS_OWN_ADDRESSES();
     const std::array<std::uint32_t, 4> there{0xfffffff1, 0xfffffff2, 3, 4};
     const std::array<std::uint64_t, 3> addresses{address_of(&there[0]), address_of(&there[1]), address_of(&there[3])};
@@ -42,7 +42,7 @@ TEST_CASE("words of 4 bytes are not extended by their neighbours") {
     CHECK(values == std::array<std::uint64_t, 3>{0xfffffff1, 0xfffffff2, 4});
 }
 
-TEST_CASE("what is not there ends the answer, and a process that is gone is an error") {
+TEST_CASE("a missing page ends the answer, and an exited process is an error") {
     NEEDS_OWN_ADDRESSES();
     const std::uint64_t there = 7;
     const std::array<std::uint64_t, 3> addresses{address_of(&there), 8, address_of(&there)};
@@ -59,12 +59,12 @@ TEST_CASE("what is not there ends the answer, and a process that is gone is an e
     CHECK(read_words(self, 8, {}, {}).value_or(0) == 0);
 }
 
-TEST_CASE("the end of the mapping that holds an address") {
+TEST_CASE("the end of the mapping that contains an address") {
     const long page = ::sysconf(_SC_PAGESIZE);
     const auto size = static_cast<std::size_t>(3 * page);
     void* area = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REQUIRE(area != MAP_FAILED);
-    // Another protection, so that it is a mapping of its own.
+    // Another protection, so that it is a separate mapping.
     REQUIRE(::mprotect(area, static_cast<std::size_t>(page), PROT_NONE) == 0);
     const std::uint64_t start = address_of(area);
     CHECK(end_of_area("/proc", self, start) == start + static_cast<std::uint64_t>(page));

@@ -1,4 +1,4 @@
-// Records against a fake /proc: every race between the two that is known.
+// Records compared with a fake /proc: every known race between the two.
 #include "agent/process/process_table.h"
 
 #include <catch2/catch.hpp>
@@ -15,7 +15,7 @@ using flamewire::agent::test::make_elf;
 
 namespace {
 
-// All in one go.
+// The whole pass at once.
 std::vector<TargetSymbol> kernel_symbols(ProcessTable& table, std::vector<std::uint64_t> addresses) {
     table.begin_kernel_symbols(std::move(addresses));
     return table.advance_kernel_symbols(UINT64_MAX);
@@ -31,7 +31,7 @@ struct Target {
 
     Target() : table(options()) {
         fake_now = 100 * second;
-        // At file offset 0x1000 stands address 0x401000.
+        // The address 0x401000 is at file offset 0x1000.
         proc.write("root/bin/tool", make_elf({{0, 0x400000, 0x9000}}, "tool-id"));
         proc.write("root/lib/one.so", make_elf({{0, 0, 0x9000}}, "one-id"));
         proc.write("root/lib/two.so", make_elf({{0, 0, 0x9000}}, "two-id"));
@@ -44,7 +44,7 @@ struct Target {
         options.boot_clock = fake_clock;
         return options;
     }
-    // pid started at 50 s, maps the tool at 0x10000.
+    // A process that started at 50 s and maps the tool at 0x10000.
     void live(std::uint32_t pid, std::string_view comm = "tool", std::uint64_t start_ticks = 5000) {
         proc.add_process(pid, comm, start_ticks);
         proc.link("proc/" + std::to_string(pid) + "/root", proc.path("root"));
@@ -81,13 +81,13 @@ struct Target {
     ProcessHandle process_of(std::uint32_t pid, std::uint64_t at) {
         return table.thread(table.thread_of(pid, pid, at)).process;
     }
-    // As often as it takes until the maps are looked at again.
+    // Repeats the lookup until the maps are read again.
     ResolvedAddress insist(ProcessHandle process, std::uint64_t address) {
         ResolvedAddress resolved = table.resolve(process, address);
         for (int again = 1; again < 16 && resolved.module == 0; ++again) resolved = table.resolve(process, address);
         return resolved;
     }
-    // "path+address" of what an address resolves to.
+    // The resolved address as "path+address".
     std::string at(ProcessHandle process, std::uint64_t address) {
         const ResolvedAddress resolved = insist(process, address);
         return table.module(resolved.module).path + "+" + std::to_string(resolved.address);
@@ -107,44 +107,44 @@ TEST_CASE("attach: identity, threads, maps") {
     CHECK(target.table.thread(target.table.thread_of(42, 43, fake_now)).comm == "worker");
     CHECK(target.at(process, 0x10010) == "/bin/tool+" + std::to_string(0x401010));
     CHECK(target.table.module(target.table.resolve(process, 0x10010).module).build_id == "tool-id");
-    target.table.attach(4242);  // no such process: no trace
+    target.table.attach(4242);  // no such process, so no entry
 }
 
-TEST_CASE("mappings older than the last poll into /proc are in it already") {
+TEST_CASE("mappings older than the last read of /proc are already included in it") {
     Target target;
     target.live(42);
     target.table.attach(42);
     const ProcessHandle process = target.process_of(42, fake_now);
-    // Mapped, unmapped and replaced by the tool before the look: an old record must not bring it back.
+    // Mapped, unmapped and replaced by the tool before the read: an old record must not restore it.
     target.mmap(42, 0x10000, "/lib/one.so", 99 * second);
     CHECK(target.at(process, 0x10010) == "/bin/tool+" + std::to_string(0x401010));
     target.mmap(42, 0x10000, "/lib/one.so", 101 * second);
     CHECK(target.at(process, 0x10010) == "/lib/one.so+" + std::to_string(0x10));
 }
 
-TEST_CASE("a mapping over the attach race is found in /proc, and a garbage address is looked up once") {
+TEST_CASE("a mapping that the attach race missed is found in /proc, and a garbage address is looked up once") {
     Target target;
     target.live(42);
     target.table.attach(42);
     const ProcessHandle process = target.process_of(42, fake_now);
     target.proc.write_maps(
         42, "10000-18000 r-xp 00001000 00:00 0 /bin/tool\n30000-38000 r-xp 00000000 00:00 0 /lib/one.so\n");
-    // One address alone is garbage, as records tell of what is mapped; many are worth a poll.
+    // A single unknown address is garbage, because records report all mappings. Many of them justify reading /proc.
     CHECK(target.table.resolve(process, 0x30020).module == 0);
     CHECK(target.at(process, 0x30020) == "/lib/one.so+" + std::to_string(0x20));
     CHECK(target.at(process, 0x70000) == "+" + std::to_string(0x70000));
 
-    // Barren: maps are not read again until something changes, however often it is asked and however long it takes.
+    // Unsuccessful: maps are not read again until something changes, whatever the number of lookups and the time.
     target.proc.write_maps(42, "70000-78000 r-xp 00000000 00:00 0 /lib/two.so\n");
     fake_now += 100 * second;
     CHECK(target.at(process, 0x70000) == "+" + std::to_string(0x70000));
     const std::uint64_t generation = target.table.generation(process);
     target.mmap(42, 0x90000, "/lib/one.so", fake_now);
-    CHECK(target.table.generation(process) != generation);  // an unknown answer was given: it deserves another look
+    CHECK(target.table.generation(process) != generation);  // an address was unknown: it may be known now
     CHECK(target.at(process, 0x70000) == "/lib/two.so+0");
 }
 
-TEST_CASE("looks into /proc are rationed, and unknown answers asked again when there is ration") {
+TEST_CASE("reads of /proc are limited, and unknown addresses are looked up again when the limit permits") {
     Target target;
     target.live(42);
     target.table.attach(42);
@@ -152,7 +152,7 @@ TEST_CASE("looks into /proc are rationed, and unknown answers asked again when t
     std::string maps = "10000-18000 r-xp 00001000 00:00 0 /bin/tool\n";
     int found = 0;
     for (int i = 1; i <= 20; ++i) {
-        const std::string start = std::to_string(i) + "00000";  // "100000" … "2000000", read as hex
+        const std::string start = std::to_string(i) + "00000";  // "100000" … "2000000", parsed as hex
         maps += start + "-" + std::to_string(i) + "01000 r-xp 00000000 00:00 0 /lib/one.so\n";
         target.proc.write_maps(42, maps);
         if (target.insist(process, std::stoull(start, nullptr, 16)).module != 0) ++found;
@@ -167,7 +167,7 @@ TEST_CASE("looks into /proc are rationed, and unknown answers asked again when t
     CHECK(target.table.resolve(process, 0x2000000).module != 0);
 }
 
-TEST_CASE("processes with the same maps share what is known of their stacks, until one has its own") {
+TEST_CASE("processes with the same maps share a generation until one of them changes") {
     Target target;
     for (const std::uint32_t pid : {42U, 43U, 44U}) {
         target.live(pid);
@@ -188,7 +188,7 @@ TEST_CASE("processes with the same maps share what is known of their stacks, unt
     CHECK(generation(43) != before);
     CHECK(target.at(target.process_of(43, fake_now), 0x90000) == "/lib/one.so+0");
     CHECK(target.table.resolve(target.process_of(42, fake_now), 0x90000).module == 0);
-    // Code that a process made itself is its own, also where another one has such memory at the same place.
+    // A process's own JIT code is separate, also if another process has such memory at the same address.
     for (const std::uint32_t pid : {46U, 47U, 48U}) {
         target.live(pid);
         target.proc.write_maps(pid, "50000-58000 rwxp 00000000 00:00 0 \n");
@@ -203,30 +203,30 @@ TEST_CASE("processes with the same maps share what is known of their stacks, unt
     CHECK(generation(47) != generation(48));
 }
 
-TEST_CASE("of all that lives the name is noted, and the rest read when it is sampled") {
+TEST_CASE("of every process the name is recorded, and the rest is read when it is sampled") {
     Target target;
     for (const std::uint32_t pid : {42U, 43U, 44U}) target.live(pid, "tool" + std::to_string(pid));
     target.proc.write("proc/43/cmdline", std::string_view("tool\0--one\0", 11));
     target.table.note_living();
     fake_now += second;
-    // Gone before its sample is looked at.
+    // It exits before its sample is handled.
     target.proc.remove("proc/42");
     CHECK(target.table.process(target.process_of(42, 100 * second + 1)).comm == "tool42");
     const ProcessHandle gone = target.process_of(42, 100 * second + 1);
     CHECK(target.table.resolve(gone, 0x10020).module == 0);
     CHECK(target.task(true, 42, 1, 42, 1, 100 * second + 2));
-    // Alive: all of it.
+    // A living process gets all fields.
     const ProcessHandle alive = target.process_of(43, fake_now);
     CHECK(target.table.process(alive).command_line == "tool --one");
     CHECK(target.at(alive, 0x10020) == "/bin/tool+" + std::to_string(0x401020));
-    // Never sampled: its end is not reported, and its number's next owner is another process.
+    // Never sampled: its exit is not reported, and the next owner of its pid is another process.
     CHECK_FALSE(target.task(true, 44, 1, 44, 1, fake_now));
-    const auto born = target.task(false, 44, 43, 44, 43, fake_now + 5);
-    REQUIRE(born);
+    const auto forked = target.task(false, 44, 43, 44, 43, fake_now + 5);
+    REQUIRE(forked);
     CHECK(target.table.process(target.process_of(44, fake_now + 6)).comm == "tool43");
 }
 
-TEST_CASE("threads that live for a moment get their names from records alone") {
+TEST_CASE("short-lived threads get their names from records alone") {
     Target target;
     target.live(42);
     target.table.attach(42);
@@ -235,17 +235,17 @@ TEST_CASE("threads that live for a moment get their names from records alone") {
     const auto named = target.comm(42, 43, "worker", 103 * second);
     REQUIRE(named);
     CHECK(named->kind == wire::LifecycleKind::comm);
-    const auto born = target.task(false, 42, 42, 44, 43, 104 * second);
-    REQUIRE(born);
-    CHECK(born->kind == wire::LifecycleKind::fork);
+    const auto forked = target.task(false, 42, 42, 44, 43, 104 * second);
+    REQUIRE(forked);
+    CHECK(forked->kind == wire::LifecycleKind::fork);
     const ThreadHandle thread = target.table.thread_of(42, 44, 105 * second);
-    CHECK(thread == born->thread);
-    CHECK(target.table.thread(thread).comm == "worker");  // its creator's
+    CHECK(thread == forked->thread);
+    CHECK(target.table.thread(thread).comm == "worker");  // that of its creator
     CHECK(target.table.thread(thread).process == target.process_of(42, 105 * second));
     const auto ended = target.task(true, 42, 42, 44, 43, 106 * second);
     REQUIRE(ended);
     CHECK(ended->thread == thread);
-    // A sample may come after the exit; a new thread of that number is another.
+    // A sample may come after the exit. A new thread with the same tid is another one.
     CHECK(target.table.thread_of(42, 44, 106 * second + 1) == thread);
     const auto again = target.task(false, 42, 42, 44, 42, 107 * second);
     CHECK(again->thread != thread);
@@ -253,38 +253,38 @@ TEST_CASE("threads that live for a moment get their names from records alone") {
     CHECK_FALSE(target.comm(42, 43, "worker", 108 * second));  // nothing changed
 }
 
-TEST_CASE("threads that came and went before we looked at their process") {
+TEST_CASE("threads that started and exited before their process was attached") {
     Target target;
     target.live(42);
-    target.table.attach(42);  // at 100 s; records of the time before come after it
-    const auto born = target.task(false, 42, 42, 43, 42, 97 * second);
-    REQUIRE(born);
+    target.table.attach(42);  // at 100 s; records of earlier times arrive afterwards
+    const auto forked = target.task(false, 42, 42, 43, 42, 97 * second);
+    REQUIRE(forked);
     const auto named = target.comm(42, 43, "worker", 98 * second);
     REQUIRE(named);
-    CHECK(named->thread == born->thread);
+    CHECK(named->thread == forked->thread);
     CHECK(target.table.thread(target.table.thread_of(42, 43, 98 * second)).comm == "worker");
     REQUIRE(target.task(true, 42, 42, 43, 42, 99 * second));
-    // The number is used again, by a thread that /proc shows by now.
+    // The tid is reused by a thread that /proc already lists.
     target.proc.write("proc/42/task/43/comm", "newer\n");
     target.table.attach(42);
     CHECK_FALSE(target.task(true, 42, 42, 44, 42, 99 * second));  // never seen
 }
 
-TEST_CASE("a forked process is right without /proc") {
+TEST_CASE("a forked process is correct without /proc") {
     Target target;
     target.live(42);
     target.table.attach(42);
     const ProcessHandle parent = target.process_of(42, fake_now);
-    const auto born = target.task(false, 77, 42, 77, 42, 102 * second);
-    REQUIRE(born);
+    const auto forked = target.task(false, 77, 42, 77, 42, 102 * second);
+    REQUIRE(forked);
     const ProcessHandle child = target.process_of(77, 103 * second);
-    CHECK(target.table.thread(born->thread).process == child);
+    CHECK(target.table.thread(forked->thread).process == child);
     CHECK(target.table.process(child).parent_pid == 42);
     CHECK(target.table.process(child).start_time_ns == 102 * second);
     CHECK(target.table.process(child).exe == "/bin/tool");
     CHECK(target.table.process(child).comm == "tool");
     CHECK(target.table.maps_known(child));
-    // The same answers, so the same cache entries …
+    // The same addresses, so the same cache entries …
     CHECK(target.table.generation(child) == target.table.generation(parent));
     CHECK(target.at(child, 0x10010) == "/bin/tool+" + std::to_string(0x401010));
     // … until one of them changes.
@@ -309,21 +309,21 @@ TEST_CASE("fork and exec: another process with another program, from records alo
     CHECK(target.table.process(after).comm == "one");
     CHECK(target.table.process(after).command_line == "one");
     CHECK(target.table.process(after).exe.empty());
-    // While the kernel still works on the exec, a sample shows where the old program called it; later nothing is left
-    // of it.
+    // While the kernel handles the exec, a sample shows where the old program called it. Afterwards, nothing of the old
+    // program is left.
     (void)target.process_of(77, 103 * second + 1000);
     CHECK(target.at(after, 0x10010) == "/bin/tool+" + std::to_string(0x401010));
     (void)target.process_of(77, 104 * second);
     CHECK(target.at(after, 0x10010) == "+" + std::to_string(0x10010));
-    target.proc.link("proc/42/root", target.proc.path("root"));  // the parent's view leads to the file
+    target.proc.link("proc/42/root", target.proc.path("root"));  // the parent's root leads to the file
     target.mmap(77, 0x20000, "/lib/one.so", 104 * second);
     target.mmap(77, 0x60000, "/lib/two.so", 104 * second + 1);
     CHECK(target.table.process(after).exe == "/lib/one.so");  // the first image is the program
     CHECK(target.at(after, 0x20010) == "/lib/one.so+" + std::to_string(0x10));
-    CHECK(target.at(before, 0x10010) == "/bin/tool+" + std::to_string(0x401010));  // late samples of the old one
+    CHECK(target.at(before, 0x10010) == "/bin/tool+" + std::to_string(0x401010));  // late samples of the old process
 }
 
-TEST_CASE("exec that /proc showed before its record came") {
+TEST_CASE("an exec that /proc showed before its record arrived") {
     Target target;
     target.live(42);
     target.table.attach(42);  // at 100 s, after the exec at 99 s
@@ -334,13 +334,13 @@ TEST_CASE("exec that /proc showed before its record came") {
     CHECK(target.at(process, 0x10010) == "/bin/tool+" + std::to_string(0x401010));
 }
 
-TEST_CASE("a program that was just started: what it maps is in records, whatever /proc shows by the time they come") {
+TEST_CASE("a program that just started: its maps come from records, whatever /proc contains by the time they arrive") {
     Target target;
     target.live(42);
     target.proc.write_maps(42,
                            "10000-18000 r-xp 00001000 00:00 0 /bin/tool\n"
                            "50000-58000 r-xp 00000000 00:00 0 /lib/two.so\n");
-    // Its first record comes a second late.
+    // Its first record arrives one second late.
     target.comm(42, 42, "tool", 99 * second, true);
     target.mmap(42, 0x10000, "/bin/tool", 99 * second + 1, 0x1000);
     target.mmap(42, 0x50000, "/lib/one.so", 99 * second + 2);
@@ -353,11 +353,11 @@ TEST_CASE("a program that was just started: what it maps is in records, whatever
     CHECK(target.at(process, 0x50010) == "/lib/two.so+" + std::to_string(0x10));
 }
 
-TEST_CASE("maps that were read for an unknown address do not undo the records before that") {
+TEST_CASE("maps that are read for an unknown address do not undo earlier records") {
     Target target;
     target.live(42);
     target.table.attach(42);
-    // At 120 s an unknown address makes us look; the records of 110 and 115 s are still in the ring.
+    // At 120 s, an unknown address triggers a read of /proc. The records of 110 and 115 s are still in the ring.
     target.mmap(42, 0x50000, "/lib/one.so", 105 * second);
     fake_now = 120 * second;
     target.proc.write_maps(42,
@@ -378,7 +378,8 @@ TEST_CASE("an exec that /proc showed too early") {
     target.live(42);
     target.table.attach(42);
     const ProcessHandle old = target.process_of(42, fake_now);
-    // The exec happens at 110 s; at 120 s an unknown address makes us look, and only then its record comes.
+    // The exec happens at 110 s. At 120 s, an unknown address triggers a read of /proc. Only then does the record
+    // arrive.
     fake_now = 120 * second;
     target.proc.write_maps(42, "30000-38000 r-xp 00000000 00:00 0 /lib/one.so\n");
     CHECK(target.at(old, 0x30000) == "/lib/one.so+0");
@@ -394,8 +395,8 @@ TEST_CASE("a reused pid is another process") {
     target.live(42);
     target.table.attach(42);
     const ProcessHandle first = target.process_of(42, fake_now);
-    SECTION("with its exit seen") { target.task(true, 42, 1, 42, 1, 101 * second); }
-    SECTION("with its exit lost") {}
+    SECTION("with its exit record") { target.task(true, 42, 1, 42, 1, 101 * second); }
+    SECTION("with a lost exit record") {}
     target.task(false, 42, 7, 42, 7, 102 * second);
     const ProcessHandle second_one = target.process_of(42, 103 * second);
     CHECK(second_one != first);
@@ -403,7 +404,7 @@ TEST_CASE("a reused pid is another process") {
     CHECK(target.table.process(second_one).parent_pid == 7);
 }
 
-TEST_CASE("records of a pid's former owner do not touch the new one") {
+TEST_CASE("records of a pid's former owner do not affect the new one") {
     Target target;
     target.live(42);
     target.table.attach(42);  // at 100 s
@@ -411,12 +412,12 @@ TEST_CASE("records of a pid's former owner do not touch the new one") {
     CHECK_FALSE(target.task(true, 42, 1, 42, 1, 99 * second));
     CHECK_FALSE(target.comm(42, 42, "old", 98 * second));
     CHECK(target.table.process(process).comm == "tool");
-    // And its own birth, read after we had found it in /proc, changes nothing either.
+    // Its own start record, which arrives after the scan of /proc found it, changes nothing either.
     target.task(false, 42, 7, 42, 7, 97 * second);
     CHECK(target.process_of(42, 101 * second) == process);
 }
 
-TEST_CASE("lost records make every address space suspect") {
+TEST_CASE("lost records make every address space outdated") {
     Target target;
     target.live(42);
     target.table.attach(42);
@@ -434,7 +435,7 @@ TEST_CASE("lost records make every address space suspect") {
         CHECK(target.process_of(42, fake_now) == process);
         CHECK(target.at(process, 0x10010) == "/lib/one.so+" + std::to_string(0x10));
     }
-    SECTION("an exec was lost") {
+    SECTION("an exec record was lost") {
         target.proc.add_process(42, "other", 5000, "/lib/two.so");
         target.proc.write_maps(42, "10000-18000 r-xp 00000000 00:00 0 /lib/two.so\n");
         const ProcessHandle next = target.process_of(42, fake_now);
@@ -444,21 +445,21 @@ TEST_CASE("lost records make every address space suspect") {
         CHECK(target.table.process(next).exe == "/lib/two.so");
         CHECK(target.at(next, 0x10000) == "/lib/two.so+0");
     }
-    SECTION("exit and birth were lost") {
+    SECTION("the exit and fork records were lost") {
         target.live(42, "new", 10150);
         const ProcessHandle next = target.process_of(42, fake_now);
         CHECK(next != process);
         CHECK(target.table.process(next).start_time_ns == 101'500'000'000);
         CHECK(target.table.process(next).exec_generation == 0);
     }
-    SECTION("it is gone: what we know stays") {
+    SECTION("after its exit, the known facts remain") {
         target.proc.remove("proc/42");
         CHECK(target.process_of(42, fake_now) == process);
         CHECK(target.at(process, 0x10010) == "/bin/tool+" + std::to_string(0x401010));
     }
 }
 
-TEST_CASE("a process that is gone and was never seen") {
+TEST_CASE("an exited process without any record") {
     Target target;
     const ProcessHandle process = target.process_of(4242, fake_now);
     CHECK(target.table.process(process).pid == 4242);
@@ -470,7 +471,7 @@ TEST_CASE("a process that is gone and was never seen") {
     CHECK(target.table.process(target.process_of(0xffff'ffff, fake_now)).comm == "[exited]");
 }
 
-TEST_CASE("a process in namespaces, with its binary deleted") {
+TEST_CASE("a process in namespaces, with a deleted binary") {
     Target target;
     const std::string id(64, 'e');
     target.live(42);
@@ -484,14 +485,14 @@ TEST_CASE("a process in namespaces, with its binary deleted") {
     CHECK(target.table.process(process).ns_pid == 1);
     CHECK(target.table.process(process).container_id == id);
     CHECK(target.at(process, 0x10010) == "/app/server+" + std::to_string(0x701010));
-    // Its children have a number there too.
+    // Its children also have a pid there.
     target.proc.write("proc/77/status", "NStgid:\t77\t9\n");
     target.task(false, 77, 42, 77, 42, 101 * second);
     CHECK(target.table.process(target.process_of(77, 101 * second)).ns_pid == 9);
     CHECK(target.table.process(target.process_of(77, 101 * second)).container_id == id);
 }
 
-TEST_CASE("anonymous code keeps its raw address, whatever its offset says") {
+TEST_CASE("anonymous code keeps its raw address, whatever its offset") {
     Target target;
     target.live(42);
     target.table.attach(42);
@@ -502,12 +503,12 @@ TEST_CASE("anonymous code keeps its raw address, whatever its offset says") {
     CHECK(target.table.resolve(process, 0x50123).address == 0x50123);
 }
 
-TEST_CASE("a process whose maps may not be read says so once") {
+TEST_CASE("unreadable maps of a process cause one notice") {
     Target target;
     target.live(42);
     ::chmod(target.proc.path("").c_str(), 0755);
     ::chmod(target.proc.path("proc/42/maps").c_str(), 0);
-    // Root may read everything.
+    // Root can read everything.
     const bool was_root = ::geteuid() == 0;
     if (was_root) REQUIRE(::seteuid(65534) == 0);
     target.table.attach(42);
@@ -543,7 +544,7 @@ TEST_CASE("kernel addresses are relative to _text") {
     CHECK(target.table.take_notices().empty());
 }
 
-TEST_CASE("kernel names that are hidden are said to be, once") {
+TEST_CASE("hidden kernel names cause one notice") {
     Target target;
     target.proc.write("proc/kallsyms", "0000000000000000 T _text\n0000000000000000 T do_work\n");
     target.proc.write("sys/kernel/notes", std::string("\x04\0\0\0\x03\0\0\0\x03\0\0\0GNU\0abc\0", 20));
@@ -558,7 +559,7 @@ TEST_CASE("kernel names that are hidden are said to be, once") {
     CHECK(kernel_symbols(target.table, {resolved.address}).empty());
 }
 
-TEST_CASE("a kernel without a table of names, or one that a sandbox empties, is said to be that") {
+TEST_CASE("a kernel without a symbol table, or with one that a sandbox empties, causes one notice") {
     Target target;
     const bool empty = GENERATE(false, true);
     if (empty) target.proc.write("proc/kallsyms", "");
@@ -571,7 +572,7 @@ TEST_CASE("a kernel without a table of names, or one that a sandbox empties, is 
     CHECK(notices[0].text.find("/proc/kallsyms is missing or empty") == 0);
 }
 
-TEST_CASE("what ended long ago is forgotten, what lives is not") {
+TEST_CASE("threads that ended long ago are dropped, living ones are not") {
     Target target;
     target.live(42);
     target.table.attach(42);
@@ -592,7 +593,7 @@ TEST_CASE("what ended long ago is forgotten, what lives is not") {
     CHECK(target.process_of(42, 104 * second) == target.table.thread(main_thread).process);
 }
 
-TEST_CASE("records that make no sense do no harm") {
+TEST_CASE("nonsensical records do no harm") {
     Target target;
     target.mmap(42, ~std::uint64_t{0} - 0x100, "/x", fake_now);
     target.mmap(0xffff'ffff, 0x1000, "", fake_now);

@@ -23,7 +23,7 @@ TEST_CASE("a mapping over the middle of another splits it") {
     CHECK(space.find(0x5000) == nullptr);
 }
 
-TEST_CASE("a mapping over several cuts the outer ones and swallows the inner") {
+TEST_CASE("a mapping across several cuts the outer ones and replaces the inner ones") {
     AddressSpace space;
     space.insert({0x1000, 0x2000, 0, 1});
     space.insert({0x2000, 0x3000, 0, 2});
@@ -35,10 +35,10 @@ TEST_CASE("a mapping over several cuts the outer ones and swallows the inner") {
     CHECK(space.mappings()[2] == Mapping{0x5000, 0x6000, 0x1100, 3});
 }
 
-TEST_CASE("what is known already changes nothing") {
+TEST_CASE("known mappings change nothing") {
     AddressSpace space;
     space.insert({0x1000, 0x5000, 0x1000, 1});
-    // A part of it with the offset that it has there: mprotect splits mappings like this.
+    // A part of it with the same file offset: mprotect splits mappings like this.
     CHECK(space.insert({0x2000, 0x3000, 0x2000, 1}) == Change::none);
     CHECK(space.mappings().size() == 1);
     CHECK(space.insert({0x2000, 0x3000, 0x7000, 1}) == Change::replaced);
@@ -48,7 +48,7 @@ TEST_CASE("what is known already changes nothing") {
     CHECK(space.mappings().empty());
 }
 
-TEST_CASE("a full map takes only what replaces others, and a split drops the upper part") {
+TEST_CASE("a full map accepts only mappings that replace others, and a split drops the upper part") {
     AddressSpace space(2);
     space.insert({0x1000, 0x5000, 0, 1});
     CHECK_FALSE(space.full());
@@ -61,7 +61,7 @@ TEST_CASE("a full map takes only what replaces others, and a split drops the upp
     CHECK(space.find(0x3000) == nullptr);
     CHECK(space.insert({0x1000, 0x2000, 0, 4}) == Change::replaced);
     CHECK(space.find(0x1000)->module == 4);
-    // Two that lose their ends leave two.
+    // Two mappings that lose their ends stay two.
     CHECK(space.erase(0x1800, 0x8000));
     REQUIRE(space.mappings().size() == 2);
     CHECK(space.mappings()[1] == Mapping{0x8000, 0x9000, 0x1000, 2});
@@ -133,12 +133,12 @@ TEST_CASE("copies keep the limit") {
     CHECK_FALSE(child.insert({0x5000, 0x6000, 0, 1}));
 }
 
-TEST_CASE("the generation changes exactly when an answer may have") {
+TEST_CASE("the generation changes exactly if an earlier answer may be different now") {
     std::uint64_t counter = 0;
     SharedSpace space(counter);
     space.insert({0x1000, 0x2000, 0, 1});
     const std::uint64_t first = space.generation();
-    space.insert({0x3000, 0x4000, 0, 2});  // nobody asked for it yet
+    space.insert({0x3000, 0x4000, 0, 2});  // not looked up yet
     CHECK(space.generation() == first);
     space.note_unknown_answer();
     space.insert({0x5000, 0x6000, 0, 2});

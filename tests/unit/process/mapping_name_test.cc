@@ -4,7 +4,7 @@
 
 using namespace flamewire::process;
 
-TEST_CASE("what stands behind a mapping's name") {
+TEST_CASE("the meaning of mapping names") {
     CHECK(classify_mapping("/usr/bin/x") == MappingName::file);
     CHECK(classify_mapping("/memfd:runc") == MappingName::file);
     CHECK(classify_mapping("[vdso]") == MappingName::vdso);
