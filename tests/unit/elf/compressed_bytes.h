@@ -1,4 +1,4 @@
-// What tests of decompression share: streams as hex digits, and a text that was compressed into some of them.
+// Common parts of the decompression tests: streams as hex digits, and a text that some of them contain.
 #pragma once
 
 #include <string>

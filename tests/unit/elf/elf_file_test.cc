@@ -1,4 +1,4 @@
-// ELF files written byte by byte from the tables of the gABI, in both classes and byte orders, whole and damaged.
+// ELF files written byte by byte from the tables of the gABI, in both classes and byte orders, intact and damaged.
 #include "elf/elf_file.h"
 
 #include <catch2/catch.hpp>
@@ -8,7 +8,7 @@
 namespace flamewire::elf {
 namespace {
 
-// Appends fields in the byte order and word size of the file that it writes.
+// Appends fields in the file's byte order and word size.
 struct Writer {
     bool is_64, big_endian;
     std::string out{};
@@ -72,7 +72,7 @@ std::string notes(bool big_endian) {
 struct Shape {
     bool is_64 = true, big_endian = false;
     bool note_segment = true;
-    bool extended = false;  // counts in section 0
+    bool extended = false;  // the counts are in section 0
 };
 
 std::string elf_bytes(const Shape& shape) {
@@ -155,7 +155,7 @@ TEST_CASE("headers, sections and build-id of every class and byte order") {
     }
 }
 
-TEST_CASE("usual files cost few reads") {
+TEST_CASE("usual files need few reads") {
     const std::string file = elf_bytes({});
     int reads = 0;
     const ByteSource counting = [&](std::uint64_t offset, std::size_t size) {
@@ -169,7 +169,7 @@ TEST_CASE("usual files cost few reads") {
     CHECK(reads == 2);
 }
 
-TEST_CASE("a file cut anywhere is an error or a smaller answer, never more") {
+TEST_CASE("a truncated file is an error or gives less, never more") {
     for (const Shape& shape : all_shapes()) {
         const std::string file = elf_bytes(shape);
         for (std::size_t size = 0; size < file.size(); ++size) {
@@ -179,7 +179,7 @@ TEST_CASE("a file cut anywhere is an error or a smaller answer, never more") {
                 CHECK(header.error().code == ErrorCode::invalid);
                 continue;
             }
-            CHECK_FALSE(read_sections(source, *header));  // the section headers stand at the end of the file
+            CHECK_FALSE(read_sections(source, *header));  // the section headers are at the end of the file
             (void)read_build_id(source, *header);
         }
     }
@@ -201,7 +201,7 @@ TEST_CASE("each byte damaged, one at a time") {
     SUCCEED();
 }
 
-TEST_CASE("what is not ELF is said to be so") {
+TEST_CASE("files that are not ELF cause an error") {
     for (const std::string& text : {std::string(),
                                     std::string("\x7f"
                                                 "EL"),
@@ -209,7 +209,7 @@ TEST_CASE("what is not ELF is said to be so") {
         CHECK(read_header(source_of_bytes(as_bytes_view(text))).error().message == "not an ELF file");
 }
 
-TEST_CASE("notes without a build-id, and notes that lie about their size") {
+TEST_CASE("notes without a build-id, and notes with a wrong size") {
     CHECK(build_id_of_notes({}, false).empty());
     CHECK(build_id_of_notes(as_bytes_view(notes(false)), false) == build_id);
     CHECK(build_id_of_notes(as_bytes_view(notes(true)), true) == build_id);
@@ -237,7 +237,7 @@ TEST_CASE("addresses to file offsets, by sections") {
 }
 
 TEST_CASE("file offsets to virtual addresses") {
-    // As lld lays files out: the text segment starts in the middle of a file page, its vaddr one page further.
+    // The layout of lld: the text segment starts in the middle of a file page, and its vaddr is one page further.
     const std::vector<Segment> segments = {
         {1, 4, 0, 0x10000, 0x540, 0x540},
         {1, 5, 0x540, 0x11540, 0x2000, 0x2000},
@@ -247,19 +247,19 @@ TEST_CASE("file offsets to virtual addresses") {
     CHECK(vaddr_of_offset(segments, 0x540, 4096) == 0x11540u);
     CHECK(vaddr_of_offset(segments, 0x2000, 4096) == 0x13000u);
     CHECK(vaddr_of_offset(segments, 0x253f, 4096) == 0x1353fu);
-    // Past the end of the text, still on its last page; then beyond.
+    // After the end of the text, but on its last page; then beyond that.
     CHECK(vaddr_of_offset(segments, 0x2fff, 4096) == 0x13fffu);
     CHECK_FALSE(vaddr_of_offset(segments, 0x3000, 4096));
-    // The page on which a segment starts is mapped from its beginning.
+    // A segment's first page is mapped from the beginning of the page.
     const std::vector<Segment> text_only = {{1, 5, 0x540, 0x11540, 0x2000, 0x2000}};
     CHECK(vaddr_of_offset(text_only, 0x500, 4096) == 0x11500u);
     CHECK_FALSE(vaddr_of_offset(text_only, 0x500, 0));
-    // The larger the page, the more of the file is mapped with the segment: 0x540 + 0x2000 ends in the first 16 KiB.
+    // A larger page maps more of the file with the segment: 0x540 + 0x2000 ends in the first 16 KiB.
     for (const std::uint64_t page : {16'384, 65'536}) {
         CHECK(vaddr_of_offset(text_only, 0, page) == 0x11000u);
         CHECK(vaddr_of_offset(text_only, page - 1, page) == 0x11000u + page - 1);
         CHECK_FALSE(vaddr_of_offset(text_only, page, page));
-        // What another segment really has is that one's.
+        // Bytes that another segment contains belong to that segment.
         CHECK(vaddr_of_offset(segments, 0x53f, page) == 0x1053fu);
         CHECK(vaddr_of_offset(segments, 0x540, page) == 0x11540u);
     }

@@ -1,4 +1,4 @@
-// A small ELF program of Go: headers, code, the function table (go_table.h), moduledata and the tree of inlined calls.
+// A small ELF program of Go: headers, code, function table (go_table.h), moduledata and the tree of inlined calls.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace flamewire::elf {
 
-// moduledata, word by word from src/runtime/symtab.go: the words that are not read are numbers that fit nothing.
+// moduledata, word by word from src/runtime/symtab.go. Words that the reader ignores have values that fit nothing.
 inline std::string go_module_data(const GoTable& table, std::uint64_t header, std::uint64_t function_data) {
     std::vector<std::uint64_t> words;
     for (std::uint64_t i = 0; i < 48; ++i) words.push_back(0x9000 + i);
@@ -25,7 +25,7 @@ inline std::string go_module_data(const GoTable& table, std::uint64_t header, st
     return out;
 }
 
-// An entry of the tree of inlined calls, as Go 1.18 and 1.20 write it.
+// An entry in the tree of inlined calls, in the formats of Go 1.18 and 1.20.
 inline std::string go_inlined_call(const GoTable& table, int parent, const std::string& name, std::uint64_t caller) {
     const std::uint64_t name_offset = table.name_offsets.at(name);
     if (table.shape.version >= 20)
@@ -72,7 +72,7 @@ inline std::string go_elf_file(const GoTable& table, std::vector<GoTestSection> 
     return out + number(sections.size() - 1, 2) + contents + headers;
 }
 
-// main.(*T).Method has main.a inlined at 4 instructions from its start, and main.b in that at 12.
+// main.(*T).Method has main.a inlined 4 instructions after its start, and main.b inlined into that at 12.
 inline GoTable go_table_with_inlined_calls(GoTableShape shape) {
     const unsigned q = shape.quantum;
     GoTable table = small_go_table(shape);
@@ -84,7 +84,7 @@ inline GoTable go_table_with_inlined_calls(GoTableShape shape) {
     return table;
 }
 
-// Its go:func.*; after table.bytes(), which says where names are.
+// Its go:func.*. Call it after table.bytes(), which defines the offsets of names.
 inline std::string go_function_data(const GoTable& table) {
     return "unused.." + go_inlined_call(table, -1, "main.a", 2) + go_inlined_call(table, 0, "main.b", 9);
 }

@@ -1,4 +1,4 @@
-// A function table of Go (.gopclntab), written field by field from Go's src/cmd/link/internal/ld/pcln.go.
+// A Go function table (.gopclntab), written field by field from Go's src/cmd/link/internal/ld/pcln.go.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 namespace flamewire::elf {
 
 struct GoTableShape {
-    int version = 18;  // 2, 16, 18 or 20: the minor number of the first Go that writes it
+    int version = 18;  // 2, 16, 18 or 20: the minor version of the first Go that writes it
     bool is_64 = true, big_endian = false;
     unsigned quantum = 1;
 };
 
-// A value and for how many addresses it holds.
+// Values, each with the number of addresses for which it holds.
 using GoValues = std::vector<std::pair<int, unsigned>>;
 
 struct GoTestFunction {
@@ -34,7 +34,7 @@ struct GoTable {
     std::uint64_t end = 0;  // of the last function
     std::uint64_t text_start = 0x401000;
     bool text_start_is_in_the_file = true;
-    std::vector<std::string> files{};  // the only unit's; an empty one is left out of the table
+    std::vector<std::string> files{};  // of the only unit; an empty name is left out of the table
     std::vector<std::string> inlined_names{};
 
     std::map<std::string, std::uint32_t> name_offsets{};  // filled by bytes()
@@ -84,7 +84,7 @@ private:
         return out + number(functions.size(), word_size());
     }
 
-    // An entry and the offsets behind it; `values` gives the offset of each function's values.
+    // An entry and the offsets after it. `place` returns the offset of a list of values.
     template <class Place>
     std::string entry(const GoTestFunction& function, std::uint32_t name, const Place& place) const {
         std::string out = number(function.start - (shape.version >= 18 ? text_start : 0), field_size());
@@ -134,7 +134,7 @@ private:
         return out + number(at, word_size()) + names + units + file_names + values + index + entries;
     }
 
-    // All offsets are those of the whole table.
+    // All offsets are relative to the whole table.
     std::string bytes_of_1_2() {
         std::string out = header();
         const std::size_t index_at = out.size();
@@ -169,7 +169,7 @@ private:
     }
 };
 
-// Two functions, as Go writes them: main.(*T).Method at text_start + 0x20 and main.main behind it.
+// Two functions in the form that Go writes: main.(*T).Method at text_start + 0x20, followed by main.main.
 inline GoTable small_go_table(GoTableShape shape) {
     const unsigned q = shape.quantum;
     GoTable table{.shape = shape};

@@ -1,4 +1,4 @@
-// Small ELF files with a table of Go in each of the places where Go's linker and external linkers put it.
+// Small ELF files with a Go table in each of the places where Go's linker and external linkers put it.
 #include "elf/gopclntab_file.h"
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ struct TestSection {
     std::uint64_t flags = 2;
 };
 
-// What find_go_pclntab() takes, without the bytes of ELF headers.
+// The input of find_go_pclntab(), without the bytes of ELF headers.
 struct TestFile {
     GoTableShape shape{};
     std::uint16_t type = 2, machine = 62;
@@ -52,7 +52,7 @@ std::string relocation(const GoTable& table, std::uint64_t address, std::uint64_
            table.number(addend, table.word_size());
 }
 
-TEST_CASE("the table in a section of its own") {
+TEST_CASE("the table in its own section") {
     for (const char* name : {".gopclntab", ".data.rel.ro.gopclntab"})
         for (const int version : {2, 16, 18, 20}) {
             GoTable table = small_go_table({.version = version});
@@ -86,7 +86,7 @@ TEST_CASE("position-independent programs have the text start in a relocation") {
         CHECK(file.find());
         CHECK_FALSE(file.find()->text_start);
         CHECK(file.first_name().empty());
-        // A relocation of another kind and one of another word come before it; the first chunk is full of others.
+        // A relocation of another kind and one of another word come first. Others fill the first chunk.
         std::string entries;
         for (std::uint64_t i = 0; i < 5000; ++i) entries += relocation(table, 0x600000 + 8 * i, type, i);
         entries += relocation(table, 0x500020 + 24, type + 1, 0x1111) + relocation(table, 0x500020 + 16, type, 0x2222);
@@ -94,7 +94,7 @@ TEST_CASE("position-independent programs have the text start in a relocation") {
         file.add({".rela.dyn", 4, 0, entries + relocation(table, 0x500020 + 24, type, 0x401000)});
         CHECK(file.find()->text_start == 0x401000u);
         CHECK(file.first_name() == "main.(*T).Method");
-        // Another machine has other numbers, and a program at fixed addresses is not relocated.
+        // Another machine has other numbers, and a program at fixed addresses has no relocations.
         file.machine = 8;
         CHECK_FALSE(file.find()->text_start);
         file.machine = machine;
@@ -103,11 +103,11 @@ TEST_CASE("position-independent programs have the text start in a relocation") {
     }
 }
 
-TEST_CASE("without a section the table is found by its header, in Go programs only") {
+TEST_CASE("without a section, the table is found by its header, only in Go programs") {
     for (const std::size_t before : {std::size_t{0}, std::size_t{32}, std::size_t{0x10000}, std::size_t{0x1ffe0}}) {
         CAPTURE(before);
         GoTable table = small_go_table({});
-        // A header without a table behind it.
+        // A header that no table follows.
         std::string data(before, '\xff');
         if (before >= 64) data.replace(32, 32, table.bytes().substr(0, 8) + std::string(24, '\0'));
         data += table.bytes() + std::string(100, '\x11');
@@ -156,7 +156,7 @@ TEST_CASE("moduledata is found by the word that points to the table") {
                 REQUIRE(module);
                 CHECK(module->text_start == 0x401000);
                 CHECK(module->function_data == 0x481234);
-                // It must be of this table.
+                // It must belong to this table.
                 GoPclntabPlace other = *place;
                 other.text_start = 0x402000;
                 CHECK_FALSE(find_go_module(file.source(), file.header(), file.sections, other));
@@ -171,7 +171,7 @@ TEST_CASE("moduledata is found by the word that points to the table") {
     CHECK_FALSE(find_go_module(file.source(), file.header(), file.sections, *file.find()));
 }
 
-TEST_CASE("the text start of a header that has none comes from moduledata") {
+TEST_CASE("if the header has no text start, it comes from moduledata") {
     GoTable table = small_go_table({.version = 20});
     table.text_start_is_in_the_file = false;
     TestFile file;
@@ -188,7 +188,7 @@ TEST_CASE("moduledata of a position-independent program is in its relocations") 
     table.text_start_is_in_the_file = false;
     TestFile file{.type = 3};
     file.add({".data.rel.ro.gopclntab", 1, 0x500020, table.bytes()});
-    // The words that are addresses are 0 in the file.
+    // The words that contain addresses are 0 in the file.
     std::string words = go_module_data(table, 0, 0);
     for (const std::size_t word : {20, 21, 22}) words.replace(word * 8, 8, 8, '\0');
     file.add({".noptrdata", 1, 0x600000, std::string(64, '\0') + words, 3});
@@ -205,7 +205,7 @@ TEST_CASE("moduledata of a position-independent program is in its relocations") 
     CHECK(module->function_data == 0x481234);
 }
 
-TEST_CASE("a damaged table and a debug file's empty section are not found") {
+TEST_CASE("a damaged table and the empty section of a debug file are not found") {
     GoTable table = small_go_table({});
     TestFile file;
     file.add({".gopclntab", 8, 0x500020, table.bytes()});

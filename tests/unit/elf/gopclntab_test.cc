@@ -1,4 +1,4 @@
-// Function tables of Go written by hand (go_table.h), of every version, word size and byte order, whole and damaged.
+// Go function tables written by hand (go_table.h), of every version, word size and byte order, intact and damaged.
 #include "elf/gopclntab.h"
 
 #include <catch2/catch.hpp>
@@ -98,22 +98,22 @@ TEST_CASE("the function at an address") {
     }
 }
 
-TEST_CASE("a function's code ends before the padding behind it") {
+TEST_CASE("a function's code ends before the padding that follows it") {
     for (const GoTableShape& shape : all_shapes()) {
         CAPTURE(shape.version, shape.is_64, shape.big_endian, shape.quantum);
         const unsigned q = shape.quantum;
         GoTable built = small_go_table(shape);
         built.functions[0].depth = {{0, 4 * q}, {24, 15 * q}};
-        built.functions[1].depth.clear();  // only the linker knows it
+        built.functions[1].depth.clear();  // only the linker knows its end
         const auto table = open(built.bytes(), shape.big_endian);
         REQUIRE(table);
         CHECK(table->code_end(*table->function(0)) == 0x401020 + 19 * q);
         CHECK(table->code_end(*table->function(1)) == built.end);
-        // Values that are damaged reach no further than the function.
+        // Damaged values extend at most to the end of the function.
         built.functions[0].depth = {{0, 4000 * q}};
         const auto damaged = open(built.bytes(), shape.big_endian);
         CHECK(damaged->code_end(*damaged->function(0)) == 0x401020 + 32 * q);
-        // Also where their sum exceeds the address space.
+        // Also if their sum exceeds the address space.
         GoPclntab::Function highest = *damaged->function(0);
         highest.end = ~std::uint64_t{0};
         highest.start = highest.end - 20 * q;
@@ -134,7 +134,7 @@ TEST_CASE("files of every version of Go's table") {
         const auto table = open(built.bytes(), shape.big_endian);
         REQUIRE(table);
         const auto method = table->function(0), main = table->function(1);
-        // Since 1.16 they count from 0, before from 1.
+        // Since 1.16, indexes start at 0, before at 1.
         const int first = shape.version >= 16 ? 0 : 1;
         CHECK(table->file_name(*method, first) == "/src/a.go");
         CHECK(table->file_name(*method, first + 1) == "/src/b.go");
@@ -172,10 +172,10 @@ TEST_CASE("inlined calls of Go 1.18 and later") {
         CHECK(table->name_at(call(12)->name) == "main.b");
         CHECK(call(12)->caller == 0x401029);
         CHECK_FALSE(call(20));
-        CHECK_FALSE(call(24));  // a position behind the tree
+        CHECK_FALSE(call(24));  // a position after the end of the tree
         // A function without a tree.
         CHECK_FALSE(table->inlined_call(*table->function(1), table->function(1)->start, reader));
-        // What is not the tree has names that begin nowhere, or callers outside of the function.
+        // Other data is not a tree: its names start nowhere, or its callers are outside of the function.
         const auto with = [&](std::size_t at, char byte) {
             std::string tree = go_function_data(built);
             tree[at] = byte;
@@ -189,7 +189,7 @@ TEST_CASE("inlined calls of Go 1.18 and later") {
     }
 }
 
-TEST_CASE("functions move with the text start from 1.18 on") {
+TEST_CASE("functions move with the text start since 1.18") {
     for (const int version : {18, 20}) {
         GoTable built = small_go_table({.version = version});
         built.text_start_is_in_the_file = false;
@@ -205,7 +205,7 @@ TEST_CASE("functions move with the text start from 1.18 on") {
     CHECK(open(small_go_table({.is_64 = false}).bytes(), false)->text_start_at() == 16u);
 }
 
-TEST_CASE("what is not Go's table is refused") {
+TEST_CASE("data that is not Go's table is refused") {
     const std::string good = small_go_table({}).bytes();
     CHECK_FALSE(open("", false));
     CHECK_FALSE(open(good.substr(0, 60), false));
@@ -220,7 +220,7 @@ TEST_CASE("what is not Go's table is refused") {
     CHECK_FALSE(open(with(6, '\3'), false));   // instructions of 3 bytes
     CHECK_FALSE(open(with(7, '\2'), false));   // words of 2 bytes
     CHECK_FALSE(open(with(10, '\1'), false));  // more functions than fit
-    CHECK_FALSE(open(with(34, '\1'), false));  // names that begin behind the end
+    CHECK_FALSE(open(with(34, '\1'), false));  // names that begin after the end
 }
 
 TEST_CASE("an index that does not point to the function's entry is damage") {
@@ -235,7 +235,7 @@ TEST_CASE("an index that does not point to the function's entry is damage") {
     CHECK(table->function(1));
 }
 
-// Reads all that there is of a table, which may be damaged.
+// Reads everything in a table that may be damaged.
 void read_everything(const std::string& bytes, bool big_endian) {
     const auto table = open(bytes, big_endian);
     if (!table) return;
@@ -255,7 +255,7 @@ void read_everything(const std::string& bytes, bool big_endian) {
     (void)table->function_at(0x401030);
 }
 
-TEST_CASE("a table cut anywhere, and each byte damaged") {
+TEST_CASE("a truncated table, and each byte damaged") {
     for (const GoTableShape& shape : all_shapes()) {
         const std::string good = small_go_table(shape).bytes();
         for (std::size_t i = 0; i < good.size(); ++i) {
@@ -269,12 +269,12 @@ TEST_CASE("a table cut anywhere, and each byte damaged") {
     }
 }
 
-TEST_CASE("values without an end, and a name without one") {
+TEST_CASE("values that do not end, and a name that does not") {
     GoTable built = small_go_table({});
     std::string bytes = built.bytes();
     const auto whole = open(bytes, false);
     const auto function = whole->function(0);
-    // The last part of the table is the last entry: values that point there run into the end of the table.
+    // The last part of the table is the last entry: values there continue to the end of the table.
     const std::string endless = bytes.substr(0, bytes.size() - 8) + std::string(8, '\x81');
     const auto table = open(endless, false);
     REQUIRE(table);

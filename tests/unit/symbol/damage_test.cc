@@ -1,5 +1,5 @@
-// Damaged files: whatever stands in the debug sections, a lookup ends, and ends within bounds (the sanitizer builds
-// watch).
+// Damaged files: whatever the debug sections contain, a lookup ends and stays within bounds (the sanitizer builds check
+// this).
 #include <catch2/catch.hpp>
 
 #include <fstream>
@@ -14,7 +14,7 @@
 namespace flamewire::symbol {
 namespace {
 
-void ask_everywhere(const std::string& path, std::uint64_t around, std::vector<std::string> binaries = {}) {
+void resolve_around(const std::string& path, std::uint64_t around, std::vector<std::string> binaries = {}) {
     ModuleIdentity module;
     module.path = path;
     std::vector<CodeAddress> addresses;
@@ -51,7 +51,7 @@ TEST_CASE("bytes of a split-off unit replaced at random") {
             for (int round = 0; round < 40; ++round) {
                 std::string bad = good;
                 for (int i = 0; i < (round < 20 ? 1 : 40); ++i) {
-                    // The header of the unit with its id stays: without it nothing would be read.
+                    // The unit's header with its id must stay intact, because otherwise nothing would be read.
                     const std::uint64_t first = section.name == ".debug_info.dwo" ? 20 : 0;
                     const std::uint64_t size = section.size - first;
                     const std::uint64_t reach = i % 2 == 0 ? std::min<std::uint64_t>(size, 64) : size;
@@ -59,7 +59,7 @@ TEST_CASE("bytes of a split-off unit replaced at random") {
                         static_cast<char>(random());
                 }
                 write(folder.path() + "/program.cc.dwo", bad);
-                ask_everywhere(fixture(build), around, {folder.path() + "/program.cc.dwo"});
+                resolve_around(fixture(build), around, {folder.path() + "/program.cc.dwo"});
             }
         }
     }
@@ -81,24 +81,24 @@ TEST_CASE("bytes of the debug sections replaced at random") {
                 std::string bad = good;
                 const std::size_t hits = round < 6 ? 1 : 40;
                 for (std::size_t i = 0; i < hits; ++i) {
-                    // Early bytes are headers: hit them more often.
+                    // The first bytes are headers, so hit them more often.
                     const std::uint64_t reach = i % 2 == 0 ? std::min<std::uint64_t>(section.size, 64) : section.size;
                     bad[static_cast<std::size_t>(section.offset + random() % reach)] = static_cast<char>(random());
                 }
                 write(folder.path() + "/program", bad);
-                ask_everywhere(folder.path() + "/program", around);
+                resolve_around(folder.path() + "/program", around);
             }
         }
     }
 }
 
-TEST_CASE("a file cut short") {
+TEST_CASE("a truncated file") {
     const ScratchFolder folder;
     const std::string good = read_file(fixture("full")).value();
     const std::uint64_t around = addresses_of(fixture("full")).at("plain");
     for (std::size_t size = 0; size < good.size(); size += good.size() / 40) {
         write(folder.path() + "/program", good.substr(0, size));
-        ask_everywhere(folder.path() + "/program", around);
+        resolve_around(folder.path() + "/program", around);
     }
 }
 

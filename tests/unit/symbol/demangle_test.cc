@@ -10,7 +10,7 @@
 namespace flamewire::symbol {
 namespace {
 
-TEST_CASE("C++, Rust and D names, and names of none") {
+TEST_CASE("C++, Rust and D names, and names of no language") {
     CHECK(demangle("_ZNSt6vectorIiSaIiEE9push_backEOi") == "std::vector<int, std::allocator<int> >::push_back(int&&)");
     CHECK(demangle("_ZN3foo3barEi.isra.0") == "foo::bar(int) [clone .isra.0]");
     CHECK(demangle("_ZN3foo3barEi.cold") == "foo::bar(int) [clone .cold]");
@@ -26,7 +26,7 @@ TEST_CASE("C++, Rust and D names, and names of none") {
     CHECK(demangle("") == "");
 }
 
-TEST_CASE("malformed and endless names end") {
+TEST_CASE("malformed and endless names do not cause endless loops") {
     CHECK(demangle("_Z" + std::string(100000, 'P')).size() == 100002);
     CHECK_FALSE(demangle("_Z" + std::string(60000, 'P') + "i").empty());
     CHECK_FALSE(demangle("_ZN" + std::string(50000, '1')).empty());
@@ -36,8 +36,8 @@ TEST_CASE("malformed and endless names end") {
     CHECK(demangle(stubs) == stubs);
 }
 
-// Each part names the one before twice.
-TEST_CASE("names that stand for far longer ones stay as they are") {
+// Each part refers twice to the previous one.
+TEST_CASE("names that expand to far longer ones stay unchanged") {
     std::string cpp = "_Z4work1AIiiES_IS0_S0_E", d = "_D4testFHiiHQeQgHQgQi", rust = "_RINvC1a1bTmmE";
     CHECK(demangle(cpp) == "work(A<int, int>, A<A<int, int>, A<int, int> >)");
     CHECK(demangle(d + "Zv") == "test(int[int], int[int][int[int]], int[int][int[int]][int[int][int[int]]])");
@@ -82,7 +82,7 @@ std::vector<std::vector<std::string>> rows_of(const std::string& path) {
     return rows;
 }
 
-// Rows that ask for what demangle() does: automatic style, with parameters.
+// Rows with the options of demangle(): automatic style, with parameters.
 bool applies(const std::vector<std::string>& row) {
     if (row.size() < 4) return false;
     const bool plain =
@@ -92,13 +92,13 @@ bool applies(const std::vector<std::string>& row) {
     return plain && style && (row[2].starts_with("_Z") || row[2].starts_with("_R"));
 }
 
-TEST_CASE("libiberty's own expectations") {
+TEST_CASE("libiberty's own expected names") {
     const char* set = std::getenv("FLAMEWIRE_CORPUS");
     const std::string corpus = set != nullptr ? set : std::string(PROJECT_DIR) + "/../shared/corpus";
     const auto cpp = rows_of(corpus + "/demangle/libiberty-demangle-expected.tsv");
     const auto rust = rows_of(corpus + "/demangle/libiberty-rust-demangle-expected.tsv");
     if (cpp.empty() || rust.empty()) {
-        WARN("no corpus at " << corpus << ": libiberty's expectations are NOT tested (set FLAMEWIRE_CORPUS)");
+        WARN("NOT tested: no corpus at " << corpus << ", so libiberty's names are not compared (set FLAMEWIRE_CORPUS)");
         return;
     }
     std::size_t checked = 0;

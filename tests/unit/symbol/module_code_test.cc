@@ -1,4 +1,4 @@
-// Where the bytes of a module come from, and what is said when they are not here.
+// Where the bytes of a module come from, and the message if they are missing.
 #include <catch2/catch.hpp>
 #include <elf.h>
 
@@ -16,7 +16,7 @@ struct Listed {
     std::uint64_t address = 0, size = 0;
 };
 
-// As nm lists main, whatever the machine of the tests.
+// The entry of main in the output of nm, on any machine.
 Listed main_of(const std::string& program) {
     std::istringstream line(output_of("nm -S " + program + " | grep ' T main$'"));
     Listed found;
@@ -36,11 +36,11 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 }  // namespace
 
-TEST_CASE("a function is what its symbol covers") {
+TEST_CASE("a function is the range that its symbol covers") {
     const Listed expected = main_of(fixture("full"));
     Symbolizer symbolizer(Config{});
     const flamewire::CodeAddress addresses[] = {{expected.address, false},
-                                                {expected.address + expected.size, true},  // the call that ends it
+                                                {expected.address + expected.size, true},  // its last call
                                                 {1, false}};
     const auto functions = symbolizer.functions(program_at(fixture("full")), addresses);
     REQUIRE(functions.size() == 3);
@@ -52,7 +52,7 @@ TEST_CASE("a function is what its symbol covers") {
     CHECK(functions[2].size == 0);
 }
 
-TEST_CASE("code is taken from the file that has it, names from the one that has them") {
+TEST_CASE("code comes from the file that has it, names from the file that has them") {
     const Listed expected = main_of(fixture("full"));
     Symbolizer whole(Config{});
     const ModuleCode code = whole.code(program_at(fixture("full")), expected.address, expected.size);
@@ -68,7 +68,7 @@ TEST_CASE("code is taken from the file that has it, names from the one that has 
     CHECK(same.file == fixture("stripped"));
     CHECK(same.bytes == code.bytes);
 
-    // Without it: debug info alone has no code.
+    // Without it, only debug info remains, which has no code.
     Symbolizer alone(config);
     const ModuleCode missing = alone.code(program_at("/nowhere/program"), expected.address, expected.size);
     CHECK(missing.bytes.empty());
@@ -77,7 +77,7 @@ TEST_CASE("code is taken from the file that has it, names from the one that has 
     CHECK(contains(missing.remedy, "--sysroot"));
 }
 
-TEST_CASE("what an agent sent has holes where the code was") {
+TEST_CASE("a file that an agent sent has holes in place of the code") {
     const ScratchFolder folder;
     const ModuleIdentity module = program_at("/nowhere/program");
     folder.copy(fixture("full"), fetched_name(module));
@@ -88,11 +88,11 @@ TEST_CASE("what an agent sent has holes where the code was") {
     const ModuleCode code = symbolizer.code(module, listed.address, listed.size);
     CHECK(code.bytes.empty());
     CHECK(contains(code.problem, "the agent sent the symbols of program, not its code"));
-    // The names are there.
+    // The names are present.
     CHECK(symbolizer.functions(module, std::vector<flamewire::CodeAddress>{{listed.address, false}})[0].name == "main");
 }
 
-TEST_CASE("what is in no file says so") {
+TEST_CASE("code that is in no file causes a message") {
     Symbolizer symbolizer(Config{});
     ModuleIdentity module;
     module.kind = ModuleKind::jit;
@@ -101,7 +101,7 @@ TEST_CASE("what is in no file says so") {
     module.build_id = "no kernel has it";
     CHECK(contains(symbolizer.code(module, 0, 16).remedy, "vmlinux"));
     CHECK(contains(symbolizer.code(program_at("/nowhere/program"), 0, 16).problem, "/nowhere/program"));
-    // An address where no code is, and a size that no file has.
+    // An address without code, and a size beyond any file.
     const Listed listed = main_of(fixture("full"));
     CHECK(contains(symbolizer.code(program_at(fixture("full")), 1, 16).problem, "no code at 0x1"));
     const ModuleCode rest = symbolizer.code(program_at(fixture("full")), listed.address, ~std::uint64_t{0});

@@ -23,7 +23,7 @@ namespace {
 
 void ignore(int) {}
 
-// As rt_sigaction(2) has it.
+// The layout that rt_sigaction(2) uses.
 struct KernelAction {
     void (*handler)(int) = nullptr;
     unsigned long flags = 0;
@@ -31,7 +31,7 @@ struct KernelAction {
     unsigned long mask = 0;
 };
 
-// The library, and the address of the function in it.
+// The library, and the function's address in it.
 std::pair<std::string, std::uint64_t> signal_return() {
     struct sigaction before{}, action{};
     action.sa_handler = ignore;
@@ -61,7 +61,7 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("the function that ends a signal has a name, by its symbol and without one") {
+TEST_CASE("the function that returns from a signal has a name, with and without a symbol") {
     const auto [library, address] = signal_return();
     const ScratchFolder folder;
     const std::string stripped = folder.copy(std::filesystem::canonical(library), "stripped.so");
@@ -77,11 +77,11 @@ TEST_CASE("the function that ends a signal has a name, by its symbol and without
                             .c_str()) == 0);
     CHECK(names_at(stripped, {address, true}) == Names{"__restore_rt"});
     CHECK(names_at(with_symbols, {address, true}) == Names{"ends_signal"});
-    // A call returns behind it, and what was interrupted there is in it.
+    // A return address is after a call, so this address is inside of the function.
     CHECK(names_at(with_symbols, {address + 1, true}) == Names{"ends_signal"});
     CHECK(names_at(with_symbols, {address, false}) == Names{"ends_signal"});
     CHECK(names_at(stripped, {address + 1, true}).empty());
-    // Another function is not returned to at its first byte.
+    // No call returns to the first byte of another function.
     CHECK(names_at(with_symbols, {address - 64, true}).empty());
     CHECK(names_at(with_symbols, {address - 63, true}) == Names{"before"});
 }

@@ -1,5 +1,5 @@
-// The whole way from address to frames, on a program whose addresses and lines are known without any symbolizer: it
-// prints its own return addresses, and its source carries marks.
+// The whole way from addresses to frames. The program prints its own return addresses and its source has marks, so
+// addresses and lines are known without a symbolizer.
 #include "symbol/symbolizer.h"
 
 #include <catch2/catch.hpp>
@@ -64,7 +64,7 @@ std::string ScratchFolder::copy(const std::string& from, const std::string& to) 
 
 namespace {
 
-// "function@line" of each frame, innermost first; inlined ones end with "<". The file is checked by itself.
+// "function@line" of each frame, innermost first. Inlined ones end with "<". The file is checked separately.
 std::vector<std::string> frames_at(Symbolizer& symbolizer, const ModuleIdentity& module, CodeAddress address,
                                    const std::string& file = FIXTURE_SOURCE) {
     const Resolved resolved = symbolizer.resolve(module, std::array{address});
@@ -85,8 +85,8 @@ std::string at(const std::string& function, const std::string& mark, bool inline
 
 using Strings = std::vector<std::string>;
 
-// As the compiler of the fixture, and of this, calls them. GCC gives a static function no linker name, so DWARF has the
-// bare one.
+// The names that the compiler of the fixture generates, which also compiles this test. GCC gives a static function no
+// linkage name, so DWARF has only the bare one.
 #ifdef __clang__
 constexpr const char* static_function = "shop::innermost()";
 constexpr const char* lambda = "main::$_0::operator()(int) const";
@@ -115,7 +115,7 @@ TEST_CASE("functions, inlined functions and lines of a known program, in each ki
               Strings{at("shop::Basket<int>::add(int)", "in-template", true), at("shop::pay(int)", "calls-add")});
         CHECK(frames("c-function") == Strings{at("c_function", "c-function")});
         CHECK(frames("lambda").size() == 1);
-        // The compiler may add a clone's suffix.
+        // The compiler may add the suffix of a clone.
         CHECK(frames("lambda").at(0).starts_with(lambda));
         CHECK(frames("lambda").at(0).ends_with("@" + std::to_string(line_of("lambda"))));
         const ModuleReport report = symbolizer.report(module);
@@ -136,7 +136,7 @@ TEST_CASE("without inlining: the linker's function, at the line of its outermost
           Strings{at("shop::pay(int)", "calls-middle")});
 }
 
-TEST_CASE("a stripped file gives names of nothing, its debug file beside gives all") {
+TEST_CASE("a stripped file gives no names, and with its debug file it gives all") {
     const ScratchFolder folder;
     ModuleIdentity module;
     module.path = folder.copy(fixture("stripped"), "bin/program");
@@ -158,11 +158,11 @@ TEST_CASE("a stripped file gives names of nothing, its debug file beside gives a
     CHECK(symbolizer.report(module).quality == Quality::debug_info);
 }
 
-TEST_CASE("debug info that cannot be read leaves the names, and is said") {
+TEST_CASE("unreadable debug info leaves the names, with a message") {
     ModuleIdentity module;
     module.path = fixture("broken");
     Symbolizer symbolizer(Config{});
-    // A global function, so the symbol table does not say of which file it is.
+    // For a global function, the symbol table does not contain the file.
     CHECK(frames_at(symbolizer, module, {addresses_of(fixture("full")).at("plain"), true}, "") ==
           Strings{"shop::pay(int)@0"});
     const ModuleReport report = symbolizer.report(module);
@@ -176,16 +176,16 @@ TEST_CASE("many addresses share their strings, and unknown ones have no frames")
     module.path = fixture("full");
     auto addresses = addresses_of(module.path);
     Symbolizer symbolizer(Config{});
-    const std::array asked = {CodeAddress{addresses.at("plain"), true}, CodeAddress{1, false}, CodeAddress{0, true},
-                              CodeAddress{~std::uint64_t{0}, false}, CodeAddress{addresses.at("plain"), true}};
-    const Resolved resolved = symbolizer.resolve(module, asked);
+    const std::array requested = {CodeAddress{addresses.at("plain"), true}, CodeAddress{1, false}, CodeAddress{0, true},
+                                  CodeAddress{~std::uint64_t{0}, false}, CodeAddress{addresses.at("plain"), true}};
+    const Resolved resolved = symbolizer.resolve(module, requested);
     REQUIRE(resolved.first == std::vector<std::uint32_t>{0, 1, 1, 1, 1, 2});
     CHECK(resolved.frames[0].function == resolved.frames[1].function);
     CHECK(resolved.strings.size() == 3);  // "", the function, the file
     CHECK(symbolizer.resolve(module, {}).first == std::vector<std::uint32_t>{0});
 }
 
-TEST_CASE("modules of no file") {
+TEST_CASE("modules without a file") {
     Symbolizer symbolizer(Config{});
     ModuleIdentity jit{ModuleKind::jit, "[jit]", {}, {}, 0};
     CHECK(frames_at(symbolizer, jit, {0x1000, false}).empty());
@@ -199,7 +199,7 @@ TEST_CASE("modules of no file") {
                                   "/usr/lib/debug/no/such/file.debug", "/usr/lib/debug/no/such/file"});
 }
 
-TEST_CASE("the vDSO of this kernel names itself, another kernel's does not") {
+TEST_CASE("this kernel's vDSO has symbols, another kernel's does not") {
     const auto start = getauxval(AT_SYSINFO_EHDR);
     REQUIRE(start != 0);
     const Bytes page(reinterpret_cast<const std::byte*>(start), 4096);
@@ -209,7 +209,7 @@ TEST_CASE("the vDSO of this kernel names itself, another kernel's does not") {
     const std::string id = elf::read_build_id(source, *header).value();
     REQUIRE_FALSE(id.empty());
     Symbolizer symbolizer(Config{});
-    // Every function of a vDSO is exported; one is at the address that the C library found.
+    // Every function of a vDSO is exported. One of them is at the address that the C library found.
     Resolved resolved;
     std::vector<CodeAddress> all;
     for (std::uint64_t address = 0; address < 8192; address += 16) all.push_back({address, false});
@@ -221,7 +221,7 @@ TEST_CASE("the vDSO of this kernel names itself, another kernel's does not") {
     CHECK_FALSE(symbolizer.report({ModuleKind::vdso, "[vdso]", "other", {}, 0}).problem.empty());
 }
 
-TEST_CASE("threads ask for the same and for different modules") {
+TEST_CASE("threads look up the same and different modules") {
     const std::array<std::string, 3> builds = {"full", "dwarf4", "compressed"};
     Symbolizer symbolizer(Config{});
     std::array<std::size_t, 6> depths{};

@@ -1,4 +1,4 @@
-// Batches against bytes written by hand from docs/wire.proto, and round trips of random ones.
+// Batches compared with bytes written by hand from docs/wire.proto, and round trips of random ones.
 #include <catch2/catch.hpp>
 
 #include <map>
@@ -43,8 +43,8 @@ Batch decoded(const std::string& hex) {
 
 }  // namespace
 
-TEST_CASE("rows: groups and keys as the schema says") {
-    // Sent out of order; (5, stack 2) twice with counts that add up to 1 + 0.
+TEST_CASE("rows: groups and keys follow the schema") {
+    // In unsorted order. (5, stack 2) occurs twice, with counts that add up to 1 + 0.
     Batch batch = header_batch();
     batch.strings = {"c", "n"};
     batch.events = {{.name = 1, .unit = 2, .frequency_hz = 0, .period = 10}};
@@ -90,7 +90,7 @@ TEST_CASE("locations and stacks: deltas by module, locations backwards from the 
                        {.module = 2, .address = 0x50, .flags = 0, .name = 0, .file = 0, .line = 0},
                        {.module = 1, .address = 0xF0, .flags = 1, .name = 0, .file = 0, .line = 0}};
     batch.stack_base = 20;
-    // New 10, new 11, known 4, new 12, and 12 again, and 13 that nobody has announced (wraps, still exact).
+    // New 10, new 11, known 4, new 12, 12 again, and 13, which is not announced (it wraps but stays exact).
     batch.stacks = {{0, 10}, {20, 11}, {21, 4}, {3, 12}, {23, 12}, {0, 13}, {0, 20}};
     const std::string expected =
         header_hex() +
@@ -102,7 +102,7 @@ TEST_CASE("locations and stacks: deltas by module, locations backwards from the 
         "a001"
         "1f"
         "1a03010001"
-        // own - parent: 20, 1, 1, 20, 1, 25, 26. Back: 0, 0, 12-4, 0, 13-12, 0, 14-20 modulo 2^32
+        // own - parent: 20, 1, 1, 20, 1, 25, 26. Backwards: 0, 0, 12-4, 0, 13-12, 0, 14-20 modulo 2^32.
         "800114"
         "8a0116"
         "0a07"
@@ -117,7 +117,7 @@ TEST_CASE("locations and stacks: deltas by module, locations backwards from the 
     REQUIRE(decoded(bytes) == batch);
 }
 
-TEST_CASE("a table entry of nothing but zeros keeps its place") {
+TEST_CASE("a table entry that consists of zeros keeps its place") {
     Batch batch = header_batch();
     batch.modules.resize(2);
     batch.modules[1].kind = ModuleKind::jit;
@@ -136,7 +136,7 @@ TEST_CASE("a table entry of nothing but zeros keeps its place") {
     REQUIRE(decoded(expected) == batch);
 }
 
-TEST_CASE("what became of the stacks of a process, and what was asked for") {
+TEST_CASE("unwind counts of processes, and the requested stack options") {
     Batch batch = header_batch();
     batch.recording = Recording{};
     batch.recording->unwind = "auto";
@@ -187,7 +187,7 @@ TEST_CASE("what became of the stacks of a process, and what was asked for") {
     REQUIRE(decoded(expected) == batch);
 }
 
-TEST_CASE("a reading of counters is columns; those that are all zero stay away") {
+TEST_CASE("a reading of counters consists of columns; columns of zeros are left out") {
     Batch batch = header_batch();
     CounterReading reading{.start_ns = 1000, .end_ns = 1500, .after_gap = true, .values = {}};
     reading.values = {{.name = 1, .unit = 2, .thread = 5, .value = 300, .enabled_ns = 10, .running_ns = 5},
@@ -215,7 +215,7 @@ TEST_CASE("a reading of counters is columns; those that are all zero stay away")
     CHECK(bytes == expected);
     REQUIRE(decoded(expected) == batch);
 
-    // A status of a later version says nothing of the value.
+    // An unknown status, from a later version, is decoded as not counted.
     const Batch later = decoded(header_hex() +
                                 "b20212"
                                 "220101"
@@ -225,7 +225,7 @@ TEST_CASE("a reading of counters is columns; those that are all zero stay away")
                                 "5a0101"
                                 "620101");
     REQUIRE(later.counters.at(0).values.at(0).status == CounterStatus::not_counted);
-    // Columns of different lengths; an end before its beginning.
+    // Columns of different lengths, and an end before the beginning.
     EventPeriods periods;
     for (const char* broken : {"b20209"
                                "220101"
@@ -240,7 +240,7 @@ TEST_CASE("a reading of counters is columns; those that are all zero stay away")
     }
 }
 
-TEST_CASE("peek_header reads the four fields and nothing else") {
+TEST_CASE("peek_header reads only the four fields") {
     const auto header = peek_header(as_bytes_view(*from_hex(header_hex() + "2001"
                                                                            "ba0106"
                                                                            "08011002200a")));
@@ -260,8 +260,8 @@ TEST_CASE("peek_header reads the four fields and nothing else") {
 }
 
 TEST_CASE("unknown fields and kinds are skipped") {
-    // 50: varint, fixed64, bytes, fixed32; a module with kind 9 and field 15; a lifecycle of kind 7 goes, one of kind 2
-    // stays; a stack mode of 9 and a field 15 in its message.
+    // 50: varint, fixed64, bytes, fixed32. A module with kind 9 and field 15. Of two lifecycles, kind 7 is dropped and
+    // kind 2 stays. A stack mode of 9, and a field 15 in its message.
     const Batch batch = decoded(header_hex() +
                                 "9003ff01"
                                 "91030102030405060708"
@@ -380,7 +380,7 @@ std::map<Key, std::pair<std::uint64_t, std::uint64_t>> folded(const std::vector<
 
 }  // namespace
 
-TEST_CASE("random batches come back as they were, rows folded") {
+TEST_CASE("random batches are decoded unchanged, except that rows are folded") {
     std::mt19937_64 random(7);
     const EventPeriods known{0, 1'001'001, 0};
     for (int round = 0; round < 300; ++round) {

@@ -1,4 +1,4 @@
-// Batches that are wrong: cut, mutated, contradictory, or larger than they may be.
+// Invalid batches: truncated, mutated, contradictory, or larger than the limits.
 #include <catch2/catch.hpp>
 
 #include <random>
@@ -21,7 +21,7 @@ const std::string event =
     "ba0106"
     "08011002200a";  // event 1, period 10
 
-// One-byte lengths only.
+// Supports only one-byte lengths.
 std::string message(const std::string& tag_hex, const std::string& content_hex) {
     const auto length = static_cast<unsigned char>(content_hex.size() / 2);
     return tag_hex + to_hex(std::string(1, static_cast<char>(length))) + content_hex;
@@ -49,7 +49,7 @@ const std::string group =
 
 }  // namespace
 
-TEST_CASE("the parts below are a whole batch when nothing is wrong") {
+TEST_CASE("the parts below are a complete batch if all are valid") {
     REQUIRE(try_decode(head + event + rows(span + group + "420106")));
 }
 
@@ -174,11 +174,11 @@ TEST_CASE("contradictions are refused") {
     CHECK(refused(head + message("aa02", "08ffffffffff01")));  // process over 32 bits
     CHECK(refused(head + message("3a", "8801ffffffffff01")));  // copied bytes over 32 bits
     CHECK(refused(head + "5a05"
-                         "61"));                        // cut in a string
+                         "61"));                        // truncated within a string
     CHECK(refused(head + "28ffffffffffffffffffff01"));  // varint of 11 bytes
 }
 
-TEST_CASE("every cut and every flipped bit is an answer, never a crash") {
+TEST_CASE("every truncation and every flipped bit gives a result, never a crash") {
     const std::string whole = *from_hex(head +
                                         "5001"
                                         "5a0163" +
@@ -212,7 +212,7 @@ TEST_CASE("every cut and every flipped bit is an answer, never a crash") {
     }
 }
 
-TEST_CASE("a failed decode teaches nothing") {
+TEST_CASE("a failed decode changes nothing") {
     EventPeriods periods;
     REQUIRE_FALSE(decode(as_bytes_view(*from_hex(head + event +
                                                  rows(span + group +
@@ -222,7 +222,7 @@ TEST_CASE("a failed decode teaches nothing") {
     REQUIRE(periods.empty());
     REQUIRE(decode(as_bytes_view(*from_hex(head + event)), periods));
     REQUIRE(periods == EventPeriods{0, 10});
-    // The same entry again with another period: what was known stays.
+    // The same entry again with another period: the first one stays.
     REQUIRE(decode(as_bytes_view(*from_hex(head + "b00101"
                                                   "ba0102"
                                                   "2063")),
@@ -230,7 +230,7 @@ TEST_CASE("a failed decode teaches nothing") {
     REQUIRE(periods == EventPeriods{0, 10});
 }
 
-TEST_CASE("lists longer than a batch may have are refused") {
+TEST_CASE("lists that exceed a batch's limit are refused") {
     const std::string raw_head = *from_hex(head);
     std::string strings = raw_head;
     for (std::size_t i = 0; i <= max_batch_entries; ++i) strings += std::string("\x5a\x00", 2);
@@ -244,8 +244,8 @@ TEST_CASE("lists longer than a batch may have are refused") {
     REQUIRE(decode(as_bytes_view(unwinds), periods));
     REQUIRE_FALSE(decode(as_bytes_view(unwinds + std::string("\xaa\x02\x00", 3)), periods));
 
-    // One column of that many values of a byte each, in the messages for rows, stacks and locations. Alone it is not a whole
-    // table, so at the limit another sentence follows.
+    // One column with `size` values of one byte each, in the messages for rows, stacks and locations. The column alone
+    // is not a complete table, so at the limit the error is a different one.
     const auto column_is_too_long = [&](const std::string& tag, char column, std::size_t size) {
         const auto length = [](std::size_t value) {
             std::string bytes;
@@ -277,12 +277,12 @@ TEST_CASE("an epoch has 4,095 events") {
     REQUIRE_FALSE(batch);
     CHECK_THAT(batch.error().message, Catch::Contains("too many events"));
     CHECK(periods.empty());
-    // The same in two batches.
+    // The same with two batches.
     REQUIRE(decode(as_bytes_view(events), periods));
     CHECK_FALSE(decode(as_bytes_view(*from_hex(head + "b0018020" + "ba0102200a")), periods));
 }
 
-TEST_CASE("encode keeps numbers within what decode takes") {
+TEST_CASE("encode keeps numbers within the limits of decode") {
     Batch batch;
     batch.recording_id[0] = 1;
     batch.seq = 1;
@@ -307,7 +307,7 @@ TEST_CASE("encode keeps numbers within what decode takes") {
     const std::string bytes = encode(batch, periods);
     const auto back = decode(as_bytes_view(bytes), periods);
     if (!back) FAIL(back.error().message);
-    // The two old rows are moved up to 2^32 - 2 buckets before the newest; their counts do not fit one row.
+    // The two old rows are moved to 2^32 - 2 buckets before the newest one. Their counts do not fit into one row.
     const std::uint64_t oldest = (std::uint64_t{1} << 33) - 0xFFFF'FFFEU;
     REQUIRE(back->rows == std::vector<Row>{{oldest, 1, 1, 0, 0xFFFF'FFFFU, 0xFFFF'FFFFU, most},
                                            {oldest, 1, 1, 0, 0xFFFF'FFFFU, 2, most},

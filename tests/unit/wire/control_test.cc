@@ -34,19 +34,19 @@ TEST_CASE("commands") {
     CHECK_FALSE(parse_command(R"({"id":")" + std::string(129, 'x') + R"(","cmd":"ping"})"));
 }
 
-TEST_CASE("a command whose id no reply could carry is refused") {
+TEST_CASE("a command with an id that no reply can contain is refused") {
     CHECK_FALSE(parse_command(R"({"id":"a\ude00","cmd":"ping"})").has_value());
     CHECK_FALSE(parse_command(R"({"id":"a","cmd":"pi\udc00ng"})").has_value());
     CHECK_FALSE(parse_command(R"({"id":"a","cmd":"start","args":{"x":[{"\udddf":1}]}})").has_value());
     CHECK(parse_command(R"({"id":"\ud83d\ude00","cmd":"ping"})").has_value());
 }
 
-TEST_CASE("error replies are JSON whatever the text holds") {
+TEST_CASE("error replies are JSON whatever the text contains") {
     CHECK(encode_error_reply("a", "no \"such\" pid\n") == R"({"id":"a","ok":false,"error":"no \"such\" pid\n"})");
     CHECK(encode_error_reply("a", "caf\xe9") == "{\"id\":\"a\",\"ok\":false,\"error\":\"caf\xef\xbf\xbd\"}");
 }
 
-TEST_CASE("acknowledgements") {
+TEST_CASE("acknowledgments") {
     const std::string text = R"({"recording":"ab000000000000000000000000000000","seq":12})";
     CHECK(encode_ack({id_of(0xab), 12}) == text);
     CHECK(encode_ack({std::nullopt, 0}) == R"({"recording":null,"seq":0})");
@@ -75,7 +75,7 @@ TEST_CASE("depth and size are bounded") {
     CHECK(parse_object(of_bytes((std::size_t{4} << 20) + 1)).error().code == ErrorCode::too_large);
 }
 
-TEST_CASE("members of the wrong type are as if absent") {
+TEST_CASE("members of the wrong type count as missing") {
     const auto object = parse_object(R"({"n":-1,"t":5,"l":["a",1,"b"]})");
     REQUIRE(object);
     CHECK(number_member(*object, "n", 9) == 9);
@@ -84,7 +84,7 @@ TEST_CASE("members of the wrong type are as if absent") {
     CHECK(texts_member(*object, "nothing").empty());
 }
 
-TEST_CASE("valid_utf8 keeps what is valid and replaces the rest byte by byte") {
+TEST_CASE("valid_utf8 keeps valid bytes and replaces the rest byte by byte") {
     CHECK(valid_utf8("plain") == "plain");
     CHECK(valid_utf8("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\xa5") ==
           "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\xa5");
@@ -123,7 +123,7 @@ TEST_CASE("hello") {
     REQUIRE(back);
     CHECK(encode_hello(*back) == text);
 
-    // What an older agent of this protocol says.
+    // The hello of an older agent with this protocol.
     const auto other = parse_hello(
         R"({"type":"hello","version":1,"agent":"other","platform":{"arch":"armv7l","perf_event_paranoid":2}})");
     REQUIRE(other);

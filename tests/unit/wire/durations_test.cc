@@ -1,4 +1,4 @@
-// Lengths by size, and the times of threads: worked out by hand.
+// Histograms of durations and the times of threads, computed by hand.
 #include "wire/durations.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +12,7 @@
 using namespace flamewire;
 using namespace flamewire::wire;
 
-TEST_CASE("buckets are a nanosecond wide below 32, a sixteenth of a power of two above") {
+TEST_CASE("buckets are one nanosecond wide below 32, and a sixteenth of a power of two above") {
     CHECK(duration_bucket(0) == 0);
     CHECK(duration_bucket(31) == 31);
     CHECK(duration_bucket(32) == 32);
@@ -26,7 +26,7 @@ TEST_CASE("buckets are a nanosecond wide below 32, a sixteenth of a power of two
     }
 }
 
-TEST_CASE("quantiles are those of the values, within half a bucket, however they were added up") {
+TEST_CASE("quantiles match the values within half a bucket, in whatever order they were added") {
     std::mt19937_64 random(7);  // NOLINT(cert-msc51-cpp): the same every time
     std::vector<std::uint64_t> values;
     Durations whole, first, second;
@@ -52,7 +52,7 @@ TEST_CASE("quantiles are those of the values, within half a bucket, however they
     for (const std::uint32_t per_mille : {1U, 500U, 1000U}) CHECK(one.quantile_ns(per_mille) == 777'777);
 }
 
-TEST_CASE("what a thread did, as the schema says") {
+TEST_CASE("thread times follow the schema") {
     Batch batch;
     batch.recording_id.fill(1);
     batch.seq = 1;
@@ -68,7 +68,7 @@ TEST_CASE("what a thread did, as the schema says") {
     times.slices.add(std::uint64_t{60});
     times.slices.add(std::uint64_t{60});
     batch.thread_times = {times};
-    // 40 >> 1 is 20: bucket 36; 60 >> 1 is 30: bucket 46.
+    // 40 >> 1 is 20, so bucket 36. 60 >> 1 is 30, so bucket 46.
     const std::string bytes = to_hex(encode(batch, {}));
     INFO(bytes);
     CHECK(bytes.find("18642014300738024001520f") != std::string::npos);
@@ -78,7 +78,7 @@ TEST_CASE("what a thread did, as the schema says") {
     REQUIRE(back);
     CHECK(*back == batch);
     CHECK(back->thread_times[0].length_ns() == 127);
-    // A stretch that is longer than its end, a bucket that there is not, a count of 0.
+    // A stretch that is longer than its end, an invalid bucket, and a count of 0.
     const auto refused = [&](std::string_view from, std::string_view to) {
         std::string changed = bytes;
         const auto at = changed.rfind(from);

@@ -35,7 +35,7 @@ TEST_CASE("a frame is length, flag, payload") {
     CHECK(static_cast<int>(decoded.flag) == 255);
 }
 
-TEST_CASE("frames come out whole however the bytes came in") {
+TEST_CASE("frames are complete however the bytes arrived") {
     const std::string stream = bytes_of(
         "0000000003"
         "0000000108"
@@ -54,7 +54,7 @@ TEST_CASE("frames come out whole however the bytes came in") {
     }
 }
 
-TEST_CASE("a frame that is too large fails the stream for good, frames before it do not suffer") {
+TEST_CASE("a frame that is too large fails the stream permanently, but not the frames before it") {
     FrameDecoder decoder(3);
     decoder.feed(
         as_bytes_view(bytes_of("0000000103"
@@ -71,7 +71,7 @@ TEST_CASE("a frame that is too large fails the stream for good, frames before it
     }
 }
 
-TEST_CASE("zstd: there and back, with a checksum also where compression gains nothing") {
+TEST_CASE("zstd: a round trip, with a checksum even if compression gains nothing") {
     const std::string text(5000, 'x');
     const Frame packed = batch_frame(text);
     CHECK(packed.flag == Flag::batch_zstd);
@@ -83,7 +83,7 @@ TEST_CASE("zstd: there and back, with a checksum also where compression gains no
     CHECK(small.flag == Flag::batch_zstd);
     CHECK(*batch_bytes(small) == "\x01\x02");
     CHECK(*batch_bytes({Flag::batch, "\x01\x02"}) == "\x01\x02");
-    // Bytes that compression leaves as they are have nothing but the checksum to tell that one changed.
+    // Bytes that compression leaves unchanged are protected only by the checksum.
     for (char& byte : small.payload) {
         const char right = std::exchange(byte, static_cast<char>(byte ^ 0x10));
         const auto damaged = batch_bytes(small);
@@ -93,7 +93,7 @@ TEST_CASE("zstd: there and back, with a checksum also where compression gains no
     CHECK_FALSE(batch_bytes(Frame{Flag::reply, "{}"}));
 }
 
-TEST_CASE("zstd: every small size survives the way there and back") {
+TEST_CASE("zstd: a round trip of every small size") {
     for (std::size_t size = 0; size < 200; ++size) {
         const std::string bytes(size, 'x');
         CAPTURE(size);
@@ -101,8 +101,8 @@ TEST_CASE("zstd: every small size survives the way there and back") {
     }
 }
 
-TEST_CASE("zstd: bombs, damage and what follows are refused") {
-    // 2 GiB of zeros would be 64 KiB; here 65 MiB in some KiB, over the limit of 64.
+TEST_CASE("zstd: bombs, damage and trailing bytes are refused") {
+    // 2 GiB of zeros would compress to 64 KiB. This is 65 MiB in a few KiB, above the limit of 64 MiB.
     const std::string bomb = zeros_compressed(std::size_t{65} << 20, true);
     REQUIRE(bomb.size() < 10'000);
     CHECK(decompress(as_bytes_view(bomb)).error().code == ErrorCode::too_large);
@@ -117,14 +117,14 @@ TEST_CASE("zstd: bombs, damage and what follows are refused") {
     CHECK_FALSE(decompress(as_bytes_view(good + good)));
     for (std::size_t size = 0; size < good.size(); ++size)
         CHECK_FALSE(decompress(as_bytes_view(std::string_view(good).substr(0, size))));
-    // A header that promises 60 MiB before some bytes that are not there.
+    // A header that claims 60 MiB, followed by too few bytes.
     CHECK_FALSE(
         decompress(as_bytes_view(bytes_of("28b52ffda0"
                                           "0000c003"
                                           "010000"))));
 }
 
-TEST_CASE("zstd: 64 MiB unpack, a byte more does not") {
+TEST_CASE("zstd: 64 MiB are decompressed, one byte more is not") {
     REQUIRE(max_payload_from_agent == 64U << 20);
     const auto most = decompress(as_bytes_view(zeros_compressed(max_payload_from_agent, true)));
     REQUIRE(most);

@@ -1,4 +1,4 @@
-// Parts of module files: what is written is read again, and nothing else is taken.
+// Parts of module files: every part is decoded as it was encoded, and invalid ones are refused.
 #include "wire/module_chunk.h"
 
 #include <catch2/catch.hpp>
@@ -28,7 +28,7 @@ std::string payload_of(std::string_view head, std::string_view bytes = "") {
     return payload;
 }
 
-TEST_CASE("a module chunk comes back as it was, compressed where that is shorter") {
+TEST_CASE("a module chunk is decoded unchanged, and compressed if that is shorter") {
     CHECK(decode_module_chunk(encode_module_chunk(example())).value() == example());
     ModuleChunk large = example();
     large.total = large.file_size = max_module_chunk + 40;
@@ -44,14 +44,14 @@ TEST_CASE("a module chunk comes back as it was, compressed where that is shorter
     CHECK(decode_module_chunk(encode_module_chunk(last)).value() == last);
 }
 
-TEST_CASE("the head of a chunk is JSON behind its length") {
+TEST_CASE("the head of a chunk is JSON after its length") {
     const std::string payload = payload_of(
         R"({"id":"7f","file_size":1000,"offset":40,"total":96,"ranges":[0,64,900,32],"encoding":"raw"})", "the bytes");
     CHECK(encode_module_chunk(example()) == payload);
     CHECK(decode_module_chunk(payload).value() == example());
 }
 
-TEST_CASE("a chunk that cannot be is refused") {
+TEST_CASE("an invalid chunk is refused") {
     const auto refused = [](std::string_view payload) {
         const auto chunk = decode_module_chunk(payload);
         return !chunk && !chunk.error().message.empty();
@@ -71,12 +71,12 @@ TEST_CASE("a chunk that cannot be is refused") {
                                "[18446744073709551615,10]", "[10,18446744073709551615]", "[-1,10]", "[\"0\",10]", "{}",
                                "7", "[0,9]", "[0,11]"})
         CHECK(refused(with(ranges, "10")));
-    CHECK(refused(with("[0,10]", "10", "8")));   // three bytes from 8 leave the stream
-    CHECK(refused(with("[0,10]", "10", "11")));  // so does this
+    CHECK(refused(with("[0,10]", "10", "8")));   // three bytes from 8 on exceed the stream
+    CHECK(refused(with("[0,10]", "10", "11")));  // the offset exceeds the stream, too
     CHECK(refused(with("[0,10]", "10", "0", "zstd")));
     CHECK(refused(with("[0,10]", "10", "0", "other")));
     CHECK(refused(std::string("\xff\xff\xff\xff", 4) + whole.substr(4)));
-    // More bytes than one part may have, also when they are compressed.
+    // More bytes than the limit of one part, also if they are compressed.
     ModuleChunk large = example();
     large.total = large.file_size = std::uint64_t{8} << 20;
     large.ranges = {{0, large.total}};
@@ -88,7 +88,7 @@ TEST_CASE("a chunk that cannot be is refused") {
 }
 
 TEST_CASE("a chunk has 1,024 ranges") {
-    // A byte each, with a byte between them.
+    // One byte each, with one byte between them.
     const auto chunk_of_ranges = [](std::size_t count) {
         ModuleChunk chunk = example();
         chunk.file_size = 10'000;
@@ -102,7 +102,7 @@ TEST_CASE("a chunk has 1,024 ranges") {
     CHECK_FALSE(chunk_of_ranges(1025));
 }
 
-TEST_CASE("the hash of content is FNV-1a, whatever the pieces") {
+TEST_CASE("the hash of content is FNV-1a, however it is split") {
     CHECK(content_hash(content_hash_begin, "") == 0xcbf29ce484222325);
     CHECK(content_hash(content_hash_begin, "a") == 0xaf63dc4c8601ec8c);       // from the authors' page
     CHECK(content_hash(content_hash_begin, "foobar") == 0x85944171f73967e8);  // the same

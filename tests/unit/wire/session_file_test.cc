@@ -1,4 +1,4 @@
-// Session files: bytes written by hand, cut at every byte, on a full disk, into a pipe.
+// Session files: bytes written by hand, truncated at every byte, on a full disk, into a pipe.
 #include "wire/session_file.h"
 
 #include <catch2/catch.hpp>
@@ -75,7 +75,7 @@ std::vector<std::string> payloads(const std::string& path, bool* torn = nullptr)
 
 }  // namespace
 
-TEST_CASE("a session is written byte for byte as described") {
+TEST_CASE("a session is written byte for byte as documented") {
     const TemporaryFile file;
     auto writer = SessionWriter::create(file.path);
     REQUIRE(writer);
@@ -95,7 +95,7 @@ TEST_CASE("a session is written byte for byte as described") {
     CHECK((*first)->arrival_ns == 0x0102030405060708);
     CHECK((*first)->frame.flag == Flag::batch);
     CHECK(reader->offset() == 27);
-    // The reader sees what is appended after it reached the end.
+    // The reader returns records that are appended after it reached the end.
     while (*reader->next()) {
     }
     CHECK_FALSE(reader->torn());
@@ -105,7 +105,7 @@ TEST_CASE("a session is written byte for byte as described") {
     CHECK((*later)->frame.payload == "later");
 }
 
-TEST_CASE("cut at every byte: whole records stay, and writing goes on behind them") {
+TEST_CASE("truncated at every byte: complete records stay, and writing continues after them") {
     const std::string bytes = whole();
     const std::size_t ends[] = {12, 27, 40, 54};
     REQUIRE(bytes.size() == 54);
@@ -137,7 +137,7 @@ TEST_CASE("cut at every byte: whole records stay, and writing goes on behind the
     }
 }
 
-TEST_CASE("a tail of zeros was never written") {
+TEST_CASE("a tail of zeros counts as never written") {
     const TemporaryFile file;
     file.write(whole() + std::string(5000, '\0'));
     bool torn = false;
@@ -147,7 +147,7 @@ TEST_CASE("a tail of zeros was never written") {
     CHECK(file.content() == whole());
 }
 
-TEST_CASE("what is no session, or damaged in the middle, is refused and left alone") {
+TEST_CASE("files that are not sessions, or damaged in the middle, are refused and not changed") {
     const TemporaryFile file;
     for (const std::string& bytes :
          {std::string("FLMWIRE\n\x02\0\0\0", 12), std::string("#!/bin/sh\nrm -rf"), std::string("FLMWIRF\n"),
@@ -159,7 +159,7 @@ TEST_CASE("what is no session, or damaged in the middle, is refused and left alo
         CHECK(SessionWriter::append_to(file.path).error().code == ErrorCode::invalid);
         CHECK(file.content() == bytes);
     }
-    auto reader = SessionReader::open(file.path);  // the last one: one good record, then nonsense
+    auto reader = SessionReader::open(file.path);  // the last one: one valid record, then nonsense
     REQUIRE(reader);
     REQUIRE(*reader->next());
     const auto nonsense = reader->next();
@@ -168,7 +168,7 @@ TEST_CASE("what is no session, or damaged in the middle, is refused and left alo
     CHECK(SessionReader::open("/nonexistent/file").error().code == ErrorCode::not_found);
 }
 
-TEST_CASE("a full disk leaves the file whole") {
+TEST_CASE("after a failed write on a full disk, the file is still valid") {
     const TemporaryFile file;
     auto writer = SessionWriter::create(file.path);
     REQUIRE(writer);
@@ -191,7 +191,7 @@ TEST_CASE("a full disk leaves the file whole") {
           ErrorCode::too_large);
 }
 
-TEST_CASE("a pipe takes a session too, and a broken one is final") {
+TEST_CASE("a session can be written to a pipe, and a broken pipe is a permanent error") {
     int ends[2];
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
     UniqueFd read_end(ends[0]);

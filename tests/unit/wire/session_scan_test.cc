@@ -1,4 +1,4 @@
-// Damaged session files: what is read and what is skipped account for every byte, and what is read was recorded.
+// Damaged session files: records and skipped bytes account for every byte, and only recorded data is returned.
 #include "wire/session_scan.h"
 
 #include <catch2/catch.hpp>
@@ -20,7 +20,7 @@ using namespace flamewire::wire;
 
 namespace {
 
-// A file in memory, by a path.
+// An in-memory file with a path.
 class MemoryFile {
 public:
     explicit MemoryFile(std::string_view bytes) : fd_(::memfd_create("session", MFD_CLOEXEC)) {
@@ -34,12 +34,12 @@ private:
 
 struct Whole {
     std::string bytes = session_header();
-    std::vector<std::size_t> ends{session_header_bytes};  // of the records, the header first
-    std::vector<std::string> payloads;                    // as the scanner gives them
-    std::vector<std::string> batches;                     // of these
+    std::vector<std::size_t> ends{session_header_bytes};  // of the records, after that of the header
+    std::vector<std::string> payloads;                    // as the scanner returns them
+    std::vector<std::string> batches;                     // of these, only batches
 };
 
-// Batches of 20 to 3,000 bytes, JSON between them.
+// Batches of 20 to 3,000 bytes, with JSON between them.
 Whole recording() {
     Whole whole;
     std::mt19937_64 random(7);
@@ -88,7 +88,7 @@ Scanned scan(std::string_view bytes) {
         auto record = scanner->next();
         REQUIRE(record);
         if (!*record) break;
-        // The header is read, or part of what is skipped before the first record.
+        // The header counts as read, or as part of the bytes that are skipped before the first record.
         if (at == 0) scanned.read = at = (*record)->offset - (*record)->unread_bytes;
         CHECK((*record)->offset == at + (*record)->unread_bytes);
         at = (*record)->offset + (*record)->size_bytes;
@@ -102,7 +102,7 @@ Scanned scan(std::string_view bytes) {
     return scanned;
 }
 
-// `part` is what is left of `whole`, in its order.
+// Whether `part` is what remains of `whole`, in the same order.
 bool is_subsequence(const std::vector<std::string>& part, const std::vector<std::string>& whole) {
     std::size_t at = 0;
     for (const std::string& one : whole)
@@ -112,7 +112,7 @@ bool is_subsequence(const std::vector<std::string>& part, const std::vector<std:
 
 }  // namespace
 
-TEST_CASE("a sound file is read without a gap, unknown frames and all") {
+TEST_CASE("an intact file is read without a gap, including unknown frames") {
     Whole whole = recording();
     const std::string later = encode_record(5, static_cast<Flag>(200), "of a later version");
     const Scanned scanned = scan(whole.bytes + later);
@@ -123,7 +123,7 @@ TEST_CASE("a sound file is read without a gap, unknown frames and all") {
     CHECK(scanned.tail.kind == SessionTail::Kind::none);
 }
 
-TEST_CASE("a file cut anywhere says how many bytes of a frame are left over") {
+TEST_CASE("a truncated file reports the number of remaining bytes") {
     const Whole whole = recording();
     for (std::size_t size = session_header_bytes; size < whole.bytes.size(); size += size % 5 + 1) {
         CAPTURE(size);
@@ -141,7 +141,7 @@ TEST_CASE("a file cut anywhere says how many bytes of a frame are left over") {
     CHECK(reserved.tail.bytes == 5000);
 }
 
-TEST_CASE("bytes that are overwritten anywhere cost the records that they are in, and no other") {
+TEST_CASE("overwritten bytes cost only the records that contain them") {
     const Whole whole = recording();
     std::mt19937_64 random(11);
     for (int round = 0; round < 500; ++round) {
@@ -151,7 +151,7 @@ TEST_CASE("bytes that are overwritten anywhere cost the records that they are in
         for (std::uint64_t place = 0; place <= random() % 3; ++place) {
             const std::size_t length = random() % 4 == 0 ? 1 : 1 + random() % 500;
             const std::size_t at = random() % (bytes.size() - length);
-            // A disk that returns zeros, or anything.
+            // A disk that returns zeros or random bytes.
             const bool zeros = random() % 4 == 0;
             for (std::size_t i = 0; i < length; ++i) bytes[at + i] = zeros ? '\0' : static_cast<char>(random());
             for (std::size_t i = 0; i + 1 < whole.ends.size(); ++i)
@@ -159,14 +159,14 @@ TEST_CASE("bytes that are overwritten anywhere cost the records that they are in
         }
         const Scanned scanned = scan(bytes);
         CHECK(scanned.read + scanned.unread + scanned.tail.bytes == bytes.size());
-        // Nothing but the form of JSON can be checked, and nothing of a frame whose flag is unknown.
+        // For JSON, only its syntax can be checked. For a frame with an unknown flag, nothing can.
         CHECK(is_subsequence(scanned.batches, whole.batches));
         CHECK(scanned.payloads.size() + hit >= whole.payloads.size());
         if (scanned.payloads.size() < whole.payloads.size()) CHECK(scanned.unread + scanned.tail.bytes > 0);
     }
 }
 
-TEST_CASE("a length that leads astray hides nothing behind it") {
+TEST_CASE("a wrong length hides no records after it") {
     const Whole whole = recording();
     for (const char* length : {"00010000", "00000001", "03ffffff", "ffffffff"}) {
         std::string bytes = whole.bytes;
@@ -174,14 +174,14 @@ TEST_CASE("a length that leads astray hides nothing behind it") {
         const Scanned scanned = scan(bytes);
         CHECK(scanned.payloads.size() == whole.payloads.size() - 1);
         CHECK(scanned.unread == whole.ends[5] - whole.ends[4]);
-        // Nor may it be cut off as if it were a torn tail.
+        // It must not be removed as a torn tail either.
         const MemoryFile file(bytes);
         CHECK(SessionWriter::append_to(file.path()).error().code == ErrorCode::invalid);
         CHECK(*read_file(file.path()) == bytes);
     }
 }
 
-TEST_CASE("a file without a record is no session; one without its header is") {
+TEST_CASE("a file without a record is not a session; one without its header is") {
     const Whole whole = recording();
     std::mt19937_64 random(3);
     std::string noise(100'000, '\0');
@@ -200,14 +200,14 @@ TEST_CASE("a file without a record is no session; one without its header is") {
     const Scanned headless = scan("!!!" + whole.bytes.substr(3));
     CHECK(headless.payloads == whole.payloads);
     CHECK(headless.unread == session_header_bytes);
-    // What stands in the header's place is not a record of a later version.
+    // Bytes in place of the header do not count as a record of a later version.
     const std::string other = std::string(8, '!') + *from_hex("00000002ff") + "ab";
     const Scanned behind = scan(other + encode_record(7, Flag::reply, "{}"));
     CHECK(behind.payloads == std::vector<std::string>{"{}"});
     CHECK(behind.unread == other.size());
 }
 
-TEST_CASE("zeros behind the last record are a cut tail only up to the end of the file") {
+TEST_CASE("zeros after the last record are a truncated tail only up to the end of the file") {
     const Whole whole = recording();
     const std::string zeros(20, '\0');
     CHECK(scan(whole.bytes + zeros).tail.kind == SessionTail::Kind::cut);
@@ -218,8 +218,8 @@ TEST_CASE("zeros behind the last record are a cut tail only up to the end of the
     CHECK_FALSE(SessionWriter::append_to(file.path()));
 }
 
-TEST_CASE("damage is searched in bounded time") {
-    // A candidate at every second byte, each with all of the file as its payload.
+TEST_CASE("the search through damage takes bounded time") {
+    // A candidate every 14 bytes, each with a payload of 960 KiB.
     std::string bytes = session_header();
     const std::string candidate = std::string(8, '\0') + *from_hex("000f000004") + "{";
     while (bytes.size() < std::size_t{2} << 20) bytes += candidate;
@@ -228,7 +228,7 @@ TEST_CASE("damage is searched in bounded time") {
     CHECK(scanned.tail.bytes == bytes.size() - session_header_bytes);
 }
 
-TEST_CASE("a file that is being written is known by its lock") {
+TEST_CASE("a file that is being written is detected by its lock") {
     std::string directory = "/tmp/flamewire-scan-XXXXXX";
     REQUIRE(::mkdtemp(directory.data()) != nullptr);
     const std::string path = directory + "/session.flw";

@@ -1,6 +1,6 @@
-// What a recording costs on the wire: a generated workload of 2 threads at 999 Hz for 10 s with more than 2,000
-// distinct stacks of mean depth 15 or more, in batches of 250 ms and buckets of 10 ms, everything included: tables,
-// agent state, frame headers.
+// The size of a recording on the wire: a generated workload of 2 threads at 999 Hz for 10 s, with more than 2,000
+// distinct stacks of mean depth 15 or more, in batches of 250 ms and buckets of 10 ms. Everything counts: tables, agent
+// state, frame headers.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct Frame1 {
     auto operator<=>(const Frame1&) const = default;
 };
 
-// A program: functions of four modules, and call paths that branch off each other.
+// A program: functions of four modules, and call paths that branch off from each other.
 struct Program {
     std::mt19937_64 random{1};
     std::vector<Function> functions;
@@ -58,7 +58,7 @@ struct Program {
         }
     }
 
-    // Outermost first. The leaf is one of the hot addresses of the last function, the first ones more often.
+    // Outermost first. The leaf is one of the hot addresses of the last function, with the first ones more often.
     std::vector<Frame1> sample() {
         const auto& path = paths[random() % paths.size()];
         std::vector<Frame1> stack;
@@ -73,7 +73,7 @@ struct Program {
     }
 };
 
-// What the folder does, in the least code: first-seen order everywhere.
+// A minimal version of the folder: ids in order of first appearance.
 struct TestFolder {
     std::map<Frame1, Id> locations;
     std::map<std::pair<Id, Id>, Id> nodes;
@@ -137,7 +137,7 @@ void add_first_tables(Batch& batch) {
 
 }  // namespace
 
-TEST_CASE("at most 3 bytes a sample with more than 2,000 distinct deep stacks") {
+TEST_CASE("at most 3 bytes per sample with more than 2,000 distinct deep stacks") {
     Program program;
     TestFolder folder;
     const EventPeriods periods{0, 1'001'001};
@@ -168,7 +168,7 @@ TEST_CASE("at most 3 bytes a sample with more than 2,000 distinct deep stacks") 
             }
         }
         batch.agent = AgentStats{20'000'000 + number * 700'123, 6'123'520, 1'056'768, samples, 0, 0, 0, 2'345, 0};
-        // Once a second, as it was counted by then.
+        // Once per second, with the counts until then.
         if (number % 4 == 3)
             batch.unwinds = {{.process = 1,
                               .mode = StackMode::dwarf,
@@ -189,6 +189,6 @@ TEST_CASE("at most 3 bytes a sample with more than 2,000 distinct deep stacks") 
     CHECK(distinct.size() >= 2000);
     CHECK(depth >= 15 * samples);
     CHECK(per_sample <= 3.0);
-    INFO("bytes a sample: " << per_sample);
+    INFO("bytes per sample: " << per_sample);
     SUCCEED();
 }

@@ -1,5 +1,5 @@
-// Instructions of a few bytes, as the manuals of the machines encode them. Whole programs are compared with objdump
-// (tests/oracle/symbol/test_disassembly.py).
+// Short instruction sequences, encoded by hand from the machines' manuals. tests/oracle/symbol/test_disassembly.py
+// compares whole programs with objdump.
 #include "symbol/disassembly/disassembly.h"
 
 #include <catch2/catch.hpp>
@@ -38,7 +38,7 @@ std::vector<std::string> texts(const std::vector<Instruction>& instructions) {
 
 }  // namespace
 
-TEST_CASE("x86-64 instructions have objdump's words and know where they lead") {
+TEST_CASE("x86-64 instructions are printed as by objdump, with their targets") {
     const auto code = decoded(bytes_of({0x48, 0x89, 0xe5,                          // mov %rsp,%rbp
                                         0xc7, 0x45, 0x00, 0xff, 0xff, 0xff, 0xff,  // movl $-1,0(%rbp)
                                         0x48, 0x8b, 0x05, 0x10, 0x00, 0x00, 0x00,  // mov 0x10(%rip),%rax
@@ -59,7 +59,7 @@ TEST_CASE("x86-64 instructions have objdump's words and know where they lead") {
     CHECK(code[7].flow == Flow::leave);
 }
 
-TEST_CASE("what is no known instruction is bytes, and what follows keeps its place") {
+TEST_CASE("unknown instructions are shown as bytes, and the next instruction is found") {
     // vpcmpeqb (%rdi),%ymm16,%k0 (EVEX, AVX-512BW), then ret.
     const auto vector = decoded(bytes_of({0x62, 0xf1, 0x7d, 0x20, 0x74, 0x07, 0xc3}), EM_X86_64);
     REQUIRE(vector.size() == 2);
@@ -69,11 +69,11 @@ TEST_CASE("what is no known instruction is bytes, and what follows keeps its pla
     // 0x06 is not an instruction of 64-bit code.
     const auto wrong = decoded(bytes_of({0x06, 0xc3}), EM_X86_64);
     CHECK(texts(wrong) == std::vector<std::string>{".byte 0x06", "ret"});
-    // Cut in the middle.
+    // Truncated in the middle.
     CHECK(texts(decoded(bytes_of({0xe8, 0x00}), EM_X86_64)) == std::vector<std::string>{".byte 0xe8", ".byte 0x00"});
 }
 
-TEST_CASE("literal pools between Arm code are data") {
+TEST_CASE("literal pools in Arm code are data") {
     const std::string code = bytes_of({0x00, 0x48, 0x70, 0x47,  // ldr r0, [pc, #0]; bx lr
                                        0x78, 0x56, 0x34, 0x12,  // .word
                                        0x01, 0x02,              // .short
@@ -89,7 +89,7 @@ TEST_CASE("literal pools between Arm code are data") {
     CHECK_FALSE(found[3].known);
 }
 
-TEST_CASE("Thumb and Arm say where their branches lead") {
+TEST_CASE("Thumb and Arm branches have their targets") {
     // bl +4 (Thumb, wide); beq.n +0; cbz r0, +0
     const auto thumb = decoded(bytes_of({0x00, 0xf0, 0x02, 0xf8, 0xfe, 0xd0, 0x00, 0xb1}), EM_ARM, {}, CodeKind::thumb);
     REQUIRE(thumb.size() == 3);
@@ -106,7 +106,7 @@ TEST_CASE("Thumb and Arm say where their branches lead") {
     CHECK(arm[1].target == 0x100cu);
 }
 
-TEST_CASE("AArch64 has the moves and atomics that people know") {
+TEST_CASE("AArch64 moves and atomics have their usual names") {
     const auto code = decoded(bytes_of({0x00, 0x03, 0x80, 0xd2,    // movz x0, #24
                                         0x01, 0x00, 0x80, 0x12,    // movn w1, #0
                                         0x20, 0x00, 0xe2, 0xb8,    // ldaddal w2, w0, [x1]
@@ -125,7 +125,7 @@ TEST_CASE("AArch64 has the moves and atomics that people know") {
     CHECK_FALSE(code[7].known);
 }
 
-TEST_CASE("as many instructions as asked for, and machines that are not known are said") {
+TEST_CASE("the number of instructions is limited, and unknown machines are reported") {
     CHECK(decoded(std::string(50, '\x90'), EM_X86_64, {}, CodeKind::code, 7).size() == 7);
     CHECK_FALSE(disassemble({as_bytes_view("abcd"), 0, EM_RISCV, false, CodeKind::code, {}}, 10));
     CHECK_FALSE(can_disassemble(EM_S390));

@@ -47,7 +47,8 @@ TEST_CASE("forms of a fixed size") {
         CAPTURE(one.form);
         CHECK(fixed_form_size(one.form, format) == one.size);
     }
-    // 64-bit DWARF, 32-bit addresses; and version 2, in which a reference to another unit is an address.
+    // 64-bit DWARF with 32-bit addresses, and version 2, in which a reference to another unit has the size of an
+    // address.
     CHECK(fixed_form_size(DW_FORM_strp, {.version = 5, .address_size = 4, .offset_size = 8}) == 8);
     CHECK(fixed_form_size(DW_FORM_addr, {.version = 5, .address_size = 4, .offset_size = 8}) == 4);
     CHECK(fixed_form_size(DW_FORM_ref_addr, {.version = 5, .address_size = 4, .offset_size = 8}) == 8);

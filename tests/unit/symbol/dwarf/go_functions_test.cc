@@ -1,4 +1,4 @@
-// Small Go programs written by hand (go_program.h), as a symbolizer sees them.
+// Small Go programs written by hand (go_program.h) and resolved by a symbolizer.
 #include "symbol/dwarf/go_functions.h"
 
 #include <catch2/catch.hpp>
@@ -28,7 +28,7 @@ struct Program {
     std::string path;
 };
 
-// "function file:line", innermost first; inlined ones are marked.
+// "function file:line", innermost first. Inlined ones are marked.
 std::vector<std::string> frames_at(Symbolizer& symbolizer, const Program& program, std::uint64_t address,
                                    bool return_address = false) {
     const flamewire::CodeAddress addresses[] = {{address, return_address}};
@@ -50,7 +50,7 @@ TEST_CASE("a stripped Go program has functions, lines and inlined calls") {
         CAPTURE(shape.version, shape.is_64, shape.big_endian, shape.quantum);
         const unsigned q = shape.quantum;
         GoTable table = go_table_with_inlined_calls(shape);
-        table.functions[0].depth = {{0, 28 * q}};  // padding behind it
+        table.functions[0].depth = {{0, 28 * q}};  // padding follows
         const Program program(go_program(table));
         Symbolizer symbolizer(Config{});
         const auto at = [&](unsigned instructions, bool return_address = false) {
@@ -58,7 +58,7 @@ TEST_CASE("a stripped Go program has functions, lines and inlined calls") {
         };
         CHECK(at(0) == Frames{"main.(*T).Method /src/b.go:10"});
         CHECK(at(4) == Frames{"main.a /src/b.go:10 inlined", "main.(*T).Method /src/b.go:10"});
-        // main.b was called at byte 9 of the function, main.a at byte 2.
+        // main.b is called at byte 9 of the function, main.a at byte 2.
         const std::string line_of_9 = q == 1 ? "300" : "10";
         const std::string a = q == 1 ? "main.a /src/b.go:" + line_of_9 + " inlined" : "";
         CHECK(at(12).front() == "main.b /src/b.go:300 inlined");
@@ -91,7 +91,7 @@ TEST_CASE("a stripped Go program has functions, lines and inlined calls") {
     }
 }
 
-TEST_CASE("before Go 1.18 inlined calls are not known") {
+TEST_CASE("before Go 1.18, inlined calls are unknown") {
     for (const int version : {2, 16}) {
         GoTable table = go_table_with_inlined_calls({.version = version});
         if (version == 2) {
@@ -108,10 +108,10 @@ TEST_CASE("before Go 1.18 inlined calls are not known") {
     }
 }
 
-TEST_CASE("a tree of inlined calls without an end gives the function alone") {
+TEST_CASE("an endless tree of inlined calls gives only the function") {
     GoTable table = go_table_with_inlined_calls({});
     const std::string bytes = table.bytes();
-    // The call at 4 is in itself.
+    // The call at 4 is its own caller.
     const std::string tree =
         "unused.." + go_inlined_call(table, -1, "main.a", 5) + go_inlined_call(table, 0, "main.b", 5);
     const Program program(
@@ -123,7 +123,7 @@ TEST_CASE("a tree of inlined calls without an end gives the function alone") {
     CHECK(frames_at(symbolizer, program, 0x40102c) == Frames{"main.(*T).Method /src/b.go:300"});
 }
 
-TEST_CASE("symbols stay in front of Go's table, but not those without size that reach over other functions") {
+TEST_CASE("symbols precede Go's table, except those without a size that would extend over other functions") {
     GoTable table = go_table_with_inlined_calls({});
     const std::string bytes = table.bytes();
     const auto symbol = [&](std::uint64_t name, std::uint64_t address, std::uint64_t size) {
@@ -135,7 +135,7 @@ TEST_CASE("symbols stay in front of Go's table, but not those without size that 
                                 {".dynsym", 11, 2, 0x300000, std::string(24, '\0') + symbol(1, 0x401020, size)},
                                 {".dynstr", 3, 2, 0x310000, std::string("\0exported\0", 10)},
                                 {".gopclntab", 1, 2, 0x500020, bytes}});
-        // The symbols' sh_link is 3, their sh_entsize 24.
+        // The section header of the symbols has sh_link 3 and sh_entsize 24.
         const std::size_t header = file.size() - 6 * 64 + 2 * 64;
         file[header + 40] = 3;
         file[header + 56] = 24;
@@ -150,7 +150,7 @@ TEST_CASE("symbols stay in front of Go's table, but not those without size that 
     }
 }
 
-TEST_CASE("other programs and damaged tables have no such names") {
+TEST_CASE("other programs and damaged tables have no Go names") {
     Symbolizer symbolizer(Config{});
     ModuleIdentity other;
     const ScratchFolder folder;

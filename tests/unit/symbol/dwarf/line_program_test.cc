@@ -1,4 +1,4 @@
-// Line number programs: against libdw on real files, and what stands for more than a program may take.
+// Line number programs compared with libdw on real files, and programs that expand beyond the limit.
 #include "symbol/dwarf/line_program.h"
 
 #include <catch2/catch.hpp>
@@ -20,9 +20,9 @@ LineSections sections_of(const ObjectFile& file) {
             file.header().big_endian};
 }
 
-using Place = std::pair<std::string, int>;  // file, line; nothing: no code
+using Place = std::pair<std::string, int>;  // file and line; empty: no code
 
-// By address from which on it holds: what libdw makes of a unit.
+// The lines of a unit from libdw, by the address where each begins.
 std::map<std::uint64_t, Place> by_libdw(Dwarf_Die& unit, const std::string& directory) {
     std::map<std::uint64_t, Place> places;
     Dwarf_Lines* lines = nullptr;
@@ -52,7 +52,7 @@ std::map<std::uint64_t, Place> by_us(const LineProgram& program, const std::stri
     return places;
 }
 
-// Without those that repeat the one before.
+// Without entries that repeat the previous one.
 std::map<std::uint64_t, Place> changes(const std::map<std::uint64_t, Place>& places) {
     std::map<std::uint64_t, Place> changes;
     const Place* last = nullptr;
@@ -63,7 +63,7 @@ std::map<std::uint64_t, Place> changes(const std::map<std::uint64_t, Place>& pla
     return changes;
 }
 
-TEST_CASE("line programs of each kind of DWARF give the lines that libdw gives") {
+TEST_CASE("line programs of each kind of DWARF give the same lines as libdw") {
     for (const std::string build : {"full", "dwarf4", "compressed", "zstd", "split4", "split5"}) {
         INFO(build);
         auto file = ObjectFile::open(fixture(build)).value();
@@ -110,7 +110,7 @@ LineProgram run(const std::string& bytes, IndexBudget& budget) {
     return run_line_program({as_bytes_view(bytes), {}, {}, false}, 0, budget);
 }
 
-TEST_CASE("a line program has the rows that it is written for") {
+TEST_CASE("a line program gives its rows") {
     IndexBudget budget(0);
     const std::string bytes =
         program_of(at(0x1000) + next_byte_next_line + next_byte_next_line + std::string("\2\3", 2) + end_of_sequence +
@@ -131,11 +131,11 @@ TEST_CASE("a line program has the rows that it is written for") {
     CHECK(program.path(2, "/build").empty());
 }
 
-TEST_CASE("rows of a line program beyond the budget are none") {
+TEST_CASE("a line program whose rows exceed the budget has none") {
     constexpr std::size_t most = (std::size_t{64} << 20) / (1 + sizeof(LineRow));
     for (const bool fits : {true, false}) {
         IndexBudget budget(1 << 20);
-        // Half of the most rows, as a list that grows takes twice the bytes; and twice as many.
+        // Half of the maximum, because a growing list needs twice the bytes, and twice the maximum.
         const std::string bytes =
             program_of(at(0x1000) + std::string(fits ? most / 2 : most * 2, next_byte_next_line) + end_of_sequence);
         const LineProgram program = run(bytes, budget);
@@ -144,7 +144,7 @@ TEST_CASE("rows of a line program beyond the budget are none") {
     }
 }
 
-TEST_CASE("files of a line program share a directory, whose name is not written for each") {
+TEST_CASE("files of a line program share the name of their directory") {
     IndexBudget budget(0);
     std::string files;
     for (int i = 0; i < 200'000; ++i) files += std::string("f\0\1\0\0", 5);
@@ -152,7 +152,7 @@ TEST_CASE("files of a line program share a directory, whose name is not written 
     const LineProgram program = run(program_of(at(0x1000) + end_of_sequence, long_name + '\0', files), budget);
     CHECK_FALSE(budget.exceeded());
     CHECK(program.files.size() == 200'001);
-    // No path can be so long.
+    // No path can be this long.
     CHECK(program.path(1, "/build") == "/build/f");
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("damaged line programs have no rows") {
     }
 }
 
-TEST_CASE("a file whose lines exceed the budget keeps its functions and says so") {
+TEST_CASE("a file whose lines exceed the budget keeps its functions and reports it") {
     const ScratchFolder folder;
     const std::string grown = folder.path() + "/program";
     const std::uint64_t address = addresses_of(fixture("full")).at("plain");

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST_CASE("debuginfod: which servers are meant") {
+TEST_CASE("debuginfod: which servers are used") {
     ::unsetenv("DEBUGINFOD_URLS");
     CHECK(debuginfod_urls({})->empty());
     CHECK(*debuginfod_urls({"http://a:8002", "https://b", "http://a:8002"}) ==
@@ -25,7 +25,7 @@ TEST_CASE("debuginfod: which servers are meant") {
     CHECK_FALSE(debuginfod_urls({"env"}));
     for (const char* wrong : {"", "a", "ftp://a", "http://a http://b"}) CHECK_FALSE(debuginfod_urls({wrong}));
 
-    // Of the environment only when it is asked for; what is not a server is left out.
+    // Servers of the environment are used only on request. Other words are left out.
     ::setenv("DEBUGINFOD_URLS", " https://one  ima:enforcing\thttps://two ", 1);
     CHECK(debuginfod_urls({})->empty());
     CHECK(*debuginfod_urls({"http://a", "env"}) == std::vector<std::string>{"http://a", "https://one", "https://two"});
@@ -34,7 +34,7 @@ TEST_CASE("debuginfod: which servers are meant") {
     ::unsetenv("DEBUGINFOD_URLS");
 }
 
-TEST_CASE("debuginfod: what was used longest ago makes room, and what came last stays") {
+TEST_CASE("debuginfod: the least recently used file is deleted, and the newest one stays") {
     std::string folder = (fs::temp_directory_path() / "flamewire-debuginfod-XXXXXX").string();
     REQUIRE(::mkdtemp(folder.data()) != nullptr);
     const std::string ids[] = {std::string("\x01\x01", 2), std::string("\x02\x02", 2), std::string("\x03\x03", 2)};

@@ -1,4 +1,4 @@
-// Maps of GNU ld: what is a symbol, what is a piece, and what is neither.
+// Maps of GNU ld: which lines are symbols, which are pieces of a section, and which are neither.
 #include "symbol/files/linker_map.h"
 
 #include <catch2/catch.hpp>
@@ -66,7 +66,7 @@ std::string listed(const LinkerMap& map) {
     return text;
 }
 
-TEST_CASE("a linker map: symbols, functions by their section, and objects by the piece") {
+TEST_CASE("a linker map: symbols, functions by their section, and objects by piece") {
     const LinkerMap map = parse_linker_map(map_text).value();
     CHECK(map.output == "build/app");
     CHECK_FALSE(map.arm);
@@ -83,7 +83,7 @@ TEST_CASE("a linker map: symbols, functions by their section, and objects by the
           "3010+8 [main.o] (data)\n");
 }
 
-TEST_CASE("the same map with the line ends of Windows, and of 32-bit Arm") {
+TEST_CASE("the same map with Windows line ends, and for 32-bit Arm") {
     std::string text;
     for (const char* at = map_text; *at != '\0'; ++at) text += *at == '\n' ? "\r\n" : std::string(1, *at);
     text.replace(text.find("elf64-x86-64"), 12, "elf32-littlearm");
@@ -92,7 +92,7 @@ TEST_CASE("the same map with the line ends of Windows, and of 32-bit Arm") {
     CHECK(listed(map) == listed(parse_linker_map(map_text).value()));
 }
 
-TEST_CASE("what is no map is refused, what is damaged is skipped") {
+TEST_CASE("other texts are refused, and damaged lines are skipped") {
     for (const char* text : {"", "\n", "Linker script", "VMA LMA Size Align Out In Symbol\n",
                              "\x7f"
                              "ELF"})
@@ -125,7 +125,7 @@ private:
     ScratchFolder folder_;
 };
 
-TEST_CASE("a map belongs to the module it is given for, is named as, says in OUTPUT, or stands beside") {
+TEST_CASE("a map belongs to a module by assignment, by its name, by its OUTPUT line, or as the file beside it") {
     const Maps maps;
     const std::string given = maps.add("given.map"), named = maps.add("app.map"), output = maps.add("x.map", "out/app");
     const std::string beside = maps.add("host.map");
@@ -141,7 +141,7 @@ TEST_CASE("a map belongs to the module it is given for, is named as, says in OUT
         CHECK(Maps::of(other, {{"", output}, {"", named}, {"app", given}}).empty());
 }
 
-TEST_CASE("a map names a file without symbols, below every symbol table") {
+TEST_CASE("a map names a file without symbols, with a lower quality than any symbol table") {
     const ScratchFolder folder;
     const std::string program = folder.copy(fixture("stripped"), "program");
     const std::uint64_t inside = addresses_of(fixture("full")).begin()->second;
@@ -164,13 +164,13 @@ TEST_CASE("a map names a file without symbols, below every symbol table") {
     CHECK(report.problem.starts_with("names come from the linker map " + program + ".map"));
     CHECK(report.remedy.find("--binary") != std::string::npos);
 
-    // Of another link: nothing in it is code of this file.
+    // A map of another link: it has no code of this file.
     std::ofstream(folder.path() + "/program.map")
         << "Linker script and memory map\n\n.text 0x0 0x0\n .text.x 0x10 0x4 a.o\n";
     symbolizer.set_config(Config());
     CHECK(symbolizer.resolve(module, addresses).frames.empty());
     CHECK(symbolizer.report(module).problem.find("it is of another link") != std::string::npos);
-    // A file with symbols needs none.
+    // A file with symbols needs no map.
     const std::string full = folder.copy(fixture("full"), "full");
     std::ofstream(full + ".map") << text;
     module.path = full;

@@ -1,4 +1,4 @@
-// Where files are looked for, in which order, and which are refused.
+// Where files are searched, in which order, and which are refused.
 #include "symbol/files/locate.h"
 
 #include <catch2/catch.hpp>
@@ -31,7 +31,7 @@ TEST_CASE("path maps apply at component boundaries") {
     CHECK(apply_path_map({"", "/srv"}, "/usr/bin/x").empty());
 }
 
-TEST_CASE("a given binary serves by build-id, whatever its name") {
+TEST_CASE("a given binary matches by build-id, whatever its name") {
     const ScratchFolder folder;
     Config config;
     config.binaries = {fixture("another"), folder.copy(fixture("full"), "renamed.elf")};
@@ -43,7 +43,7 @@ TEST_CASE("a given binary serves by build-id, whatever its name") {
     CHECK_FALSE(files.report.mismatch);
 }
 
-TEST_CASE("a file that was sent for a module comes first, and is named as the agent's are") {
+TEST_CASE("an uploaded file for a module comes first, and has the same name as a fetched one") {
     const ScratchFolder folder;
     const ModuleIdentity module = full_build("/usr/bin/deployed");
     Config config;
@@ -54,7 +54,7 @@ TEST_CASE("a file that was sent for a module comes first, and is named as the ag
     const ModuleReport report = locate(module, config).report;
     CHECK(report.file == sent);
     CHECK(report.found == FoundBy::uploaded);
-    // Another build under its name is none.
+    // Another build under this name is refused.
     std::filesystem::copy_file(fixture("another"), sent, std::filesystem::copy_options::overwrite_existing);
     const ModuleReport other = locate(module, config).report;
     CHECK(other.found == FoundBy::given);
@@ -75,7 +75,7 @@ TEST_CASE("a given binary of another build is refused, with both build-ids and t
     CHECK(files.report.remedy.find("--binary") != std::string::npos);
 }
 
-TEST_CASE("without a build-id a given binary serves by name, a found file only with the same size") {
+TEST_CASE("without a build-id, a given binary matches by name, and a found file only with the same size") {
     ModuleIdentity module;
     module.path = "/usr/bin/program";
     module.size = 17;
@@ -126,14 +126,14 @@ TEST_CASE("debug info by build-id, also in the sysroot") {
     CHECK(files.report.quality == Quality::debug_info);
     CHECK(files.report.problem.empty());
     // The wrong file under the right name is not used.
-    const ScratchFolder liar;
-    liar.copy(fixture("another"), ".build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug");
-    Config lying;
-    lying.debug_directories = {liar.path()};
-    CHECK(locate(full_build("/usr/bin/program"), lying).report.quality == Quality::none);
+    const ScratchFolder wrong;
+    wrong.copy(fixture("another"), ".build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug");
+    Config wrong_config;
+    wrong_config.debug_directories = {wrong.path()};
+    CHECK(locate(full_build("/usr/bin/program"), wrong_config).report.quality == Quality::none);
 }
 
-TEST_CASE("a debug link is followed only to the file whose checksum or build-id it is") {
+TEST_CASE("a debug link is followed only to a file with the right checksum or build-id") {
     const ScratchFolder folder;
     ModuleIdentity module = full_build(folder.copy(fixture("stripped"), "bin/program"));
     Config config;
@@ -151,11 +151,12 @@ TEST_CASE("a debug link is followed only to the file whose checksum or build-id 
     module.path = other.copy(fixture("stripped"), "bin/program");
     const std::string link = other.copy(fixture("stripped") + ".debug", "bin/program.debug");
     CHECK(locate(module, Config{}).report.debug_file == link);
-    std::ofstream(link, std::ios::app) << "x";  // still the same build-id, so still good
+    std::ofstream(link, std::ios::app) << "x";  // still the same build-id, so still valid
     CHECK(locate(module, Config{}).report.debug_file == link);
 }
 
-// Debug files as the SDKs of Yocto, Buildroot and Debian lay them out below a sysroot whose links mean the target's root.
+// Debug files in the layouts of Yocto, Buildroot and Debian SDKs, below a sysroot. Its links refer to the target's
+// root.
 class Sdk {
 public:
     Sdk() {
@@ -184,7 +185,7 @@ TEST_CASE("debug files in .debug beside the module (Yocto), by its link and by n
     sdk.add(debug_twin, "opt/bin/.debug/program.debug");
     CHECK(sdk.find("/opt/bin/program").debug_file == sdk.file("opt/bin/.debug/program.debug"));
 
-    // A root file system of debug files alone: no module, no link.
+    // A root file system with only debug files: no module, no link.
     const Sdk alone;
     alone.add(debug_twin, "opt/bin/.debug/program");
     const ModuleReport report = alone.find("/opt/bin/program");
@@ -203,7 +204,7 @@ TEST_CASE("debug files in usr/lib/debug of the sysroot, by folder and by build-i
     alone.add(debug_twin, "usr/lib/debug/opt/bin/program.debug");
     CHECK(alone.find("/opt/bin/program").debug_file == alone.file("usr/lib/debug/opt/bin/program.debug"));
 
-    // .build-id as Buildroot and Fedora have it: a link with the target's own, absolute path.
+    // .build-id as in Buildroot and Fedora: a link with the target's absolute path.
     const std::string hex = to_hex(build_id_of(fixture("full")));
     const Sdk by_id;
     by_id.add(debug_twin, "usr/lib/debug/elsewhere/p.debug");
@@ -218,14 +219,14 @@ TEST_CASE("absolute links of a sysroot are followed inside of it") {
     sdk.link("/usr/lib", "lib");
     sdk.link("/lib/program-2.1", "usr/lib/program");
     CHECK(sdk.find("/lib/program").file == sdk.file("usr/lib/program-2.1"));
-    // The same path of this machine holds another build: it is not even looked at.
+    // The same path on this machine has another build, which is not even opened.
     const Sdk outside;
     const ScratchFolder host;
     outside.link(host.copy(fixture("full"), "program"), "usr/bin/program");
     CHECK(outside.find("/usr/bin/program").quality == Quality::none);
 }
 
-TEST_CASE("a debug file of another build is refused and said") {
+TEST_CASE("a debug file of another build is refused with a message") {
     const std::string hex = to_hex(build_id_of(fixture("full")));
     for (const std::string& place :
          {std::string("opt/bin/.debug/program"), std::string("usr/lib/debug/opt/bin/program.debug"),
@@ -242,7 +243,7 @@ TEST_CASE("a debug file of another build is refused and said") {
     }
 }
 
-TEST_CASE("what is not ELF is not taken") {
+TEST_CASE("files that are not ELF are not used") {
     const ScratchFolder folder;
     std::ofstream(folder.path() + "/program") << "#!/bin/sh\n";
     ModuleIdentity module;

@@ -1,11 +1,11 @@
-// Perf maps: lines of text to names of addresses.
+// Perf maps: text lines with the names of addresses.
 #include "symbol/files/perf_map.h"
 
 #include <catch2/catch.hpp>
 
 namespace flamewire::symbol {
 
-TEST_CASE("perf maps: names of addresses, the last line of an address holds") {
+TEST_CASE("perf maps: names of addresses; the last line for an address counts") {
     const PerfMap map(
         "1000 20 Interpreter\n"
         "0x7f0000001000 0x10 int com.example.Main.run(int, long)\r\n"
@@ -25,7 +25,7 @@ TEST_CASE("perf maps: names of addresses, the last line of an address holds") {
     CHECK_FALSE(map.cut());
 }
 
-TEST_CASE("perf maps: lines that are none are passed over") {
+TEST_CASE("perf maps: invalid lines are skipped") {
     const PerfMap map(
         "\n \n1000\n1000 10\n1000 10 \nxyz 10 a\n1000 xyz a\n1000 0 nothing\nffffffffffffffff 2 around\n"
         "11112222333344445 1 long\n4000 8 good\n");
@@ -36,7 +36,7 @@ TEST_CASE("perf maps: lines that are none are passed over") {
     CHECK(PerfMap("").find(0).empty());
 }
 
-TEST_CASE("perf maps: too many lines are cut off, and that is said") {
+TEST_CASE("perf maps: too many lines are dropped, and cut() reports it") {
     std::string text;
     for (std::size_t i = 0; i <= PerfMap::max_lines; ++i) text += "1 1 a\n";
     const PerfMap map(std::move(text));

@@ -1,4 +1,4 @@
-// Compressed sections that say they hold far more than debug info does.
+// Compressed sections that claim to expand far more than debug info does.
 #include "symbol/files/section_growth.h"
 
 #include <catch2/catch.hpp>
@@ -24,11 +24,11 @@ constexpr std::uint64_t mib = std::uint64_t{1} << 20, gib = std::uint64_t{1} << 
 struct Part {
     std::string name, content;
     std::uint64_t flags = 0;
-    bool shares = false;  // the bytes of the one before it
+    bool shares = false;  // uses the bytes of the previous one
     std::uint32_t type = SHT_PROGBITS;
 };
 
-// How ELF stores a number.
+// The form in which ELF stores numbers.
 struct Format {
     bool is_64 = true, big_endian = false;
     [[nodiscard]] std::string number(std::uint64_t value, std::size_t size) const {
@@ -70,7 +70,7 @@ std::string elf_of(std::vector<Part> parts, Format format = {}) {
     return file + contents + table;
 }
 
-// `packed_bytes` long with its header.
+// The section has `packed_bytes` bytes, including its header.
 Part compressed(std::uint64_t holds, std::size_t packed_bytes, std::uint32_t type = 1, Format format = {}) {
     std::string content =
         format.number(type, 4) + (format.is_64 ? std::string(4, '\0') : "") + format.word(holds) + format.word(1);
@@ -78,7 +78,7 @@ Part compressed(std::uint64_t holds, std::size_t packed_bytes, std::uint32_t typ
     return {".debug_info", std::move(content), SHF_COMPRESSED};
 }
 
-// The error of opening it; "" when there is none.
+// The error of opening it; "" if there is none.
 std::string refusal(const ScratchFolder& folder, const std::string& content, const std::string& name = "program") {
     const std::string path = folder.path() + "/" + name;
     std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
@@ -98,7 +98,7 @@ TEST_CASE("growth: 64 MiB, then 64 times, then the cap") {
     CHECK(growth_limit(100, mib) == mib);
 }
 
-TEST_CASE("compressed sections: 64 MiB may come of anything, more of 64 times their size at most") {
+TEST_CASE("compressed sections: 64 MiB are always permitted, more only up to 64 times the file size") {
     const ScratchFolder folder;
     CHECK(refusal(folder, elf_of({compressed(64 * mib, 100)})).empty());
     CHECK(refusal(folder, elf_of({compressed(64 * mib + 1, 100)})) ==
@@ -107,7 +107,7 @@ TEST_CASE("compressed sections: 64 MiB may come of anything, more of 64 times th
               "file are unpacked");
     CHECK(refusal(folder, elf_of({compressed(128 * mib, 2 * mib)})).empty());
     CHECK(refusal(folder, elf_of({compressed(128 * mib + 1, 2 * mib)})).find("at most 128 MiB") != std::string::npos);
-    // All sections count together.
+    // The limit applies to the sum of all sections.
     Part second = compressed(64 * mib, mib);
     second.name = ".debug_str";
     CHECK(refusal(folder, elf_of({compressed(64 * mib, mib), second})).empty());
@@ -119,7 +119,7 @@ TEST_CASE("compressed sections of every kind count") {
     const ScratchFolder folder;
     constexpr std::uint32_t zstd = 2, unknown = 9;
     CHECK_FALSE(refusal(folder, elf_of({compressed(gib, 100, zstd)})).empty());
-    CHECK(refusal(folder, elf_of({compressed(gib, 100, unknown)})).empty());  // nobody unpacks it
+    CHECK(refusal(folder, elf_of({compressed(gib, 100, unknown)})).empty());  // nothing decompresses it
     for (const Format format : {Format{true, true}, Format{false, false}, Format{false, true}})
         CHECK_FALSE(refusal(folder, elf_of({compressed(gib, 100, 1, format)}, format)).empty());
     std::string older = "ZLIB" + Format{true, true}.number(gib, 8);
@@ -128,7 +128,7 @@ TEST_CASE("compressed sections of every kind count") {
     CHECK(refusal(folder, elf_of({{".debug_info", older}})).empty());
 }
 
-TEST_CASE("compressed sections that share their bytes have them once") {
+TEST_CASE("compressed sections that share their bytes count them once") {
     const ScratchFolder folder;
     std::vector<Part> parts;
     for (int i = 0; i < 40; ++i) {
@@ -139,12 +139,12 @@ TEST_CASE("compressed sections that share their bytes have them once") {
 }
 
 TEST_CASE("compressed sections have a cap, whatever their size") {
-    // A file of holes: the header of a section in it says 8 GiB and a byte more.
+    // A sparse file with a section whose header claims 8 GiB, or one byte more.
     const ScratchFolder folder;
     const std::string path = folder.path() + "/large";
     for (const std::uint64_t more : {0, 1}) {
         std::string file = elf_of({compressed(8 * gib + more, 100)});
-        // The section is as long as the file will be: its size is the sixth field of the header.
+        // The section is made as long as the file will be. Its size is the sixth field of the header.
         const std::size_t section = file.size() - std::size_t{2} * 64;
         file.replace(section + 32, 8, Format().number(gib, 8));
         std::ofstream(path, std::ios::binary | std::ios::trunc) << file;
@@ -178,7 +178,7 @@ TEST_CASE("the common debug info that dwz split off is checked before libdw open
     CHECK_FALSE(ObjectFile::open(folder.path() + "/program").has_value());
 }
 
-TEST_CASE("a file whose sections grow too far is the reason for missing names") {
+TEST_CASE("a file whose sections expand too far is the reason for missing names") {
     const ScratchFolder folder;
     ModuleIdentity module;
     module.path = "/usr/bin/deployed";
@@ -191,7 +191,7 @@ TEST_CASE("a file whose sections grow too far is the reason for missing names") 
     CHECK(report.remedy.find("objcopy --decompress-debug-sections") != std::string::npos);
 }
 
-TEST_CASE("separate debug info that grows too far is the reason for missing lines") {
+TEST_CASE("separate debug info that expands too far is the reason for missing lines") {
     const ScratchFolder folder;
     ModuleIdentity module;
     module.path = "/usr/bin/program";

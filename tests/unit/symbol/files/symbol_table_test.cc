@@ -67,14 +67,14 @@ TEST_CASE("the symbols of a real file") {
     CHECK_FALSE(table.kernel_text());
 }
 
-// clang calls one function less through a stub.
+// clang has one call through a stub less.
 #ifdef __clang__
 constexpr std::size_t wanted_stubs = 1;
 #else
 constexpr std::size_t wanted_stubs = 2;
 #endif
 
-TEST_CASE("call stubs have the names that the disassembler gives them, also in a stripped file") {
+TEST_CASE("call stubs have the disassembler's names, also in a stripped file") {
     const std::string listing =
         output_of("objdump -d --no-show-raw-insn -j .plt -j .plt.sec -j .plt.got " + fixture("full") + " 2>/dev/null");
     for (const std::string build : {"full", "stripped"}) {

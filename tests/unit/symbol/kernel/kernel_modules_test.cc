@@ -1,5 +1,5 @@
-// Lines of a kernel module out of a relocatable file, as `ld -r` makes a .ko, against GNU addr2line and the lines of its
-// source; and which file is taken for the module that is loaded.
+// Lines of a kernel module from a relocatable file, made by `ld -r` like a .ko, compared with GNU addr2line and its
+// source lines. Also which file is used for a loaded module.
 #include "symbol/kernel/kernel_modules.h"
 
 #include <catch2/catch.hpp>
@@ -41,11 +41,11 @@ public:
         output_of("cd " + folder.path() + " && gcc -O2 -g -ffreestanding -fno-pic -ffunction-sections " + options +
                   " -c a.c -o a.o && ld -r --build-id -o " + path + " a.o");
     }
-    // Of a function: its section, and where it is there.
+    // The section of a function, which starts with that function.
     [[nodiscard]] std::string section_of(const std::string& function) const {
         return function == "start_it" ? ".init.text" : ".text." + function;
     }
-    // As `addr2line -i -f` says: "function@line" of each frame.
+    // The output of `addr2line -i -f`: "function@line" for each frame.
     [[nodiscard]] std::vector<std::string> expected(const std::string& function, std::uint64_t offset) const {
         std::ostringstream command;
         command << "addr2line -i -f -e " << path << " -j " << section_of(function) << " 0x" << std::hex << offset;
@@ -75,7 +75,7 @@ Config given(const std::string& path) {
     return config;
 }
 
-TEST_CASE("every address of a kernel module's functions, with what was inlined there") {
+TEST_CASE("every address of a kernel module's functions, with inlined functions") {
     for (const char* options : {"", "-gdwarf-4", "-gz=zlib"}) {
         const Ko ko(options);
         StringPool strings;
@@ -101,7 +101,7 @@ TEST_CASE("every address of a kernel module's functions, with what was inlined t
     }
 }
 
-TEST_CASE("a module's file is found below the sysroot, and taken only for the build that is loaded") {
+TEST_CASE("a module's file is found below the sysroot, and used only if it is the loaded build") {
     const Ko ko;
     const ScratchFolder root, sys;
     const std::string kept =
@@ -115,7 +115,7 @@ TEST_CASE("a module's file is found below the sysroot, and taken only for the bu
         CHECK_FALSE(
             KernelModules(config, "6.1.0-other", sys.path(), strings).find("some_driver", "start_it", 0, frames));
     }
-    // What /sys/module/NAME/notes has of the loaded one: the section's bytes.
+    // /sys/module/NAME/notes of the loaded module contains the bytes of the section.
     const std::string notes = sys.path() + "/some_driver/notes";
     std::filesystem::create_directories(notes);
     output_of("objcopy -O binary --only-section=.note.gnu.build-id " + ko.path + " " + notes + "/.note.gnu.build-id");
@@ -128,7 +128,7 @@ TEST_CASE("a module's file is found below the sysroot, and taken only for the bu
     CHECK_FALSE(KernelModules(config, "6.1.0-test", sys.path(), strings).find("some_driver", "start_it", 0, frames));
 }
 
-TEST_CASE("a module's file as distributions and boards compress it, by what is inside and not by its name") {
+TEST_CASE("a module's file with the compressions of distributions and boards, detected by content and not by name") {
     const Ko ko;
     StringPool plain_strings;
     std::vector<IndexedFrame> plain;
@@ -136,7 +136,7 @@ TEST_CASE("a module's file as distributions and boards compress it, by what is i
         KernelModules(given(ko.path), "", "/nowhere", plain_strings).find("some_driver", "second_function", 4, plain));
     const std::vector<std::string> expected = shown(plain_strings, plain);
     CHECK(expected == ko.expected("second_function", 4));
-    // As the kernel's build calls them (scripts/Makefile.modinst).
+    // With the commands of the kernel's build (scripts/Makefile.modinst).
     const std::vector<std::pair<std::string, std::string>> ways = {
         {"gzip -n", ".gz"}, {"xz --check=crc32 --lzma2=dict=1MiB", ".xz"}, {"zstd -T0", ".zst"}, {"xz", ".gz"}};
     for (const auto& [command, suffix] : ways) {
@@ -148,7 +148,7 @@ TEST_CASE("a module's file as distributions and boards compress it, by what is i
         std::vector<IndexedFrame> frames;
         REQUIRE(KernelModules(given(path), "", "/nowhere", strings).find("some_driver", "second_function", 4, frames));
         CHECK(shown(strings, frames) == expected);
-        // Torn off: no names, and no crash.
+        // Truncated: no names, and no crash.
         for (const double part : {0.1, 0.5, 0.99}) {
             const auto bytes = static_cast<std::uintmax_t>(part * std::filesystem::file_size(path));
             std::filesystem::resize_file(path, bytes);
@@ -159,8 +159,7 @@ TEST_CASE("a module's file as distributions and boards compress it, by what is i
     }
 }
 
-TEST_CASE(
-    "a module's file with two functions of one name says nothing of them, and one without debug info nothing at all") {
+TEST_CASE("a module's file gives no lines for functions with equal names, and none without debug info") {
     const Ko ko;
     std::ofstream(ko.folder.path() + "/b.c")
         << "static __attribute__((noinline, used)) int second_function(int n) { return n; }\n";
@@ -176,11 +175,11 @@ TEST_CASE(
     CHECK_FALSE(bare.find("bare", "first_function", 0, frames));
 }
 
-TEST_CASE("a vmlinux with debug info: addresses count from _text, wherever the kernel was loaded") {
+TEST_CASE("a vmlinux with debug info: addresses are relative to _text, wherever the kernel was loaded") {
     const ScratchFolder folder;
     std::ofstream(folder.path() + "/a.c") << source << "void outside(int n) { table[n & 3] = n; }\n"
                                           << "__asm__(\".text\\n.globl _text\\n_text: .skip 64\\n\");\n";
-    // Its own addresses say nothing about where it runs.
+    // Its own addresses differ from those where the kernel runs.
     const std::string path = folder.path() + "/vmlinux-of-a-board";
     output_of("cd " + folder.path() +
               " && gcc -O2 -g -ffreestanding -fno-pic -no-pie -nostdlib -nostartfiles -static -ffunction-sections"

@@ -30,7 +30,7 @@ TEST_CASE("kallsyms: functions relative to _text, modules above, data left out")
     CHECK(name_at(*table, 0x80) == "helper");
     CHECK(name_at(*table, 0x1000) == "weak_function");
     CHECK(name_at(*table, 0x3f001010) == "ext4_find [ext4]");
-    // Code that the table does not have is not the function before it.
+    // Code without an entry does not belong to the function before it, beyond a maximum length.
     CHECK(name_at(*table, 0x3f001fff) == "ext4_find [ext4]");
     CHECK(name_at(*table, 0x100 + (1 << 20) - 1) == "weak_function");
     CHECK(name_at(*table, 0x100 + (1 << 20)) == "-");
@@ -38,7 +38,7 @@ TEST_CASE("kallsyms: functions relative to _text, modules above, data left out")
     CHECK(name_at(*table, 0x3f002000) == "last_line_without_newline");
 }
 
-TEST_CASE("kallsyms that hides its addresses, or is none") {
+TEST_CASE("kallsyms with hidden addresses, and an empty one") {
     const auto hidden = parse_kallsyms("0000000000000000 T _text\n0000000000000000 t helper\n");
     REQUIRE_FALSE(hidden);
     CHECK(hidden.error().code == ErrorCode::permission);
@@ -46,7 +46,7 @@ TEST_CASE("kallsyms that hides its addresses, or is none") {
     CHECK_FALSE(parse_kallsyms(std::string_view("\0\n\n  \n", 6)));
 }
 
-TEST_CASE("the running kernel serves only recordings of this boot") {
+TEST_CASE("the running kernel's symbols are used only for recordings of this boot") {
     CHECK_FALSE(running_kernel_symbols("00000000-0000-0000-0000-000000000000"));
     CHECK_FALSE(running_kernel_symbols(""));
     Symbolizer symbolizer(Config{});

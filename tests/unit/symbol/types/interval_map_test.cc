@@ -39,7 +39,7 @@ TEST_CASE("empty, reversed and extreme intervals") {
     CHECK(map.find(last) == none);
 }
 
-TEST_CASE("any set of intervals answers as asking each of them would") {
+TEST_CASE("any set of intervals gives the same answers as a search through all of them") {
     std::mt19937 random(1);
     for (int round = 0; round < 200; ++round) {
         std::vector<Interval> intervals;
