@@ -1,4 +1,4 @@
-"""Each bound of docs/limits.md names tests (unit_limits makes that page); here they are looked up: they exist, and ctest runs them."""
+"""Checks that the tests named in docs/limits.md exist and that ctest runs them. unit_limits generates that page."""
 import functools
 import json
 import os
@@ -12,7 +12,7 @@ BIN = pathlib.Path(os.environ.get("FLAMEWIRE_BIN", ROOT / "build" / "bin"))
 
 
 def named_tests(page):
-    """(bound, [its tests]) for each row of the page's last table."""
+    """Returns (bound, [its tests]) for each row of the page's last table."""
     listed = page.split("## Which test reaches it")[1]
     rows = [line for line in listed.splitlines() if line.startswith("| ") and line != "| bound | tests |"]
     return [(line[2:].split(" | ")[0], re.findall(r"`(unit_\w+: [^`]+|[\w/]+\.py::\w+)`", line)) for line in rows]
@@ -20,7 +20,7 @@ def named_tests(page):
 
 @functools.cache
 def ctest():
-    """Name -> command of each test that ctest runs."""
+    """Returns name -> command for each test that ctest runs."""
     listed = subprocess.run(["ctest", "--test-dir", BIN.parent, "--show-only=json-v1"], check=True, capture_output=True, text=True).stdout
     disabled = {"name": "DISABLED", "value": True}
     return {test["name"]: test.get("command", []) for test in json.loads(listed)["tests"] if disabled not in test["properties"]}
@@ -28,7 +28,7 @@ def ctest():
 
 @functools.cache
 def catch_cases(program):
-    # With a nonzero exit status Catch2 says how many there are. A case with a hidden tag is not listed, as it does not run.
+    # Catch2 returns the number of cases as its exit status. A case with a hidden tag does not run, so it is not listed.
     return subprocess.run([BIN / program, "--list-test-names-only"], capture_output=True, text=True).stdout.splitlines()
 
 
@@ -40,7 +40,7 @@ def pytest_functions(file):
 
 
 def problem(test):
-    """What is wrong with the name of a test; empty: it is there and runs."""
+    """Describes what is wrong with the name of a test. Empty if the test exists and runs."""
     if ": " in test:
         program, case = test.split(": ", 1)
         if program not in ctest():
@@ -64,7 +64,7 @@ def test_each_bound_names_tests_that_run():
     assert not wrong, "\n".join(wrong)
 
 
-def test_what_is_not_there_is_found():
+def test_missing_tests_are_reported():
     assert problem("unit_wire: depth and size are bounded") == ""
     assert problem("tests/integration/test_limits.py::test_dials") == ""
     assert "has no test case" in problem("unit_wire: depth and size are")
