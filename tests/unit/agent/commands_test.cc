@@ -1,4 +1,4 @@
-// Replies and refusals of each command. Field names are those that servers of this protocol know.
+// Replies and refusals of each command, with the field names that existing servers of this protocol use.
 #include "agent/commands.h"
 
 #include <catch2/catch.hpp>
@@ -80,9 +80,9 @@ TEST_CASE("status of an idle agent") {
     CHECK(wire::text_member(reply, "waiting_for") == "demo");
     agent.control.report.settings.events = "off-cpu,sched:sched_switch";
     agent.control.report.settings.kernel = false;
-    const auto told = agent.good("status");
-    CHECK(wire::text_member(told, "event_list") == "off-cpu,sched:sched_switch");
-    CHECK(told["kernel"].IsFalse());
+    const auto status = agent.good("status");
+    CHECK(wire::text_member(status, "event_list") == "off-cpu,sched:sched_switch");
+    CHECK(status["kernel"].IsFalse());
 }
 
 TEST_CASE("status while profiling") {
@@ -120,7 +120,7 @@ TEST_CASE("status while profiling") {
     CHECK(reply["unwind_processes"][1]["open_end"].GetUint64() == 1);
 }
 
-TEST_CASE("start passes what it was given and tells what became of it") {
+TEST_CASE("start applies its arguments, and the reply has the effective values") {
     Agent agent;
     const auto reply =
         agent.good("start", R"({"pid":42,"frequency":4999,"duration":3,"events":["cpu-clock:u","page-faults"],
@@ -173,7 +173,7 @@ TEST_CASE("start by several pids and by name") {
     CHECK_FALSE(agent.control.started.change.unwind.has_value());
 }
 
-TEST_CASE("start and configure take how stacks are found") {
+TEST_CASE("start and configure accept a stack mode") {
     Agent agent;
     const auto reply = agent.good("start", R"({"pid":42,"unwind":"dwarf","stack_size":8193,"max_depth":2000})");
     CHECK(agent.control.started.change.unwind == "dwarf");
@@ -207,7 +207,7 @@ TEST_CASE("start and configure take how stacks are found") {
           "dwarf needs a kernel that hands out user registers and stacks with samples; available: auto, fp");
 }
 
-TEST_CASE("start refuses in words") {
+TEST_CASE("start refuses wrong arguments with a message") {
     Agent agent;
     CHECK(agent.error("start") == "pid required");
     CHECK(agent.error("start", R"({"pid":0})") == "pid must be a whole number from 1 to 4194304");
@@ -250,7 +250,7 @@ TEST_CASE("stop, pause, resume and resolve_kernel") {
     for (const char* name : {"stop", "pause", "resume", "resolve_kernel"}) CHECK(agent.error(name) == "not profiling");
 }
 
-TEST_CASE("configure says what became effective and when") {
+TEST_CASE("the reply of configure has the effective values and when they apply") {
     Agent agent;
     const auto later =
         agent.good("configure", R"({"frequency":499,"duration":5,"events":"page-faults","kernel":false})");
@@ -270,7 +270,7 @@ TEST_CASE("configure says what became effective and when") {
     CHECK(agent.good("configure", R"({"frequency":10})")["count"].GetUint() == 0);
 }
 
-TEST_CASE("configure takes another target") {
+TEST_CASE("configure changes the target") {
     Agent agent;
     agent.control.report.state = State::profiling;
     agent.good("configure", R"({"pid":77})");
@@ -284,7 +284,7 @@ TEST_CASE("configure takes another target") {
     CHECK(agent.error("configure", R"({"pid":9})") == "process 9 not found");
 }
 
-TEST_CASE("configure_metrics reads, changes what it is given, and refuses in words") {
+TEST_CASE("configure_metrics reads settings, changes the given ones, and refuses wrong ones with a message") {
     Agent agent;
     const auto usual = agent.good("configure_metrics");
     CHECK(usual.MemberCount() == 7);
@@ -310,7 +310,7 @@ TEST_CASE("configure_metrics reads, changes what it is given, and refuses in wor
     CHECK(agent.control.health == before);
 }
 
-TEST_CASE("what is counted: chosen by start and configure, told with its word") {
+TEST_CASE("counters: start and configure choose them, and the reply has their status") {
     Agent agent;
     const auto reply = agent.good("start", R"({"pid":42,"events":"none","stat":["page-faults","task-clock"]})");
     CHECK(agent.control.started.change.events == "none");
@@ -355,7 +355,7 @@ TEST_CASE("list_processes") {
     CHECK(first["pid"].GetUint() == 4242);
     CHECK(first["ns_pid"].GetUint() == 1);
     CHECK(wire::text_member(first, "user") == "alice");
-    CHECK(wire::text_member(first, "comm") == "de\xEF\xBF\xBDmo");  // no UTF-8, but still JSON
+    CHECK(wire::text_member(first, "comm") == "de\xEF\xBF\xBDmo");  // not valid UTF-8, but the reply is still JSON
     CHECK(wire::text_member(first, "cmdline") == "/app/demo --fast");
     CHECK(wire::text_member(first, "container") == "0123456789ab");
     CHECK(first["cpu"].GetDouble() == Approx(100.0));
@@ -400,7 +400,7 @@ TEST_CASE("reprobe") {
     CHECK(agent.error("reprobe") == "cannot reprobe while profiling — stop first");
 }
 
-TEST_CASE("slow commands are known as such") {
+TEST_CASE("slow commands are marked as such") {
     for (const char* name : {"list_processes", "reprobe", "verify_pid"}) CHECK(is_slow(name));
     for (const char* name : {"ping", "status", "start", "stop", "pause", "resume", "configure", "resolve_kernel", "x"})
         CHECK_FALSE(is_slow(name));

@@ -1,5 +1,5 @@
-// Counters of a whole recording, as its batches tell them: intervals that follow each other and add up to the totals, gaps that
-// are said, threads and CPUs on demand.
+// Counters of a whole recording in its batches: consecutive intervals that add up to the totals, marked gaps, and
+// counters by thread and CPU on demand.
 #include <catch2/catch.hpp>
 #include <sched.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ using namespace flamewire::agent;
 
 namespace {
 
-struct Told {
+struct NamedValue {
     std::string name, part;
     wire::CounterValue value;
     std::uint32_t tid = 0;
@@ -22,10 +22,10 @@ struct Told {
 struct Reading {
     std::uint64_t start_ns = 0, end_ns = 0;
     bool after_gap = false;
-    std::vector<Told> values;
+    std::vector<NamedValue> values;
 };
 
-// All readings of a recording in one epoch, names looked up as a server does.
+// All readings of a recording with one epoch, with names resolved as a server does.
 std::vector<Reading> readings_of(const MemorySink& sink) {
     std::map<wire::Id, std::string> strings{{0, ""}};
     std::map<wire::Id, std::uint32_t> threads;
@@ -37,15 +37,15 @@ std::vector<Reading> readings_of(const MemorySink& sink) {
         for (std::size_t i = 0; i < batch.threads.size(); ++i)
             threads[batch.thread_base + static_cast<wire::Id>(i)] = batch.threads[i].tid;
         for (const wire::CounterReading& reading : batch.counters) {
-            Reading told{reading.start_ns, reading.end_ns, reading.after_gap, {}};
+            Reading named{reading.start_ns, reading.end_ns, reading.after_gap, {}};
             REQUIRE_FALSE(reading.values.empty());
             for (const wire::CounterValue& value : reading.values) {
                 REQUIRE(strings.contains(value.name));
                 REQUIRE((value.thread == 0 || threads.contains(value.thread)));
-                told.values.push_back(
+                named.values.push_back(
                     {strings[value.name], strings[value.part], value, value.thread == 0 ? 0 : threads[value.thread]});
             }
-            readings.push_back(std::move(told));
+            readings.push_back(std::move(named));
         }
     }
     return readings;
@@ -67,8 +67,8 @@ std::vector<Reading> of_scope(const std::vector<Reading>& readings, CounterScope
 std::uint64_t sum_of(const std::vector<Reading>& readings, std::string_view name) {
     std::uint64_t sum = 0;
     for (const Reading& reading : readings)
-        for (const Told& told : reading.values)
-            if (told.name == name) sum += told.value.value;
+        for (const NamedValue& named : reading.values)
+            if (named.name == name) sum += named.value.value;
     return sum;
 }
 
@@ -86,13 +86,13 @@ std::uint64_t total(const Recorder& recorder, std::string_view name) {
     return 0;
 }
 
-// CPU time of one thread against the clock. The agent looks at the clock and reads the counters one after the other, and
-// may have to wait for the CPU between the two.
+// Compares a thread's CPU time with the elapsed time. The agent reads the clock and then the counters, and may wait for
+// a CPU in between.
 bool within(std::uint64_t cpu_ns, std::uint64_t elapsed_ns) { return cpu_ns <= elapsed_ns + 50'000'000; }
 
 }  // namespace
 
-TEST_CASE("counting without sampling: intervals follow each other and add up to the totals") {
+TEST_CASE("counting without sampling: intervals are consecutive and add up to the totals") {
     if (!perf_works()) return;
     Burner burner;
     MemorySink sink;
@@ -120,19 +120,19 @@ TEST_CASE("counting without sampling: intervals follow each other and add up to 
     CHECK(totals.sums[0].unit == "ns");
     CHECK(totals.sums[0].value == sum_of(readings, "task-clock"));
     CHECK(totals.sums[1].value == sum_of(readings, "page-faults"));
-    // It burned all the time that it got; this machine may have other work, but never more than this.
+    // It burns all the CPU time that it gets. Other work may reduce that, but it is never more than this.
     CHECK(within(totals.sums[0].value, elapsed));
     CHECK(totals.sums[0].running_ns == totals.sums[0].enabled_ns);
 }
 
-TEST_CASE("counters beside samples, and a pause that neither sees") {
+TEST_CASE("counters beside samples, and a pause that stops both") {
     if (!perf_works()) return;
     Burner burner;
     MemorySink sink;
     const auto recorder = record(plan_for(burner.pid()), sink);
     CHECK(soon([&] { return recorder->accounting().rows_samples > 100; }));
     REQUIRE(recorder->execute(Pause{}).has_value());
-    ::usleep(150'000);  // what was counted until then goes out with the next batches
+    ::usleep(150'000);  // pending counts are sent with the next batches
     const std::uint64_t paused = total(*recorder, "task-clock");
     ::usleep(700'000);
     CHECK(total(*recorder, "task-clock") == paused);
@@ -148,21 +148,21 @@ TEST_CASE("counters beside samples, and a pause that neither sees") {
         CHECK(readings[i].start_ns - readings[i - 1].end_ns > 600'000'000);
     }
     CHECK(gaps == 1);
-    // Weight that was sampled and CPU time that was counted are of the same time.
+    // The sampled weight and the counted CPU time cover the same time.
     std::uint64_t weight = 0;
     for (const wire::Batch& batch : sink.batches)
         for (const wire::Row& row : batch.rows) weight += row.weight;
     CHECK(static_cast<double>(weight) == Approx(static_cast<double>(total(*recorder, "task-clock"))).epsilon(0.05));
 }
 
-// ThreadSanitizer has a thread of its own in each process.
+// ThreadSanitizer runs an additional thread in each process.
 #ifdef FLAMEWIRE_SANITIZED
 constexpr std::int64_t sanitizer_threads = 1;
 #else
 constexpr std::int64_t sanitizer_threads = 0;
 #endif
 
-TEST_CASE("by thread and by CPU on demand, beside the totals") {
+TEST_CASE("by thread and by CPU on demand, in addition to the totals") {
     if (!perf_works()) return;
     Burner burner;
     cpu_set_t first;
@@ -198,18 +198,18 @@ TEST_CASE("by thread and by CPU on demand, beside the totals") {
             CHECK_FALSE(detail[i].after_gap);
         }
         for (const Reading& reading : detail)
-            for (const Told& told : reading.values) {
+            for (const NamedValue& named : reading.values) {
                 const std::int64_t base = scope == CounterScope::thread ? burner.pid() : 0;
-                CHECK(told.tid - base >= 0);
-                CHECK(told.tid - base <= sanitizer_threads);
-                CHECK(told.value.cpu_plus_1 == (scope == CounterScope::cpu ? 1 : 0));
+                CHECK(named.tid - base >= 0);
+                CHECK(named.tid - base <= sanitizer_threads);
+                CHECK(named.value.cpu_plus_1 == (scope == CounterScope::cpu ? 1 : 0));
             }
         CHECK(within(sum_of(detail, "task-clock"), detail.back().end_ns - detail.front().start_ns));
         CHECK(sum_of(detail, "task-clock") >= 500'000'000);
     }
 }
 
-TEST_CASE("other counters in the middle: the totals go on") {
+TEST_CASE("a change of counters: the totals continue") {
     if (!perf_works()) return;
     Burner burner;
     MemorySink sink;

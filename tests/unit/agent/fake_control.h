@@ -1,4 +1,4 @@
-// A Control that remembers what it was asked and answers what the test says. Also under the fuzzer.
+// A Control that records its calls and returns what the test defines. The fuzzer uses it, too.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ public:
     Capabilities known;
     std::vector<ProcessEntry> processes;
     ProcessCheck check;
-    std::optional<Error> refuse;  // what start, stop, … fail with
+    std::optional<Error> refuse;  // the error of start, stop, and so on
     std::vector<std::string> calls;
     StartRequest started;
     SettingsChange change;

@@ -1,4 +1,4 @@
-// Every rule of the command line: what is accepted and what it means, and the sentence of each refusal.
+// Every rule of the command line: what is accepted with which meaning, and the message of each refusal.
 #include "agent/options.h"
 
 #include <catch2/catch.hpp>
@@ -24,7 +24,7 @@ Options accepted(std::initializer_list<const char*> arguments) {
     return line->options;
 }
 
-std::string sentence(std::initializer_list<const char*> arguments, bool terminal = false) {
+std::string error_message(std::initializer_list<const char*> arguments, bool terminal = false) {
     auto line = parse(arguments, terminal);
     REQUIRE_FALSE(line.has_value());
     CHECK(line.error().code == ErrorCode::invalid);
@@ -66,7 +66,7 @@ TEST_CASE("defaults of the three modes") {
     CHECK(accepted({"--output", "a.flw", "--pid", "7", "--interval", "250"}).settings.interval_ms == 250);
 }
 
-TEST_CASE("every option lands where it belongs") {
+TEST_CASE("every option reaches its field") {
     const Options o = accepted({"--listen",
                                 "--bind",
                                 "0.0.0.0",
@@ -143,14 +143,14 @@ TEST_CASE("unwind modes, and stack sizes in whole words") {
     CHECK(size("63K") == 64'512);
 }
 
-TEST_CASE("the command after -- is left alone") {
+TEST_CASE("the command after -- is not parsed") {
     const Options o = accepted({"--output", "a", "--delay", "1500", "--", "ls", "--listen", "-x", "--"});
     CHECK(o.command == std::vector<std::string>{"ls", "--listen", "-x", "--"});
     CHECK(o.delay_ms == 1500);
     CHECK(o.mode == Mode::output);
 }
 
-TEST_CASE("help and version win over everything after them") {
+TEST_CASE("help and version take precedence over everything after them") {
     CHECK(parse({"--help"})->request == Request::help);
     CHECK(parse({"-h", "--nonsense"})->request == Request::help);
     CHECK(parse({"--version"})->request == Request::version);
@@ -165,63 +165,65 @@ TEST_CASE("help and version win over everything after them") {
         CHECK(help_text().find(option) != std::string::npos);
 }
 
-TEST_CASE("each wrong usage has its sentence") {
+TEST_CASE("each wrong usage has its message") {
     using Catch::Contains;
-    CHECK_THAT(sentence({}), Contains("specify a destination"));
-    CHECK(sentence({"--listen", "--server", "x"}) == "--server, --listen and --output exclude each other");
-    CHECK(sentence({"--listen", "--output", "x"}) == "--server, --listen and --output exclude each other");
-    CHECK(sentence({"--output", "x"}) == "--output needs a target: --pid PID, --name COMM, --all or -- CMD");
-    CHECK_THAT(sentence({"--output", "-", "--", "ls"}), Contains("cannot be used with -- CMD"));
-    CHECK_THAT(sentence({"--output", "-", "--pid", "1"}, true), Contains("terminal"));
+    CHECK_THAT(error_message({}), Contains("specify a destination"));
+    CHECK(error_message({"--listen", "--server", "x"}) == "--server, --listen and --output exclude each other");
+    CHECK(error_message({"--listen", "--output", "x"}) == "--server, --listen and --output exclude each other");
+    CHECK(error_message({"--output", "x"}) == "--output needs a target: --pid PID, --name COMM, --all or -- CMD");
+    CHECK_THAT(error_message({"--output", "-", "--", "ls"}), Contains("cannot be used with -- CMD"));
+    CHECK_THAT(error_message({"--output", "-", "--pid", "1"}, true), Contains("terminal"));
     CHECK(parse({"--output", "x", "--pid", "1"}, true).has_value());
-    CHECK(sentence({"--listen", "--pid", "1", "--name", "x"}) == "--pid, --name and -- CMD exclude each other");
-    CHECK(sentence({"--listen", "--pid", "1", "--", "x"}) == "--pid, --name and -- CMD exclude each other");
-    CHECK(sentence({"--listen", "--pid", "1", "--pid", "2"}) ==
+    CHECK(error_message({"--listen", "--pid", "1", "--name", "x"}) == "--pid, --name and -- CMD exclude each other");
+    CHECK(error_message({"--listen", "--pid", "1", "--", "x"}) == "--pid, --name and -- CMD exclude each other");
+    CHECK(error_message({"--listen", "--pid", "1", "--pid", "2"}) ==
           "--pid is given once, with commas between the processes");
-    CHECK(sentence({"--listen", "--cpus", "0", "--all", "--cpus=1"}) ==
+    CHECK(error_message({"--listen", "--cpus", "0", "--all", "--cpus=1"}) ==
           "--cpus is given once, with commas between the CPUs");
-    CHECK(sentence({"--listen", "--container", "a", "--container", "a"}) ==
+    CHECK(error_message({"--listen", "--container", "a", "--container", "a"}) ==
           "--container is given once; to give several, repeat --cgroup");
-    CHECK(sentence({"--output", "x", "--delay", "1", "--delay", "2", "--", "x"}) == "--delay is given once");
-    CHECK(sentence({"--listen", "--allow-pid", "1", "--allow-pid", "2"}) ==
+    CHECK(error_message({"--output", "x", "--delay", "1", "--delay", "2", "--", "x"}) == "--delay is given once");
+    CHECK(error_message({"--listen", "--allow-pid", "1", "--allow-pid", "2"}) ==
           "--allow-pid is given once, with commas between the processes");
-    CHECK(sentence({"--listen", "--allow-user", "a", "--allow-user", "b"}) ==
+    CHECK(error_message({"--listen", "--allow-user", "a", "--allow-user", "b"}) ==
           "--allow-user is given once, with commas between the names");
-    CHECK(sentence({"--listen", "--allow-command", "/usr/bin/a"}) ==
+    CHECK(error_message({"--listen", "--allow-command", "/usr/bin/a"}) ==
           "--allow-command takes the file names of executables, without their folders");
-    CHECK(sentence({"--listen", "--allow-command", "a", "--allow-command", "b"}) ==
+    CHECK(error_message({"--listen", "--allow-command", "a", "--allow-command", "b"}) ==
           "--allow-command is given once, with commas between the names");
     CHECK(parse({"--listen", "--cgroup", "a", "--cgroup", "b", "--frequency", "9", "--frequency", "99"}).has_value());
-    CHECK(sentence({"--listen", "--frequency", "9", "--count", "9"}) == "--frequency and --count exclude each other");
-    CHECK(sentence({"--server", "h", "--bind", "0.0.0.0"}) == "--bind needs --listen");
-    CHECK(sentence({"--listen", "--pair", "a", "--pair-file", "b"}) == "--pair and --pair-file exclude each other");
+    CHECK(error_message({"--listen", "--frequency", "9", "--count", "9"}) ==
+          "--frequency and --count exclude each other");
+    CHECK(error_message({"--server", "h", "--bind", "0.0.0.0"}) == "--bind needs --listen");
+    CHECK(error_message({"--listen", "--pair", "a", "--pair-file", "b"}) ==
+          "--pair and --pair-file exclude each other");
     const std::string needs = "--pair, --pair-file and --insecure need --server or --listen";
-    CHECK(sentence({"--output", "x", "--pid", "1", "--pair", "a"}) == needs);
-    CHECK(sentence({"--output", "x", "--pid", "1", "--pair-file", "a"}) == needs);
-    CHECK(sentence({"--output", "x", "--pid", "1", "--insecure"}) == needs);
-    CHECK_THAT(sentence({"--server", "h", "--insecure", "--pair", "a"}), Contains("--insecure excludes --pair"));
+    CHECK(error_message({"--output", "x", "--pid", "1", "--pair", "a"}) == needs);
+    CHECK(error_message({"--output", "x", "--pid", "1", "--pair-file", "a"}) == needs);
+    CHECK(error_message({"--output", "x", "--pid", "1", "--insecure"}) == needs);
+    CHECK_THAT(error_message({"--server", "h", "--insecure", "--pair", "a"}), Contains("--insecure excludes --pair"));
     CHECK(parse({"--listen", "--insecure", "--pair-file", "a"}).has_value());
-    CHECK(sentence({"--server", "h", "--delay", "5"}) == "--delay needs a command to launch: -- CMD");
-    CHECK(sentence({"--server", "h", "--force"}) == "--force needs --output FILE");
-    CHECK_THAT(sentence({"--server", "h", "--capture", "c"}), Contains("--capture needs a target"));
-    CHECK_THAT(sentence({"--output", "c", "--pid", "1", "--capture", "c"}), Contains("a file each"));
-    CHECK_THAT(sentence({"--output", "c", "--pid", "1", "--capture", ""}), Contains("needs a file name"));
+    CHECK(error_message({"--server", "h", "--delay", "5"}) == "--delay needs a command to launch: -- CMD");
+    CHECK(error_message({"--server", "h", "--force"}) == "--force needs --output FILE");
+    CHECK_THAT(error_message({"--server", "h", "--capture", "c"}), Contains("--capture needs a target"));
+    CHECK_THAT(error_message({"--output", "c", "--pid", "1", "--capture", "c"}), Contains("a file each"));
+    CHECK_THAT(error_message({"--output", "c", "--pid", "1", "--capture", ""}), Contains("needs a file name"));
     CHECK(parse({"--server", "h", "--pid", "1", "--capture", "c"})->options.capture == "c");
-    CHECK(sentence({"--server", "h:9999"}) == "--server takes a host without port: --server h --port 9999");
-    CHECK(sentence({"--listen", "--"}) == "no command after --");
-    CHECK_THAT(sentence({"--listen", "stray"}), Contains("unexpected argument 'stray'"));
-    CHECK_THAT(sentence({"--listen", "--bogus"}), Contains("unknown option --bogus"));
-    CHECK_THAT(sentence({"--listen", "-x"}), Contains("unknown option"));
-    CHECK_THAT(sentence({"--server"}), Contains("--server needs a value"));
-    CHECK(sentence({"--listen=x"}) == "--listen=x takes no value");
-    CHECK(sentence({"--listen", "--unwind", "x"}) ==
+    CHECK(error_message({"--server", "h:9999"}) == "--server takes a host without port: --server h --port 9999");
+    CHECK(error_message({"--listen", "--"}) == "no command after --");
+    CHECK_THAT(error_message({"--listen", "stray"}), Contains("unexpected argument 'stray'"));
+    CHECK_THAT(error_message({"--listen", "--bogus"}), Contains("unknown option --bogus"));
+    CHECK_THAT(error_message({"--listen", "-x"}), Contains("unknown option"));
+    CHECK_THAT(error_message({"--server"}), Contains("--server needs a value"));
+    CHECK(error_message({"--listen=x"}) == "--listen=x takes no value");
+    CHECK(error_message({"--listen", "--unwind", "x"}) ==
           "unknown unwind mode 'x'; modes are auto, fp, dwarf, lbr and hybrid");
     for (const char* size : {"65529", "65535", "65536", "64K", "1023", "1G"})
-        CHECK(sentence({"--listen", "--stack-size", size}) ==
+        CHECK(error_message({"--listen", "--stack-size", size}) ==
               "--stack-size must be 1024 to 65528 bytes (with K, M or G), not '" + std::string(size) + "'");
-    CHECK_THAT(sentence({"--listen", "--events", ""}), Contains("--events needs"));
-    CHECK_THAT(sentence({"--listen", "--name", ""}), Contains("--name needs"));
-    CHECK_THAT(sentence({"--listen", "--ring-pages", "3"}), Contains("power of two"));
+    CHECK_THAT(error_message({"--listen", "--events", ""}), Contains("--events needs"));
+    CHECK_THAT(error_message({"--listen", "--name", ""}), Contains("--name needs"));
+    CHECK_THAT(error_message({"--listen", "--ring-pages", "3"}), Contains("power of two"));
 }
 
 TEST_CASE("numbers are whole, in range, and nothing else") {
@@ -248,15 +250,16 @@ TEST_CASE("numbers are whole, in range, and nothing else") {
              {range.below, range.above, "", "x", "1x", "-1", "1.5", " 1", "99999999999999999999999", "0x10"})
             CHECK_FALSE(parse({"--listen", range.option, bad}).has_value());
     }
-    CHECK(sentence({"--listen", "--frequency", "0"}) == "--frequency must be a whole number from 1 to 100000, not '0'");
+    CHECK(error_message({"--listen", "--frequency", "0"}) ==
+          "--frequency must be a whole number from 1 to 100000, not '0'");
     CHECK_FALSE(parse({"--listen", "--pid", "1,,2"}).has_value());
     CHECK_FALSE(parse({"--listen", "--pid", "1,"}).has_value());
-    CHECK(sentence({"--listen", "--spool", "1M2"}) ==
+    CHECK(error_message({"--listen", "--spool", "1M2"}) ==
           "--spool must be 65536 to 1073741824 bytes (with K, M or G), not '1M2'");
     CHECK_FALSE(parse({"--listen", "--spool", "17179869184G"}).has_value());
 }
 
-TEST_CASE("how often the machine's health is looked at") {
+TEST_CASE("the interval of health readings") {
     const Options usual = accepted({"--listen"});
     CHECK(usual.health.enabled);
     CHECK(usual.health.interval_s == 2);
@@ -268,11 +271,11 @@ TEST_CASE("how often the machine's health is looked at") {
     CHECK_FALSE(accepted({"--listen", "--metrics", "off"}).health.enabled);
     CHECK(accepted({"--listen", "--metrics", "off", "--metrics", "5"}).health.enabled);
     for (const char* wrong : {"0", "61", "-1", "1.5", "", "on", "2s"})
-        CHECK(sentence({"--listen", "--metrics", wrong}) ==
+        CHECK(error_message({"--listen", "--metrics", wrong}) ==
               std::string("--metrics must be 1 to 60 seconds or off, not '") + wrong + "'");
 }
 
-TEST_CASE("what is counted, and counting alone") {
+TEST_CASE("counters, and counting without sampling") {
     using Catch::Contains;
     CHECK(accepted({"--listen"}).settings.stat == "default");
     CHECK(accepted({"--listen"}).settings.samples());
@@ -281,21 +284,21 @@ TEST_CASE("what is counted, and counting alone") {
     CHECK(only.settings.stat == "cycles,task-clock");
     CHECK_FALSE(only.settings.samples());
     CHECK_FALSE(only.prints_table());
-    // A table may go to a terminal, and beside a command's own output.
+    // A table may go to a terminal, also together with a command's output.
     const auto table = parse({"--output", "-", "--events", "none", "--", "ls"}, true);
     REQUIRE(table.has_value());
     CHECK(table->options.prints_table());
     CHECK_FALSE(accepted({"--output", "x", "--events", "none", "--pid", "1"}).prints_table());
     CHECK_FALSE(accepted({"--output", "-", "--pid", "1"}).prints_table());
-    CHECK(sentence({"--listen", "--events", "none", "--stat", "none"}) ==
+    CHECK(error_message({"--listen", "--events", "none", "--stat", "none"}) ==
           "--events none counts without sampling; with --stat none nothing is left to do");
-    CHECK_THAT(sentence({"--listen", "--stat", ""}), Contains("--stat needs"));
+    CHECK_THAT(error_message({"--listen", "--stat", ""}), Contains("--stat needs"));
 }
 
 TEST_CASE("a command has 256 pids") {
     std::string pids = "1";
     for (int pid = 2; pid <= 256; ++pid) pids += "," + std::to_string(pid);
     CHECK(accepted({"--listen", "--pid", pids.c_str()}).pids.size() == 256);
-    CHECK(accepted({"--listen", "--pid", (pids + ",7").c_str()}).pids.size() == 256);  // twice the same
-    CHECK(sentence({"--listen", "--pid", (pids + ",257").c_str()}) == "--pid takes at most 256 processes");
+    CHECK(accepted({"--listen", "--pid", (pids + ",7").c_str()}).pids.size() == 256);  // one pid is given twice
+    CHECK(error_message({"--listen", "--pid", (pids + ",257").c_str()}) == "--pid takes at most 256 processes");
 }

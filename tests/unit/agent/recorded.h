@@ -1,4 +1,5 @@
-// A target that burns CPU, a sink that keeps batches, and a recording between them: for tests of whole recordings.
+// Tools for tests of whole recordings: a target that burns CPU, a sink that stores batches, and a recording between
+// them.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -14,12 +15,12 @@
 
 namespace flamewire::agent {
 
-// A child that burns CPU until it is ended.
+// A child process that burns CPU until it is stopped.
 class Burner {
 public:
     Burner() : pid_(::fork()) {
         if (pid_ != 0) return;
-        ::alarm(60);  // whatever happens to the test
+        ::alarm(60);  // in case the test hangs
         for (;;) asm volatile("");
     }
     ~Burner() { stop(); }
@@ -40,12 +41,12 @@ private:
 class MemorySink : public BatchSink {
 public:
     std::vector<wire::Batch> batches;
-    int refusals = 0;  // the next so many pushes find no room
+    int refusals = 0;  // this many of the next pushes find no room
     bool broken = false;
     bool kernel_names = false;
     bool unweighed = false;  // rows came without their events' periods
 
-    // push() is called by another thread, from where nothing can be checked.
+    // Another thread calls push(), where nothing can be checked.
     ~MemorySink() override { CHECK_FALSE(unweighed); }
 
     Result<bool> begin(const wire::RecordingId&) override {
@@ -90,7 +91,7 @@ inline Capabilities here() { return read_capabilities(real_sysfs()); }
 
 inline bool perf_works() {
     if (here().perf_events) return true;
-    WARN("perf_event_open is not allowed here: recordings were not tested");
+    WARN("NOT tested: perf_event_open is not allowed here");
     return false;
 }
 

@@ -1,4 +1,4 @@
-// Linked like the agent: statically, with zstd_stubs.cc.
+// Linked statically like the agent, with zstd_stubs.cc.
 #include <catch2/catch.hpp>
 
 #include <string>

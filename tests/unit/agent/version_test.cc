@@ -1,4 +1,4 @@
-// What --version says of this build.
+// The output of --version for this build.
 #include "agent/version.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +12,7 @@
 using namespace flamewire;
 using namespace flamewire::agent;
 
-TEST_CASE("the build-id in memory is the one of the file") {
+TEST_CASE("the build-id in memory is that of the file") {
     const UniqueFd self(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
     const elf::ByteSource source = elf::source_of_fd(self.get());
     const auto header = elf::read_header(source);
@@ -23,7 +23,7 @@ TEST_CASE("the build-id in memory is the one of the file") {
     CHECK(own_build_id() == to_hex(*id));
 }
 
-TEST_CASE("version, architecture, build-id and features are said") {
+TEST_CASE("the output has version, architecture, build-id and features") {
     using Catch::Contains;
     const std::string text = version_text();
     CHECK_THAT(text, Contains("flamewire-agent " FLAMEWIRE_VERSION " " + std::string(build_architecture()) + "\n"));

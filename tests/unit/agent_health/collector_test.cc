@@ -1,4 +1,4 @@
-// Whole rounds over made-up trees: the frames as text, letter by letter.
+// Whole rounds with files that the test writes, and the exact text of the frames.
 #include "agent/health/collector.h"
 
 #include <catch2/catch.hpp>
@@ -35,7 +35,7 @@ std::vector<std::string> types(const Frames& frames) {
 
 }  // namespace
 
-TEST_CASE("a machine that tells nothing has frames without values") {
+TEST_CASE("a machine that reports nothing has frames without values") {
     FakeProc proc;
     HealthCollector collector = collector_of(proc);
     HealthSettings all;
@@ -53,7 +53,7 @@ TEST_CASE("a machine that tells nothing has frames without values") {
             R"("spool_bytes":0,"samples_read":0,"samples_lost":0,"frames_dropped":0})"});
 }
 
-TEST_CASE("everything that a machine can tell") {
+TEST_CASE("everything that a machine can report") {
     FakeProc proc;
     proc.write("proc/stat", "cpu  0 0 0 0\ncpu0 100 0 0 100\ncpu1 100 0 0 100\ncpu2 0 0 0 100\n");
     proc.write("proc/meminfo",
@@ -85,7 +85,8 @@ TEST_CASE("everything that a machine can tell") {
     watched.cost.cpu_ns = 1'000'000;
     (void)collector.round(all, watched, first);
 
-    // 2 s later: CPU 0 busy for 50 of 200 ticks, CPU 2 for all 200, CPU 1 gone; the process ran for a quarter.
+    // 2 s later: CPU 0 was busy for 50 of 200 ticks, CPU 2 for all 200, and CPU 1 is gone. The process ran for a
+    // quarter of the time.
     proc.write(
         "proc/stat",
         "cpu  0 0 0 0\ncpu0 150 0 0 250\ncpu2 200 0 0 100\nintr 5 1\nctxt 6\nprocs_running 2\nprocs_blocked 0\n");
@@ -115,7 +116,7 @@ TEST_CASE("everything that a machine can tell") {
                    R"("samples_read":1000,"samples_lost":3,"frames_dropped":2})"});
 }
 
-TEST_CASE("no swap is no value") {
+TEST_CASE("without swap there is no value") {
     FakeProc proc;
     proc.write("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable: 3000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
     HealthCollector collector = collector_of(proc);
@@ -125,7 +126,7 @@ TEST_CASE("no swap is no value") {
           R"("mem":{"total_kb":9000,"used_kb":6000,"available_kb":3000,"used_pct":66.7}})");
 }
 
-TEST_CASE("only what is asked for, and processes only of a recording") {
+TEST_CASE("only the requested frames, and processes only while recording") {
     FakeProc proc;
     write_process(proc, "42", "1");
     proc.write("proc/42/task/42/stat", "42 (demo) R 1 1 1 0 -1 0 0 0 0 0 5 6 0 0 20 0 1 0 77 1 1\n");
@@ -143,7 +144,7 @@ TEST_CASE("only what is asked for, and processes only of a recording") {
           std::vector<std::string>{"system", "process", "disk", "threads", "agent"});
 }
 
-TEST_CASE("bounds of a round") {
+TEST_CASE("limits of a round") {
     FakeProc proc;
     OwnState watched;
     for (std::uint32_t pid = 100; pid < 120; ++pid) {
@@ -171,7 +172,7 @@ TEST_CASE("bounds of a round") {
         }
 }
 
-TEST_CASE("after a pause shares begin anew") {
+TEST_CASE("after a pause, shares start again") {
     FakeProc proc;
     proc.write("proc/stat", "cpu0 100 0 0 100\n");
     HealthCollector collector = collector_of(proc);

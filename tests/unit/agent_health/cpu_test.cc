@@ -1,4 +1,4 @@
-// Shares of CPU time out of two looks at /proc/stat, computed by hand.
+// Shares of CPU time from two readings of /proc/stat, computed by hand.
 #include "agent/health/cpu.h"
 
 #include <catch2/catch.hpp>
@@ -18,7 +18,7 @@ std::vector<std::pair<unsigned, unsigned>> pairs(const CpuShares& shares) {
 
 }  // namespace
 
-TEST_CASE("shares between two looks") {
+TEST_CASE("shares between two readings") {
     FakeProc proc;
     CpuUsage usage;
     //                          user nice sys idle iowait irq softirq steal guest guest_nice
@@ -36,7 +36,7 @@ TEST_CASE("shares between two looks") {
     CHECK(none.cpus.empty());
 
     // CPU 0: 50 user, 20 system, 100 idle, 30 waiting for a disk: 70 of 200. CPU 1: 4 nice, 1 irq, 2 softirq, 3 stolen
-    // and 190 idle: 10 of 200. Together 80 of 400. What guests used is in user already.
+    // and 190 idle: 10 of 200. Together 80 of 400. The user time already includes guests.
     proc.write(
         "proc/stat",
         "cpu  350 4 170 1890 180 1 2 3 40 0\ncpu0 150 0 70 900 80 0 0 0 40 0\ncpu1 200 4 100 990 100 1 2 3 0 0\n");
@@ -51,7 +51,7 @@ TEST_CASE("shares between two looks") {
     CHECK_FALSE(usage.next(second).overall_permille.has_value());
 }
 
-TEST_CASE("a column that runs backwards counts as standing still") {
+TEST_CASE("a column that decreases counts as unchanged") {
     FakeProc proc;
     CpuUsage usage;
     proc.write("proc/stat", "cpu0 100 0 0 100 50 0 0 0\n");
@@ -60,12 +60,12 @@ TEST_CASE("a column that runs backwards counts as standing still") {
     CHECK(pairs(usage.next(read_kernel_stat(proc.root()))) == std::vector<std::pair<unsigned, unsigned>>{{0, 500}});
 }
 
-TEST_CASE("a CPU that goes offline and comes back has no share until it has two looks") {
+TEST_CASE("a CPU that goes offline and comes back has no share until it has two readings") {
     FakeProc proc;
     CpuUsage usage;
     proc.write("proc/stat", "cpu  0 0 0 20000 0\ncpu0 0 0 0 10000 0\ncpu1 0 0 0 10000 0\n");
     usage.next(read_kernel_stat(proc.root()));
-    // The sum's idle time fell with CPU 1; CPU 0 was idle for 150 of 200.
+    // The total idle time fell because CPU 1 is gone. CPU 0 was idle for 150 of 200.
     proc.write("proc/stat", "cpu  50 0 0 10170 0\ncpu0 50 0 0 10150 0\n");
     const CpuShares alone = usage.next(read_kernel_stat(proc.root()));
     CHECK(alone.overall_permille == 250U);
@@ -77,14 +77,14 @@ TEST_CASE("a CPU that goes offline and comes back has no share until it has two 
     CHECK(pairs(usage.next(read_kernel_stat(proc.root()))) ==
           std::vector<std::pair<unsigned, unsigned>>{{0, 0}, {1, 500}});
 
-    // Off and on between two looks: its counters began anew.
+    // Off and on between two readings: its counters started at 0.
     proc.write("proc/stat", "cpu  50 0 0 10820 0\ncpu0 150 0 0 10650 0\ncpu1 5 0 0 20 0\n");
     const CpuShares anew = usage.next(read_kernel_stat(proc.root()));
     CHECK(pairs(anew) == std::vector<std::pair<unsigned, unsigned>>{{0, 500}});
     CHECK(anew.overall_permille == 500U);
 }
 
-TEST_CASE("a CPU that comes back between others takes nothing from them") {
+TEST_CASE("a CPU that comes back in the middle does not affect the others") {
     FakeProc proc;
     CpuUsage usage;
     proc.write("proc/stat", "cpu0 0 0 0 100\ncpu2 0 0 0 100\n");
@@ -94,7 +94,7 @@ TEST_CASE("a CPU that comes back between others takes nothing from them") {
           std::vector<std::pair<unsigned, unsigned>>{{0, 667}, {2, 333}});
 }
 
-TEST_CASE("a kernel of one CPU without a line of its own, and few columns") {
+TEST_CASE("a kernel for one CPU, without a line per CPU and with few columns") {
     FakeProc proc;
     CpuUsage usage;
     proc.write("proc/stat", "cpu 10 0 10 80\n");

@@ -14,7 +14,7 @@ constexpr std::uint64_t total_kb = 1'000'000;
 
 }  // namespace
 
-TEST_CASE("what is used is what is not available") {
+TEST_CASE("memory that is not available counts as used") {
     FakeProc proc;
     proc.write("proc/meminfo",
                "MemTotal:       24684084 kB\nMemFree:        20045792 kB\nMemAvailable:   23513764 kB\n"
@@ -30,14 +30,14 @@ TEST_CASE("what is used is what is not available") {
     CHECK(memory.used_kb() == 1'170'320U);
 }
 
-TEST_CASE("a kernel that does not say what is available") {
+TEST_CASE("a kernel without MemAvailable") {
     FakeProc proc;
     proc.write("proc/meminfo", "MemTotal: 1000 kB\nMemFree: 300 kB\nBuffers: 50 kB\nCached: 250 kB\n");
     const Memory memory = read_memory(proc.root());
     CHECK_FALSE(memory.available_kb.has_value());
     CHECK_FALSE(memory.swap_total_kb.has_value());
     CHECK(memory.used_kb() == 400U);
-    // More available than there is: nothing is used, and nothing wraps.
+    // If more is available than exists, nothing is used, and nothing wraps.
     proc.write("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 2000 kB\n");
     CHECK(read_memory(proc.root()).used_kb() == 0U);
     proc.write("proc/meminfo", "MemTotal:\nMemFree: x\nnonsense");
@@ -61,15 +61,15 @@ TEST_CASE("the tightest limit of the cgroups around the agent, v2") {
     REQUIRE(limit.has_value());
     CHECK(limit->limit_kb == 524'288);
     CHECK(limit->used_kb == 102'400U);
-    // A limit of all the memory or more is none.
+    // A limit of all memory or more does not count.
     CHECK_FALSE(read_memory_limit(roots, 524'288).has_value());
     CHECK(read_memory_limit(roots, 524'289).has_value());
 }
 
-TEST_CASE("the limit of a container whose cgroup is the root of what it sees") {
+TEST_CASE("the limit of a container that sees its own cgroup as the root") {
     FakeProc proc;
     const HealthRoots roots = roots_of(proc);
-    // Outside of the hierarchy that is seen here.
+    // Outside of the visible hierarchy.
     proc.write("sys/other/memory.max", "4096\n");
     for (const char* path : {"0::/\n", "0::/../../other\n", "0::/docker/not-mounted-here\n"}) {
         proc.write("proc/self/cgroup", path);
@@ -82,7 +82,7 @@ TEST_CASE("the limit of a container whose cgroup is the root of what it sees") {
     }
 }
 
-TEST_CASE("limits of cgroup v1 win over a v2 hierarchy that has no memory controller") {
+TEST_CASE("limits of cgroup v1 take precedence over a v2 hierarchy without a memory controller") {
     FakeProc proc;
     const HealthRoots roots = roots_of(proc);
     proc.write("proc/self/cgroup", "9:name=systemd:/x\n4:hugetlb,memory:/docker/abc\n0::/docker/abc\n");
@@ -98,11 +98,11 @@ TEST_CASE("limits of cgroup v1 win over a v2 hierarchy that has no memory contro
     CHECK(limit->used_kb == 2U);
 }
 
-TEST_CASE("a cgroup path without end") {
+TEST_CASE("an endless cgroup path") {
     FakeProc proc;
     std::string path;
     for (int i = 0; i < 1000; ++i) path += "/a";
     proc.write("proc/self/cgroup", "garbage\n::\n1:\n0::" + path + "\n");
     proc.write("sys/fs/cgroup/memory.max", "4096\n");
-    CHECK_FALSE(read_memory_limit(roots_of(proc), total_kb).has_value());  // 16 levels are looked at
+    CHECK_FALSE(read_memory_limit(roots_of(proc), total_kb).has_value());  // 16 levels are read
 }

@@ -53,20 +53,20 @@ TEST_CASE("one process") {
     // 250 + 50 ticks of 10 ms in 2 s: one and a half CPUs.
     write_stat(proc, "proc/42/stat", 350, 100);
     CHECK(watch.read(proc.root(), pids, 16, 12 * ns_per_s).at(0).cpu_permille == 1500U);
-    // A tick in 2.1 s is 0.476 %.
+    // One tick in 2.1 s is 0.476 %.
     write_stat(proc, "proc/42/stat", 351, 100);
     CHECK(watch.read(proc.root(), pids, 16, 14'100'000'000).at(0).cpu_permille == 5U);
-    // Another process with the same number.
+    // Another process with the same pid.
     write_stat(proc, "proc/42/stat", 400, 100, 900);
     CHECK_FALSE(watch.read(proc.root(), pids, 16, 16 * ns_per_s).at(0).cpu_permille.has_value());
-    // Time that runs backwards, and a pause.
+    // Time that decreases, and a pause.
     write_stat(proc, "proc/42/stat", 300, 100, 900);
     CHECK(watch.read(proc.root(), pids, 16, 18 * ns_per_s).at(0).cpu_permille == 0U);
     watch.forget();
     CHECK_FALSE(watch.read(proc.root(), pids, 16, 20 * ns_per_s).at(0).cpu_permille.has_value());
 }
 
-TEST_CASE("what may not be read is absent") {
+TEST_CASE("unreadable values are absent") {
     FakeProc proc;
     write_stat(proc, "proc/42/stat", 1, 1);
     proc.write("proc/42/status", "Name:\tkthread\nThreads:\t1\nVmRSS:\nvoluntary_ctxt_switches:\tmany\n");
@@ -84,7 +84,7 @@ TEST_CASE("what may not be read is absent") {
     CHECK(read_thread_ticks(proc.root(), 42, 64).empty());
 }
 
-TEST_CASE("the busiest processes, those equally busy in the order of the target") {
+TEST_CASE("the busiest processes; equally busy ones in the order of the target") {
     FakeProc proc;
     const std::vector<std::uint32_t> pids{1, 2, 3, 4};
     const auto ticks = [&](std::initializer_list<std::uint64_t> all) {
@@ -98,7 +98,7 @@ TEST_CASE("the busiest processes, those equally busy in the order of the target"
             found.push_back(process.pid);
         return found;
     };
-    ticks({10, 500, 10, 20});  // no look before: by what they used at all
+    ticks({10, 500, 10, 20});  // no earlier reading: sorted by their total use
     CHECK(look(1) == std::vector<std::uint32_t>{2, 4, 1});
     ticks({110, 500, 110, 70});  // 100, 0, 100, 50
     CHECK(look(2) == std::vector<std::uint32_t>{1, 3, 4});

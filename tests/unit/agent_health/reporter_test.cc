@@ -11,7 +11,7 @@ using namespace flamewire::agent;
 
 namespace {
 
-// Frames as they come, and the wait for the next one of a kind.
+// The frames that arrived, with a wait for the next one of a type.
 class Frames {
 public:
     void put(std::string frame) {
@@ -64,35 +64,35 @@ TEST_CASE("the reporter sends, follows its settings and stops") {
     reporter.stop();
 }
 
-TEST_CASE("a reporter that is off, or whose frames nobody takes, sends nothing and ends at once") {
+TEST_CASE("a reporter that is off, or without a recipient, sends nothing and ends at once") {
     Frames frames;
-    std::atomic<int> looks{0};
+    std::atomic<int> calls{0};
     HealthSettings off;
     off.enabled = false;
     {
         HealthReporter idle(off, {[&] {
-                                      ++looks;
+                                      ++calls;
                                       return OwnState{};
                                   },
                                   [&](std::string frame) { frames.put(std::move(frame)); }});
         idle.round_soon();
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for the round that must not come
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // a round must not come in this time
     }
-    CHECK(looks == 0);
+    CHECK(calls == 0);
     std::mutex mutex;
-    std::condition_variable looked;
-    bool asked = false;
-    HealthReporter unheard({}, {[&]() -> std::optional<OwnState> {
-                                    const std::lock_guard lock(mutex);
-                                    asked = true;
-                                    looked.notify_all();
-                                    return std::nullopt;
-                                },
-                                [&](std::string frame) { frames.put(std::move(frame)); }});
+    std::condition_variable was_called;
+    bool called = false;
+    HealthReporter no_recipient({}, {[&]() -> std::optional<OwnState> {
+                                         const std::lock_guard lock(mutex);
+                                         called = true;
+                                         was_called.notify_all();
+                                         return std::nullopt;
+                                     },
+                                     [&](std::string frame) { frames.put(std::move(frame)); }});
     {
         std::unique_lock lock(mutex);
-        CHECK(looked.wait_for(lock, std::chrono::seconds(20), [&] { return asked; }));
+        CHECK(was_called.wait_for(lock, std::chrono::seconds(20), [&] { return called; }));
     }
-    unheard.stop();
+    no_recipient.stop();
     CHECK(frames.empty());
 }

@@ -39,7 +39,7 @@ TEST_CASE("the hottest plausible zone") {
     CHECK(read_temperature(roots) == 55);
 }
 
-TEST_CASE("clock rates of cpufreq, of the CPUs that are online") {
+TEST_CASE("clock rates from cpufreq, for the CPUs that are online") {
     FakeProc proc;
     const HealthRoots roots = roots_of(proc);
     CHECK(read_frequencies(roots, cpus({0})).empty());
@@ -50,13 +50,13 @@ TEST_CASE("clock rates of cpufreq, of the CPUs that are online") {
     CHECK(read_frequencies(roots, {}).empty());
 }
 
-TEST_CASE("clock rates of cpuinfo") {
+TEST_CASE("clock rates from cpuinfo") {
     FakeProc proc;
     const HealthRoots roots = roots_of(proc);
     proc.write("proc/cpuinfo", "processor\t: 0\nmodel name\t: A CPU @ 2.60GHz\ncpu MHz\t\t: 2599.998\nflags\t\t: " +
                                    std::string(6000, 'f') + "\n\nprocessor\t: 2\ncpu MHz\t\t: 1200.400\n");
     CHECK(read_frequencies(roots, cpus({0, 2})) == Rates{2600, 1200});
-    // A CPU too few, and another one than /proc/stat has: rather nothing than the rate of another.
+    // If a CPU is missing, or differs from /proc/stat, no rate is better than that of another CPU.
     CHECK(read_frequencies(roots, cpus({0, 2, 3})).empty());
     CHECK(read_frequencies(roots, cpus({0, 1})).empty());
     proc.write("proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 48.00\nprocessor\t: 1\nBogoMIPS\t: 48.00\n");

@@ -27,7 +27,7 @@ Row row(std::uint64_t bucket, wire::Id event, std::uint32_t count) {
 
 }  // namespace
 
-TEST_CASE("merging widens buckets, joins tables and says what became coarser") {
+TEST_CASE("merging widens buckets, joins tables and counts what became coarser") {
     Batch older = batch_of(5, {row(101, 1, 2), row(103, 1, 3)});
     older.string_base = 7;
     older.strings = {"a", "b"};
@@ -59,7 +59,7 @@ TEST_CASE("merging widens buckets, joins tables and says what became coarser") {
     CHECK(samples_in(merged) == 6);
     CHECK(lost_in(merged) == 5);
 
-    // Again with a third: the coarsened samples are counted once.
+    // With a third batch, the coarsened samples are counted only once.
     const Batch all = merge(merged, batch_of(7, {row(108, 1, 10)}), 160'000'000);
     CHECK(all.first_seq == 5);
     CHECK(all.seq == 7);
@@ -69,7 +69,7 @@ TEST_CASE("merging widens buckets, joins tables and says what became coarser") {
     CHECK(coarsened == 16);
 }
 
-TEST_CASE("tables with a hole and different epochs are not merged, bare batches are") {
+TEST_CASE("tables with a hole and different epochs are not merged, but bare batches are") {
     Batch older = batch_of(1, {row(1, 1, 1)}), newer = batch_of(2, {row(1, 1, 1)});
     older.locations.resize(3);
     older.location_base = 10;
@@ -93,7 +93,7 @@ TEST_CASE("tables with a hole and different epochs are not merged, bare batches 
     CHECK(lost_in(merged) == 1);
 }
 
-TEST_CASE("rows become one loss an event, with the time that they covered") {
+TEST_CASE("rows become one loss per event, with the time that they covered") {
     Batch batch = batch_of(1, {row(3, 1, 2), row(9, 1, 5), row(4, 2, 1)});
     batch.losses = {{LossReason::time_coarsened, 8, 0, 1, 1, 0}};
     rows_to_losses(batch, LossReason::spool_full);
@@ -102,7 +102,7 @@ TEST_CASE("rows become one loss an event, with the time that they covered") {
                                             {LossReason::spool_full, 1, 40'000'000, 49'999'999, 2, 0}});
 }
 
-TEST_CASE("of what became of a process's stacks the newest entry holds, and it goes with the tables") {
+TEST_CASE("only the newest unwind entry of a process remains, and it is dropped with the tables") {
     const auto unwind = [](wire::Id process, std::uint64_t samples) {
         wire::ProcessUnwind entry;
         entry.process = process;
@@ -119,7 +119,7 @@ TEST_CASE("of what became of a process's stacks the newest entry holds, and it g
     CHECK(merged.unwinds ==
           std::vector<wire::ProcessUnwind>{unwind(1, 10), unwind(3, 30), unwind(4, 1), unwind(2, 25)});
 
-    // A process id means something in its epoch only.
+    // A process id is valid only in its epoch.
     CHECK_FALSE(is_bare(newer));
     newer.epoch = 4;
     CHECK_FALSE(can_merge(older, newer));
@@ -132,7 +132,7 @@ TEST_CASE("of what became of a process's stacks the newest entry holds, and it g
     CHECK_FALSE(can_merge(older, newer));
 }
 
-TEST_CASE("readings of counters survive a merge, become longer when there are many, and go with the tables") {
+TEST_CASE("counter readings survive a merge, become longer if there are many, and are dropped with the tables") {
     const auto reading_batch = [](std::uint64_t seq, std::uint64_t start) {
         wire::Batch batch;
         batch.seq = batch.first_seq = seq;
@@ -163,7 +163,7 @@ TEST_CASE("readings of counters survive a merge, become longer when there are ma
     CHECK(is_bare(merged));
 }
 
-TEST_CASE("what threads did becomes one stretch of each, but over a gap") {
+TEST_CASE("thread times are merged into one stretch per thread, but not across a gap") {
     const auto times = [](wire::Id thread, std::uint64_t begin_ns, std::uint64_t end_ns) {
         wire::ThreadTimes one;
         one.thread = thread;

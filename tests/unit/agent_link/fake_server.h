@@ -1,4 +1,4 @@
-// The server's end of the link as a test needs it: plain sockets, one connection at a time, cuts at any given place.
+// The server's end of the link for tests: plain sockets, one connection at a time, cut at any position.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -32,13 +32,13 @@ inline bool readable(int fd, int timeout_ms) {
     return ::poll(&wait, 1, timeout_ms) == 1;
 }
 
-// One connection, from the server's side.
+// One connection, seen from the server.
 class Peer {
 public:
     explicit Peer(UniqueFd fd) : fd_(std::move(fd)) {}
 
-    // Next frame, or nothing when the other end closed or stayed silent for `timeout_ms`. Reads at most `budget` bytes
-    // at a time.
+    // Returns the next frame, or nothing if the other end closed or was silent for `timeout_ms`. Reads at most `budget`
+    // bytes at a time.
     std::optional<wire::Frame> frame(int timeout_ms = 5000, std::size_t budget = 4096) {
         for (;;) {
             auto next = decoder_.next();
@@ -64,7 +64,7 @@ public:
         return *hello;
     }
 
-    // False when the other end is gone.
+    // Returns false if the other end is gone.
     bool send_raw(std::string_view bytes) {
         return ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
     }
@@ -73,7 +73,7 @@ public:
         return send(wire::Flag::acknowledgement, wire::encode_ack({recording, seq}));
     }
 
-    // With `reset` the other end sees ECONNRESET and what is in the buffers is gone.
+    // With `reset`, the other end gets ECONNRESET and buffered bytes are lost.
     void cut(bool reset) {
         const linger now{1, 0};
         if (reset) ::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -96,7 +96,7 @@ inline Peer dial(std::uint16_t port) {
 
 class Listener {
 public:
-    // Port 0: any.
+    // Port 0 means any port.
     explicit Listener(std::uint16_t port = 0) {
         fd_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
         const int yes = 1;

@@ -1,5 +1,5 @@
-// The link against a server that cuts, restarts, keeps silent or talks nonsense. Real sockets on loopback; the server
-// is this thread.
+// The link with a server that cuts connections, restarts, stays silent or sends nonsense. The sockets are real, on
+// loopback. The test thread is the server.
 #include "agent/link/link.h"
 
 #include <catch2/catch.hpp>
@@ -46,7 +46,7 @@ LinkOptions dialling(std::uint16_t port) {
     options.host = "127.0.0.1";
     options.port = port;
     options.retry_ms = 2;
-    options.insecure = true;  // what the peer here says can be read as it is
+    options.insecure = true;  // so that the test can read the bytes
     return options;
 }
 
@@ -61,7 +61,7 @@ bool eventually(Condition condition) {
 
 }  // namespace
 
-TEST_CASE("a hundred cuts and restarts: every batch once, every sample counted") {
+TEST_CASE("a hundred cuts and restarts: every batch arrives once, every sample is counted") {
     for (const std::size_t spool_bytes : {std::size_t{8} << 20, std::size_t{6000}}) {
         CAPTURE(spool_bytes);
         Listener listener;
@@ -83,7 +83,7 @@ TEST_CASE("a hundred cuts and restarts: every batch once, every sample counted")
         });
 
         std::mt19937_64 random(spool_bytes + 1);
-        ModelServer server;  // what is on the server's disk: it outlives every connection
+        ModelServer server;  // the server's disk, which outlives every connection
         std::uint64_t hellos = 0;
         for (int round = 0; round < 100; ++round) {
             if (random() % 10 == 0) {  // the server restarts
@@ -93,7 +93,7 @@ TEST_CASE("a hundred cuts and restarts: every batch once, every sample counted")
             }
             Peer peer = listener.accept();
             const std::uint64_t how = random() % 10;
-            if (how == 0) {  // dies before it reads anything
+            if (how == 0) {  // closes before it reads anything
                 peer.cut(true);
                 continue;
             }
@@ -105,7 +105,7 @@ TEST_CASE("a hundred cuts and restarts: every batch once, every sample counted")
                 REQUIRE(hello.recording->first_unacknowledged <= server.last_seq + 1);
                 REQUIRE(hello.recording->last_seq >= server.last_seq);
             }
-            if (how == 1) {  // dies before it answers
+            if (how == 1) {  // closes before it answers
                 peer.cut(random() % 2 == 0);
                 continue;
             }
@@ -131,14 +131,14 @@ TEST_CASE("a hundred cuts and restarts: every batch once, every sample counted")
         CHECK(link->flush(5000));
         CHECK(hellos > 50);
         CHECK(server.shown + server.lost == source.samples);
-        if (spool_bytes > 1'000'000) CHECK(server.lost == source.stated);
+        if (spool_bytes > 1'000'000) CHECK(server.lost == source.own_losses);
         CHECK(eventually([&] { return link->status().acknowledged_seq == 700; }));
         CHECK(link->status().spool_bytes == 0);
         link->stop();
     }
 }
 
-TEST_CASE("commands arrive, replies go back, nonsense ends the connection and a new one comes") {
+TEST_CASE("commands arrive and replies return; nonsense ends the connection, and a new one follows") {
     Listener listener;
     std::unique_ptr<Link> link;
     std::atomic<int> commands = 0;
@@ -181,7 +181,7 @@ TEST_CASE("commands arrive, replies go back, nonsense ends the connection and a 
     CHECK(peer.frame());
 }
 
-TEST_CASE("a server without the recording's beginning asks for a new epoch") {
+TEST_CASE("a server without the start of the recording requests a new epoch") {
     Listener listener;
     std::atomic<int> wanted = 0;
     Link::Callbacks callbacks = quiet();
@@ -245,7 +245,7 @@ TEST_CASE("recordings follow each other on one connection") {
         CHECK(header->seq == seq);
         return header->recording_id;
     };
-    // The first connection fails, so that the hello of the next one comes after these.
+    // The first connection fails, so that the next hello comes after these batches.
     Peer early = listener.accept();
     early.hello();
     push_one(1, 1);
@@ -268,7 +268,7 @@ TEST_CASE("recordings follow each other on one connection") {
     CHECK(link->flush(5000));
 }
 
-TEST_CASE("listening: one server at a time, the newest that answers") {
+TEST_CASE("listening: one server at a time, namely the newest that answers") {
     LinkOptions options;
     options.listen = true;
     options.host = "127.0.0.1";
@@ -289,7 +289,7 @@ TEST_CASE("listening: one server at a time, the newest that answers") {
     first.hello();
     first.acknowledge(std::nullopt, 0);
     CHECK(eventually([&] { return link->status().connected; }));
-    Peer silent = dial(port);  // says nothing: changes nothing
+    Peer silent = dial(port);  // stays silent and changes nothing
     silent.hello();
     first.send(wire::Flag::command, R"({"id":"x","cmd":"ping"})");
     Peer second = dial(port);
@@ -307,7 +307,7 @@ TEST_CASE("listening: one server at a time, the newest that answers") {
     CHECK(frame->flag == wire::Flag::batch_zstd);
 }
 
-TEST_CASE("nobody there: push goes on, flush gives up in time, stop does not wait") {
+TEST_CASE("without a server: push continues, flush times out, stop does not wait") {
     std::uint16_t closed_port = 0;
     {
         const Listener listener;
@@ -326,7 +326,7 @@ TEST_CASE("nobody there: push goes on, flush gives up in time, stop does not wai
     link->stop();
     CHECK_FALSE(link->flush(10'000'000));
 
-    // A server that accepts and says nothing, and a name that has no address.
+    // A server that accepts and stays silent, and a name without an address.
     const Listener listener;
     start(dialling(listener.port()), quiet())->stop();
     LinkOptions nowhere = dialling(1);
@@ -336,7 +336,7 @@ TEST_CASE("nobody there: push goes on, flush gives up in time, stop does not wai
     start(nowhere, quiet())->stop();
 }
 
-TEST_CASE("starting a link leaves the caller's signal mask as it was") {
+TEST_CASE("starting a link does not change the caller's signal mask") {
     const auto blocked = [] {
         sigset_t set;
         REQUIRE(::pthread_sigmask(SIG_BLOCK, nullptr, &set) == 0);
@@ -345,7 +345,7 @@ TEST_CASE("starting a link leaves the caller's signal mask as it was") {
             if (::sigismember(&set, number) == 1) numbers.push_back(number);
         return numbers;
     };
-    // Set anew: what an earlier test left behind would hide a change.
+    // Set explicitly, because the mask of an earlier test could hide a change.
     sigset_t usr2, original;
     ::sigemptyset(&usr2);
     ::sigaddset(&usr2, SIGUSR2);
@@ -359,7 +359,7 @@ TEST_CASE("starting a link leaves the caller's signal mask as it was") {
     ::pthread_sigmask(SIG_SETMASK, &original, nullptr);
 }
 
-TEST_CASE("a full queue refuses and leaves the batch as it was") {
+TEST_CASE("a full queue refuses a batch and leaves it unchanged") {
     std::atomic<bool> go_on = false;
     Link::Callbacks callbacks = quiet();
     callbacks.hello = [&] {
@@ -394,14 +394,14 @@ TEST_CASE("a full queue refuses and leaves the batch as it was") {
     CHECK(server.shown + server.lost == source.samples);
 }
 
-TEST_CASE("a part of a module goes to the server that answered, behind the batches, one at a time") {
+TEST_CASE("a part of a module goes to the server that answered, after the batches, one at a time") {
     Listener listener;
     std::unique_ptr<Link> link = start(dialling(listener.port()), quiet());
     CHECK(link->send_module_chunk("into nowhere"));
     Peer peer = listener.accept();
     peer.hello();
     peer.acknowledge(std::nullopt, 0);
-    // What was sent while nobody was there is gone, and makes room.
+    // A part that was sent without a connection is dropped, which makes room.
     const std::string part(std::size_t{256} << 10, 'x');
     while (!link->status().connected) std::this_thread::yield();
     while (!link->send_module_chunk(part)) std::this_thread::yield();
@@ -409,7 +409,7 @@ TEST_CASE("a part of a module goes to the server that answered, behind the batch
     REQUIRE(frame);
     CHECK(frame->flag == wire::Flag::module_chunk);
     CHECK(frame->payload == part);
-    // A server that does not read: batches stand before the part that waits, and no second part is taken.
+    // A server that does not read: batches precede the waiting part, and a second part is refused.
     Source source(1);
     link->begin_recording(source_id());
     while (link->send_module_chunk(part)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -446,7 +446,7 @@ TEST_CASE("health goes to the server that answered, and is dropped and counted w
     CHECK(frame->payload == "{\"type\":\"system\"}");
     CHECK(link->status().dropped_metrics == 1);
 
-    // A server that does not read: what it does not take is dropped, and the link stays small.
+    // A server that does not read: excess frames are dropped, and the link's memory stays small.
     const std::string large(60'000, 'x');
     REQUIRE(eventually([&] {
         for (int i = 0; i < 20; ++i) link->send_metrics(large);

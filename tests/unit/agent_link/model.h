@@ -1,4 +1,4 @@
-// A source of batches and a server that counts what reaches it, for the tests of spool and link.
+// A source of batches and a server that counts what arrives, for the tests of spool and link.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ using wire::Batch;
 
 inline const wire::EventPeriods periods{0, 10, 20};
 
-// What a server does with a frame: decodes against its own periods, drops what it has, insists on order.
+// A model of the server: it decodes frames with its own periods, drops those that it has, and requires the right order.
 struct ModelServer {
     std::uint64_t last_seq = 0, epoch = 0, shown = 0, lost = 0, refused = 0;
     wire::EventPeriods known;
@@ -39,7 +39,7 @@ struct ModelServer {
         epoch = peeked->epoch;
         const auto batch = wire::decode(as_bytes_view(*raw), known);
         if (!batch) FAIL(batch.error().message);
-        // Tables arrive without holes, and rows only refer to what arrived.
+        // Tables arrive without holes, and rows refer only to entries that arrived.
         std::uint64_t& strings = strings_of_epoch[epoch];
         if (!batch->strings.empty()) {
             REQUIRE(batch->string_base == strings + 1);
@@ -52,12 +52,12 @@ struct ModelServer {
     }
 };
 
-// Makes batches; each adds strings, and rows refer to them by their stack id.
+// Generates batches. Each adds strings, and rows use the string ids as their stack ids.
 struct Source {
     std::mt19937_64 random;
     std::uint64_t seq = 0;
-    std::uint64_t samples = 0;  // in rows and in losses of its own
-    std::uint64_t stated = 0;   // of these, in losses
+    std::uint64_t samples = 0;     // in rows and in its own losses
+    std::uint64_t own_losses = 0;  // the part in losses
     std::uint32_t epoch = 1;
     wire::Id next_string = 1;
 
@@ -93,7 +93,7 @@ struct Source {
         if (random() % 4 == 0) {
             batch.losses.push_back({wire::LossReason::ring_full, 3, 1, 2, 1, 0});
             samples += 3;
-            stated += 3;
+            own_losses += 3;
         }
         if (random() % 5 == 0) batch.lifecycle.push_back({wire::LifecycleKind::fork, 5, 1, 0});
         return batch;

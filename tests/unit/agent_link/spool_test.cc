@@ -1,5 +1,5 @@
-// The spool against a model: whatever is pushed, cut, acknowledged and squeezed, every sample is a row or a loss,
-// exactly once.
+// The spool compared with a model: whatever is pushed, cut, acknowledged and squeezed, every sample is counted exactly
+// once, in a row or a loss.
 #include "agent/link/spool.h"
 
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ void send_all(Spool& spool, ModelServer& server) {
 
 }  // namespace
 
-TEST_CASE("batches leave in order, are resent byte for byte and go when they are acknowledged") {
+TEST_CASE("batches leave in order, are resent byte for byte, and are removed when acknowledged") {
     Source source(1);
     Spool spool(1U << 20);
     for (int i = 0; i < 3; ++i) spool.push(source.next(), periods);
@@ -46,7 +46,7 @@ TEST_CASE("batches leave in order, are resent byte for byte and go when they are
     CHECK(spool.acknowledged_seq() == 3);
 }
 
-TEST_CASE("at the bound unsent batches shrink, sent ones stay as they were") {
+TEST_CASE("at the limit, unsent batches shrink and sent ones stay unchanged") {
     Source source(2);
     ModelServer server;
     Spool spool(4000);
@@ -56,7 +56,7 @@ TEST_CASE("at the bound unsent batches shrink, sent ones stay as they were") {
     for (int i = 0; i < 400; ++i) {
         if (i % 90 == 89) source.begin_epoch();
         spool.push(source.next(), periods);
-        // The tables of the epoch that runs may be over the bound by themselves; nothing else is.
+        // The tables of the current epoch alone may exceed the limit. Nothing else may.
         const SpooledBatch& newest = spool.batches().back();
         CHECK((spool.bytes() <= 4000 || newest.samples == 0));
         CHECK(spool.batches().front().frame == sent);
@@ -67,7 +67,7 @@ TEST_CASE("at the bound unsent batches shrink, sent ones stay as they were") {
     CHECK(server.last_seq == source.seq);
 }
 
-TEST_CASE("random cuts, acknowledgements and overflows lose no count") {
+TEST_CASE("random cuts, acknowledgments and overflows lose no count") {
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
         CAPTURE(seed);
         Source source(seed);
@@ -84,7 +84,7 @@ TEST_CASE("random cuts, acknowledgements and overflows lose no count") {
             } else if (draw < 85 && connected) {
                 spool.acknowledge(server.last_seq);
             } else if (draw < 95) {
-                // The connection is cut; what was sent may or may not have arrived. Batches "sent" into the void:
+                // The connection is cut. Sent batches may have arrived or not. These batches are sent but lost:
                 if (connected && draw < 90)
                     while (random() % 3 != 0 && spool.next() != nullptr) {
                     }
@@ -105,7 +105,7 @@ TEST_CASE("random cuts, acknowledgements and overflows lose no count") {
     }
 }
 
-TEST_CASE("a server without the acknowledged batches gets a new epoch and a stated loss") {
+TEST_CASE("a server without the acknowledged batches gets a new epoch and a recorded loss") {
     Source source(5);
     ModelServer first, second;
     Spool spool(1U << 20);
@@ -113,9 +113,9 @@ TEST_CASE("a server without the acknowledged batches gets a new epoch and a stat
     send_all(spool, first);
     spool.acknowledge(4);
 
-    // Batches 5 and 6 build upon 1 to 4, which the second server has never seen.
+    // Batches 5 and 6 depend on 1 to 4, which the second server does not have.
     REQUIRE(spool.resume_after(0));
-    spool.push(source.next(), periods);  // still of the old epoch: the folder has not heard yet
+    spool.push(source.next(), periods);  // still of the old epoch, because the folder has not started the new one yet
     source.begin_epoch();
     spool.push(source.next(), periods);
     const std::uint64_t before = source.samples;
@@ -124,11 +124,11 @@ TEST_CASE("a server without the acknowledged batches gets a new epoch and a stat
     CHECK(second.shown + second.lost == before);
     CHECK(second.shown > 0);
     CHECK(second.lost > 0);
-    // The new epoch is whole: nothing more is wanted.
+    // The new epoch is complete, so no other one is needed.
     CHECK_FALSE(spool.resume_after(second.last_seq));
 }
 
-TEST_CASE("the same, when nothing waits at that moment") {
+TEST_CASE("the same with an empty spool") {
     Source source(6);
     ModelServer first, second;
     Spool spool(1U << 20);
@@ -137,7 +137,7 @@ TEST_CASE("the same, when nothing waits at that moment") {
     spool.acknowledge(3);
     REQUIRE(spool.empty());
     REQUIRE(spool.resume_after(0));
-    // Back to the first server before anything was said: it has all, nothing is stated.
+    // Back to the first server before anything was sent: it has all batches, so there is no loss.
     CHECK(spool.resume_after(3));
     CHECK(spool.resume_after(0));
     source.begin_epoch();

@@ -43,7 +43,7 @@ TEST_CASE("numbers in either byte order") {
     }
 }
 
-TEST_CASE("LEB128 as DWARF 5, section 7.6 gives examples") {
+TEST_CASE("LEB128 with the examples of DWARF 5, section 7.6") {
     ByteReader in = reader_of(std::string_view("\x02\x7f\x80\x01\x81\x01\x82\x01\xb9\x64", 10));
     for (const std::uint64_t value : {2U, 127U, 128U, 129U, 130U, 12857U}) CHECK(in.uleb() == value);
     CHECK((in.ok() && in.at_end()));
@@ -52,7 +52,7 @@ TEST_CASE("LEB128 as DWARF 5, section 7.6 gives examples") {
     CHECK((with_sign.ok() && with_sign.at_end()));
 }
 
-TEST_CASE("LEB128 drops bits beyond the 64th, and a number must end") {
+TEST_CASE("LEB128 drops bits beyond the 64th, and an unfinished number is an error") {
     const std::string long_one = std::string(9, '\xff') + "\x7f";
     CHECK(reader_of(long_one).uleb() == UINT64_MAX);
     CHECK(reader_of(long_one).sleb() == -1);
@@ -64,7 +64,7 @@ TEST_CASE("LEB128 drops bits beyond the 64th, and a number must end") {
     }
 }
 
-TEST_CASE("the first read past the end is the last") {
+TEST_CASE("the first read beyond the end fails all later ones") {
     const std::string bytes("\x01\x02\x03\x04\x05", 5);
     ByteReader in = reader_of(bytes, std::endian::big);
     CHECK(in.u32() == 0x01020304U);
@@ -80,7 +80,7 @@ TEST_CASE("the first read past the end is the last") {
     CHECK_FALSE(in.ok());
 }
 
-TEST_CASE("what is larger than what is left fails without reading") {
+TEST_CASE("a size larger than the rest fails without reading") {
     const std::string bytes("abcd");
     CHECK(reader_of(bytes).bytes(UINT64_MAX).empty());
     for (const std::uint64_t count : {std::uint64_t{1}, UINT64_MAX / 8, UINT64_MAX / 8 + 2, UINT64_MAX}) {
@@ -94,13 +94,13 @@ TEST_CASE("what is larger than what is left fails without reading") {
     CHECK_FALSE(in.ok());
 }
 
-TEST_CASE("a reader of nothing") {
+TEST_CASE("a reader without bytes") {
     ByteReader in{Bytes{}};
     CHECK((in.ok() && in.at_end() && in.text().empty() && in.ok()));
     CHECK((in.c_string().empty() && !in.ok()));
 }
 
-TEST_CASE("seeking goes forward only") {
+TEST_CASE("seeking goes only forward") {
     ByteReader in = reader_of("abcd");
     in.seek(2);
     CHECK(in.u8() == 'c');
@@ -110,7 +110,7 @@ TEST_CASE("seeking goes forward only") {
     CHECK_FALSE(in.ok());
 }
 
-TEST_CASE("strings end at their NUL or not at all") {
+TEST_CASE("strings end at their NUL or fail") {
     ByteReader in = reader_of(std::string_view("abc\0de", 6));
     CHECK(in.c_string() == "abc");
     ByteReader padded = in;

@@ -9,7 +9,7 @@
 
 using namespace flamewire;
 
-TEST_CASE("a value lies within its bytes or is not read") {
+TEST_CASE("a value is read only if all its bytes exist") {
     const std::string bytes("abcd");
     std::uint32_t value = 0;
     CHECK_FALSE(read_at(as_bytes_view(bytes), UINT64_MAX, value));
@@ -17,7 +17,7 @@ TEST_CASE("a value lies within its bytes or is not read") {
     CHECK(read_at(as_bytes_view(bytes), 0, value));
 }
 
-TEST_CASE("hex goes both ways and refuses what is none") {
+TEST_CASE("hex is encoded and decoded, and invalid text is refused") {
     const std::string bytes("\x00\xff\x1a", 3);
     CHECK(to_hex(bytes) == "00ff1a");
     CHECK(from_hex("00FF1a") == bytes);
@@ -41,7 +41,7 @@ TEST_CASE("TRY returns the first error") {
     CHECK(quarter_of(6).error().message == "odd");
 }
 
-TEST_CASE("errno becomes a code and words") {
+TEST_CASE("errno becomes a code and a message") {
     const Error error = fail_errno("open /nowhere", ENOENT).error();
     CHECK(error.code == ErrorCode::not_found);
     CHECK(error.message == "open /nowhere: No such file or directory");

@@ -1,4 +1,4 @@
-// Paths as the runtimes make them: from their sources and from machines that run them.
+// Paths that container runtimes create, from their sources and from machines that run them.
 #include "base/cgroup_path.h"
 
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ const std::string static_uid = "a4f1d1d8a4c5c1a3f3e6a8a1b2c3d4e5";
 
 }  // namespace
 
-TEST_CASE("containers that runtimes number") {
+TEST_CASE("containers with numeric ids") {
     for (const std::string& path : std::vector<std::string>{
              "/docker/" + id,                                                          // Docker, cgroupfs
              "/system.slice/docker-" + id + ".scope",                                  // Docker, systemd
@@ -47,7 +47,7 @@ TEST_CASE("pods of Kubernetes") {
              "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + uid_in_slice + ".slice/crio-" + id +
                  ".scope",
              "/system.slice/containerd.service/kubepods-burstable-pod" + uid_in_slice + ".slice:cri-containerd:" + id,
-             // kind: a node that is a container itself
+             // kind: the node is itself a container
              "/docker/" + other + "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" + uid_in_slice +
                  ".slice/cri-containerd-" + id + ".scope",
              "/kubepods.slice/kubepods-pod" + uid_in_slice + ".slice/docker-" + other + ".scope/docker/" + id,
@@ -70,7 +70,7 @@ TEST_CASE("pods of Podman") {
           CgroupPath{id, other});
 }
 
-TEST_CASE("containers that people name") {
+TEST_CASE("containers with names") {
     const auto container = [](std::string_view path) { return parse_cgroup_path(path).container_id; };
     CHECK(container("/lxc/web") == "web");
     CHECK(container("/lxc/101/ns/init.scope") == "101");
@@ -85,7 +85,7 @@ TEST_CASE("containers that people name") {
     CHECK(container("/machine.slice/machine-qemu\\x2d1\\x2dvm.scope").empty());
 }
 
-TEST_CASE("paths that tell no container") {
+TEST_CASE("paths without a container") {
     for (const std::string& path : std::vector<std::string>{
              std::string(), std::string("/"), std::string("///"), std::string("/user.slice/user-1000.slice"),
              std::string("/system.slice/docker.service"), std::string("/lxc"), std::string("/lxc.payload."),
@@ -95,10 +95,10 @@ TEST_CASE("paths that tell no container") {
         CAPTURE(path);
         CHECK(parse_cgroup_path(path) == CgroupPath{});
     }
-    CHECK(parse_cgroup_path("/machine.slice/machine-x\\x2.scope").container_id == "x\\x2");  // no escape
+    CHECK(parse_cgroup_path("/machine.slice/machine-x\\x2.scope").container_id == "x\\x2");  // not an escape sequence
 }
 
-TEST_CASE("containers as people name them") {
+TEST_CASE("containers as users name them") {
     CHECK(names_id(id, id));
     CHECK(names_id(id.substr(0, 12), id));
     CHECK(names_id("0123", id));
@@ -108,10 +108,10 @@ TEST_CASE("containers as people name them") {
     CHECK_FALSE(names_id(id + "0", id));
     CHECK(names_id("7e5f5ac4", uid));
     CHECK(names_id("web", "web"));
-    CHECK_FALSE(names_id("frontend", "frontend-of-the-shop-in-the-old-town"));  // a name is not cut
+    CHECK_FALSE(names_id("frontend", "frontend-of-the-shop-in-the-old-town"));  // a name cannot be abbreviated
 }
 
-TEST_CASE("groups as people name them") {
+TEST_CASE("control groups as users name them") {
     CHECK(names_cgroup("/system.slice", "/system.slice/cron.service"));
     CHECK(names_cgroup("system.slice/", "/system.slice/cron.service"));
     CHECK(names_cgroup("/system.slice/cron.service", "/system.slice/cron.service"));

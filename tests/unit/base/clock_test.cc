@@ -1,4 +1,4 @@
-// Each function asks for its own clock, of the System that the thread has.
+// Each function reads its own clock, from the System of the thread.
 #include "base/clock.h"
 
 #include <catch2/catch.hpp>
@@ -29,7 +29,7 @@ struct FixedClocks final : System {
 
 }  // namespace
 
-TEST_CASE("each time is of its own clock") {
+TEST_CASE("each time comes from its own clock") {
     FixedClocks clocks;
     const UseSystem use(&clocks);
     CHECK(monotonic_ns() == 1);

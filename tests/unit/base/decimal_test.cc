@@ -9,7 +9,7 @@
 
 using namespace flamewire;
 
-TEST_CASE("whole numbers with a point in them") {
+TEST_CASE("whole numbers with a decimal point") {
     CHECK(decimal(1234, 2) == "12.34");
     CHECK(decimal(-5, 1) == "-0.5");
     CHECK(decimal(7, 3) == "0.007");
@@ -17,7 +17,7 @@ TEST_CASE("whole numbers with a point in them") {
     CHECK(decimal(std::numeric_limits<std::int64_t>::min(), 1) == "-922337203685477580.8");
 }
 
-TEST_CASE("fractions are rounded as printf rounds them") {
+TEST_CASE("fractions are rounded like by printf") {
     const auto printed = [](double value, unsigned digits) {
         char text[400];
         std::snprintf(text, sizeof(text), "%.*f", static_cast<int>(digits), value);

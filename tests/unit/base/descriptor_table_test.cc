@@ -13,7 +13,7 @@ using namespace flamewire;
 
 namespace {
 
-// The kernel's figure for this process.
+// The kernel's number for this process.
 unsigned long slots() {
     const auto status = read_file("/proc/self/status", 1 << 16);
     REQUIRE(status);
@@ -25,7 +25,7 @@ unsigned long slots() {
 
 }  // namespace
 
-TEST_CASE("room for descriptors is made as far as the limit allows, and none stays open") {
+TEST_CASE("the descriptor table grows as far as the limit permits, and no descriptor stays open") {
     rlimit before{};
     REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
     const rlimit low{256, before.rlim_max};

@@ -24,7 +24,7 @@ struct TemporaryFile {
 
 }  // namespace
 
-TEST_CASE("files are read whole, in ranges, and within a limit") {
+TEST_CASE("files are read completely, in ranges, and up to a limit") {
     TemporaryFile file;
     const std::string content(200'000, 'x');
     REQUIRE(write_all(file.fd.get(), as_bytes_view(content)).value() == content.size());
@@ -38,14 +38,14 @@ TEST_CASE("files of /proc have no size and are read all the same") {
     CHECK(read_file("/proc/self/status").value().find("Pid:") != std::string::npos);
 }
 
-TEST_CASE("a missing file says which") {
+TEST_CASE("the error of a missing file names it") {
     const auto missing = read_file("/no/such/file");
     REQUIRE_FALSE(missing.has_value());
     CHECK(missing.error().message == "open /no/such/file: No such file or directory");
     CHECK(missing.error().code == ErrorCode::not_found);
 }
 
-TEST_CASE("folders that are made are for their owner alone") {
+TEST_CASE("new folders are accessible only for their owner") {
     std::string root = "/tmp/flamewire-folder-test-XXXXXX";
     REQUIRE(::mkdtemp(root.data()) != nullptr);
     REQUIRE(::chmod(root.c_str(), 0755) == 0);
@@ -71,7 +71,7 @@ TEST_CASE("a descriptor has one owner") {
     const int number = first.get();
     UniqueFd second = std::move(first);
     CHECK(second.get() == number);
-    CHECK_FALSE(first);  // NOLINT(bugprone-use-after-move): what a moved-from descriptor is, is the test
+    CHECK_FALSE(first);  // NOLINT(bugprone-use-after-move): the test checks the moved-from state
     second.reset();
     CHECK(::close(number) == -1);
 }

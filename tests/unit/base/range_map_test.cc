@@ -7,7 +7,7 @@
 
 using flamewire::RangeMap;
 
-TEST_CASE("a range that is laid over others cuts, splits and replaces them") {
+TEST_CASE("a new range cuts, splits and replaces others") {
     RangeMap<int> map;
     map.lay(100, 200, 1);
     map.lay(150, 160, 2);  // splits
@@ -25,7 +25,7 @@ TEST_CASE("a range that is laid over others cuts, splits and replaces them") {
     CHECK(map.size() == 1);
 }
 
-TEST_CASE("ranges answer as an array that is painted") {
+TEST_CASE("a range map gives the same answers as an array") {
     std::mt19937 random(7);  // NOLINT(bugprone-random-generator-seed): the same each time
     const auto below = [&](std::uint64_t end) {
         return std::uniform_int_distribution<std::uint64_t>(0, end - 1)(random);

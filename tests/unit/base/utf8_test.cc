@@ -6,7 +6,7 @@
 
 using namespace flamewire;
 
-TEST_CASE("UTF-8 as RFC 3629 has it") {
+TEST_CASE("UTF-8 as RFC 3629 defines it") {
     for (const std::string good : {"a", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
                                    "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
         CAPTURE(good);
@@ -15,7 +15,7 @@ TEST_CASE("UTF-8 as RFC 3629 has it") {
         CHECK(is_valid_utf8(good));
         CHECK(valid_utf8(good) == good);
     }
-    // Overlong forms, surrogates, what is beyond U+10FFFF, and what is cut.
+    // Overlong forms, surrogates, code points above U+10FFFF, and truncated sequences.
     for (const std::string bad : {"\x80", "\xc0\xaf", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
                                   "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xc2", "\xe2\x82", "\xf0\x9f\x98"}) {
         CAPTURE(bad);
@@ -26,7 +26,7 @@ TEST_CASE("UTF-8 as RFC 3629 has it") {
     CHECK(is_valid_utf8(""));
 }
 
-TEST_CASE("printable: no character moves the cursor, begins a command or turns the direction of writing") {
+TEST_CASE("printable: no character can move the cursor, start a command or change the text direction") {
     CHECK(printable("plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80") == "plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
     CHECK(printable("a\x1b[31m\n\tb\r\x7f") == "a [31m  b  ");
     CHECK(printable("\xc2\x9b\x33\x31m\xc2\x80") == " 31m ");                    // U+009B

@@ -1,4 +1,4 @@
-// Scaling and figures, each value worked out by hand.
+// Scaling and derived figures, each value computed by hand.
 #include "counters/derive.h"
 
 #include <catch2/catch.hpp>
@@ -29,20 +29,20 @@ const Line& line_of(const std::vector<Line>& lines, std::string_view name) {
 
 }  // namespace
 
-TEST_CASE("A counter that had the PMU for a quarter of its time is extrapolated by four") {
+TEST_CASE("A counter that was scheduled for a quarter of its time is scaled by four") {
     const Sum quarter = counted("cycles", "cycles", 1'000, 2 * s, s / 2);
     CHECK(*scaled(quarter) == Approx(4'000));
     CHECK(*percent_counted(quarter) == Approx(25));
     const Sum whole = counted("cycles", "cycles", 1'000, 2 * s, 2 * s);
     CHECK(*scaled(whole) == 1'000);
     CHECK(*percent_counted(whole) == 100);
-    // Clocks of the kernel may differ by nanoseconds: never scaled down, never above 100 %.
+    // The kernel's clocks may differ by nanoseconds: values are never scaled down, and never exceed 100 %.
     const Sum longer = counted("cycles", "cycles", 1'000, s, s + 5);
     CHECK(*scaled(longer) == 1'000);
     CHECK(*percent_counted(longer) == 100);
 }
 
-TEST_CASE("Without a turn on the PMU nobody knows the value; without any time it is what was counted") {
+TEST_CASE("A counter that was never scheduled has no value; with no enabled time, the value is the count") {
     CHECK_FALSE(scaled(counted("cycles", "cycles", 0, s, 0)));
     CHECK(*percent_counted(counted("cycles", "cycles", 0, s, 0)) == 0);
     CHECK(*scaled(counted("page-faults", "faults", 0, 0, 0)) == 0);
@@ -55,7 +55,7 @@ TEST_CASE("Without a turn on the PMU nobody knows the value; without any time it
 
 TEST_CASE("The largest numbers scale without overflow") {
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-    // 2^64 * 2^64 / 2^62 would not fit into 64 bits on the way.
+    // 2^64 * 2^64 / 2^62 exceeds 64 bits in the intermediate result.
     const Sum huge = counted("cycles", "cycles", most, most, most / 4);
     CHECK(*scaled(huge) == Approx(4 * 1.8446744073709552e19));
     CHECK(*percent_counted(huge) == Approx(25));
@@ -66,7 +66,7 @@ TEST_CASE("The largest numbers scale without overflow") {
     CHECK(sum.running_ns == most);
 }
 
-TEST_CASE("Intervals add up; one in which a counter had its turn makes the whole known") {
+TEST_CASE("Intervals add up; a single counted one gives the sum a value") {
     Sum sum = {"cycles", "cycles", {}, CounterStatus::not_counted, 0, s, 0};
     add(sum, {"cycles", "cycles", {}, CounterStatus::counted, 700, s, s / 2});
     add(sum, {"cycles", "cycles", {}, CounterStatus::not_counted, 0, s, 0});
@@ -76,8 +76,8 @@ TEST_CASE("Intervals add up; one in which a counter had its turn makes the whole
     CHECK(*scaled(sum) == Approx(4'200));
 }
 
-TEST_CASE("Figures are those of perf stat") {
-    // 2 s of wall clock time, 3 s of CPU time.
+TEST_CASE("Figures equal those of perf stat") {
+    // 2 s of elapsed time, 3 s of CPU time.
     const std::vector<Sum> sums{
         counted("cycles", "cycles", 9'000'000'000),
         counted("instructions", "instructions", 4'500'000'000),
@@ -111,17 +111,17 @@ TEST_CASE("Figures are those of perf stat") {
     check("L1-dcache-load-misses", 10, "% of all L1-dcache accesses");
     check("LLC-load-misses", 33, "% of all LL-cache accesses");
     check("task-clock", 1.5, "CPUs utilized");
-    // The worse of the two kinds of stall.
+    // The larger of the two kinds of stall.
     REQUIRE(line_of(lines, "instructions").more.size() == 1);
     CHECK(line_of(lines, "instructions").more[0].value == Approx(0.5));
     CHECK(line_of(lines, "instructions").more[0].label == "stalled cycles per insn");
-    // Rates are of CPU time.
+    // Rates refer to CPU time.
     CHECK_FALSE(line_of(lines, "page-faults").derived);
     CHECK(*line_of(lines, "page-faults").per_second == Approx(2'000));
     CHECK(*line_of(lines, "task-clock").per_second == Approx(1.5e9));
 }
 
-TEST_CASE("Scaled values are put in relation, not raw ones") {
+TEST_CASE("Ratios use scaled values, not raw ones") {
     const std::vector<Line> lines = derive(std::vector<Sum>{counted("cycles", "cycles", 1'000, s, s / 4),
                                                             counted("instructions", "instructions", 3'000, s, s / 2)},
                                            s);
@@ -129,7 +129,7 @@ TEST_CASE("Scaled values are put in relation, not raw ones") {
     CHECK(*line_of(lines, "cycles").value == Approx(4'000));
 }
 
-TEST_CASE("Without a clock rates are of the elapsed time; without their base figures are absent") {
+TEST_CASE("Without a clock, rates refer to the elapsed time; without a base, figures are absent") {
     const std::vector<Line> lines = derive(
         std::vector<Sum>{counted("branch-misses", "misses", 100), counted("page-faults", "faults", 10),
                          counted("cycles", "cycles", 5), with_status("branch-instructions", CounterStatus::unsupported),
@@ -137,11 +137,11 @@ TEST_CASE("Without a clock rates are of the elapsed time; without their base fig
         2 * s);
     CHECK_FALSE(line_of(lines, "branch-misses").derived);
     CHECK_FALSE(line_of(lines, "cycles").derived);
-    CHECK_FALSE(line_of(lines, "cache-misses").derived);  // no share of nothing
+    CHECK_FALSE(line_of(lines, "cache-misses").derived);  // no ratio without references
     CHECK(*line_of(lines, "page-faults").per_second == Approx(5));
     CHECK_FALSE(line_of(lines, "branch-instructions").value);
     CHECK_FALSE(line_of(lines, "branch-instructions").per_second);
-    // A target that slept: the clock stood still.
+    // A target that slept: its clock did not advance.
     const std::vector<Line> asleep =
         derive(std::vector<Sum>{counted("task-clock", "ns", 0, 0, 0), counted("page-faults", "faults", 0, 0, 0)}, s);
     CHECK(*line_of(asleep, "page-faults").per_second == 0);
@@ -150,7 +150,7 @@ TEST_CASE("Without a clock rates are of the elapsed time; without their base fig
     CHECK_FALSE(derive(std::vector<Sum>{counted("task-clock", "ns", 5)}, 0)[0].derived);
 }
 
-TEST_CASE("A counter is related to those of its own mode, however they are spelled") {
+TEST_CASE("A counter is compared with those of its own mode, however they are spelled") {
     const std::vector<Line> lines = derive(
         std::vector<Sum>{counted("cycles", "cycles", 1'000), counted("cpu-cycles:u", "cycles", 400),
                          counted("instructions:u", "instructions", 800), counted("branches:upp", "branches", 200),
@@ -168,8 +168,8 @@ TEST_CASE("A counter is related to those of its own mode, however they are spell
     CHECK(*line_of(lines, "cpu-cycles:u").derived == Approx(4e-7));
 }
 
-TEST_CASE("Hybrid: one line with its parts; time on the other cores is no time without a counter") {
-    // A thread ran 3 s, 1 s of it on the P cores, 2 s on the E cores, and both PMUs had room all the time.
+TEST_CASE("Hybrid: one line with its parts; time on the other kind of core does not count as time without a counter") {
+    // A thread ran 3 s: 1 s on P cores and 2 s on E cores. Both PMUs had free counters all the time.
     const auto part = [](std::string name, std::string pmu, std::uint64_t value, std::uint64_t running) {
         return Sum{std::move(name), "cycles", std::move(pmu), CounterStatus::counted, value, 3 * s, running};
     };
@@ -191,19 +191,19 @@ TEST_CASE("Hybrid: one line with its parts; time on the other cores is no time w
     CHECK(*instructions.parts[0].derived == Approx(2));
     CHECK(*instructions.parts[1].derived == Approx(0.5));
 
-    // Half of the time was taken by multiplexing: everything doubles.
+    // Multiplexing took half of the time, so everything doubles.
     const std::vector<Line> half =
         derive(std::vector<Sum>{part("cycles", "cpu_core", 4'000, s / 2), part("cycles", "cpu_atom", 2'000, s)}, 3 * s);
     CHECK(*half[0].value == Approx(12'000));
     CHECK(*half[0].percent_counted == Approx(50));
     CHECK(*half[0].parts[0].value == Approx(8'000));
 
-    // One kind of core without the event is said on its part, and the other still counts.
-    const std::vector<Line> lame =
+    // The part of a kind of core without the event has its status, and the other part still counts.
+    const std::vector<Line> one_sided =
         derive(std::vector<Sum>{{"cycles", "cycles", "cpu_core", CounterStatus::unsupported, 0, 0, 0},
                                 part("cycles", "cpu_atom", 2'000, 3 * s)},
                3 * s);
-    CHECK(*lame[0].value == Approx(2'000));
-    CHECK(lame[0].sum.status == CounterStatus::counted);
-    CHECK_FALSE(lame[0].parts[0].value);
+    CHECK(*one_sided[0].value == Approx(2'000));
+    CHECK(one_sided[0].sum.status == CounterStatus::counted);
+    CHECK_FALSE(one_sided[0].parts[0].value);
 }

@@ -1,4 +1,4 @@
-// Readings that wait become fewer; what they say together stays.
+// Readings that wait are merged, without changing their sums.
 #include "counters/readings.h"
 
 #include <catch2/catch.hpp>
@@ -24,7 +24,7 @@ CounterValue value(wire::Id name, std::uint64_t count, wire::Id thread = 0, std:
 
 }  // namespace
 
-TEST_CASE("neighbours are joined, sums stay") {
+TEST_CASE("neighbors are merged, sums stay") {
     std::vector<CounterReading> readings;
     for (std::uint64_t i = 0; i < 9; ++i)
         readings.push_back({i * 100, (i + 1) * 100, false, {value(1, i), value(2, 1'000 + i)}});
@@ -39,21 +39,21 @@ TEST_CASE("neighbours are joined, sums stay") {
     CHECK(readings[2].values[0].value == 8);
 }
 
-TEST_CASE("short lists stay as they are; too many values shorten as too many readings do") {
+TEST_CASE("short lists stay unchanged; too many values are merged like too many readings") {
     std::vector<CounterReading> readings{{0, 1, false, {value(1, 1)}}, {1, 2, false, {value(1, 2)}}};
     const auto before = readings;
     shorten(readings, 2, 2);
     CHECK(readings == before);
     shorten(readings, 2, 1);
     CHECK(readings.size() == 1);
-    shorten(readings, 0, 0);  // nothing left to join
+    shorten(readings, 0, 0);  // nothing left to merge
     CHECK(readings.size() == 1);
     std::vector<CounterReading> none;
     shorten(none, 0, 0);
     CHECK(none.empty());
 }
 
-TEST_CASE("gaps and scopes stay apart") {
+TEST_CASE("gaps and scopes stay separate") {
     std::vector<CounterReading> readings{
         {0, 10, false, {value(1, 1)}},        {0, 10, true, {value(1, 5, 7), value(1, 6, 8)}},
         {10, 20, false, {value(1, 2)}},       {10, 20, false, {value(1, 4, 9), value(1, 3, 7)}},
@@ -69,10 +69,10 @@ TEST_CASE("gaps and scopes stay apart") {
     CHECK((readings[1].values[1].thread == 8 && readings[1].values[1].value == 6));
     CHECK((readings[1].values[2].thread == 9 && readings[1].values[2].value == 4));
     CHECK((readings[2].after_gap && readings[2].values[0].value == 100));
-    CHECK((readings[3].end_ns == 30 && readings[4].start_ns == 31));  // a millisecond is missing between them
+    CHECK((readings[3].end_ns == 30 && readings[4].start_ns == 31));  // the readings are not adjacent
 }
 
-TEST_CASE("one turn in either makes both counted") {
+TEST_CASE("a counted value in one of two makes the merged one counted") {
     std::vector<CounterReading> readings{{0, 10, false, {value(1, 0), value(2, 0)}},
                                          {10, 20, false, {value(1, 3), value(2, 0)}}};
     readings[0].values[0].status = readings[0].values[1].status = CounterStatus::not_counted;

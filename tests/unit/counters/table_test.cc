@@ -1,4 +1,4 @@
-// The table as `perf stat` lays it out: compared with lines that it printed.
+// The table in the layout of `perf stat`, compared with lines that perf printed.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::string table(const std::vector<Sum>& sums, std::uint64_t elapsed_ns) {
 
 }  // namespace
 
-TEST_CASE("The layout is perf stat's") {
+TEST_CASE("The layout is that of perf stat") {
     const std::vector<Sum> sums{
         {"cycles", "cycles", {}, CounterStatus::unsupported, 0, 0, 0},
         {"page-faults", "faults", {}, CounterStatus::counted, 9'376, s, s},
@@ -44,7 +44,7 @@ TEST_CASE("The layout is perf stat's") {
           "\n");
 }
 
-TEST_CASE("Multiplexed counters say their share of time, instructions have two figures") {
+TEST_CASE("Multiplexed counters show their share of time, and instructions have two figures") {
     const std::vector<Sum> sums{
         {"cycles", "cycles", {}, CounterStatus::counted, 1'500'000'000, s, s / 2},
         {"instructions", "instructions", {}, CounterStatus::counted, 6'000'000'000, s, s},
@@ -69,7 +69,7 @@ TEST_CASE("Multiplexed counters say their share of time, instructions have two f
           "\n");
 }
 
-TEST_CASE("What was not counted is a word, never a zero") {
+TEST_CASE("A counter that was not counted shows its status, never a zero") {
     const std::vector<Sum> sums{
         {"cycles", "cycles", {}, CounterStatus::never_counts, 0, 0, 0},
         {"instructions", "instructions", {}, CounterStatus::forbidden, 0, 0, 0},
@@ -83,7 +83,7 @@ TEST_CASE("What was not counted is a word, never a zero") {
     CHECK(text.find("     <not counted> msec task-clock\n") != std::string::npos);
 }
 
-TEST_CASE("Parts of a hybrid CPU stand below their counter; a command's CPU time stands at the end") {
+TEST_CASE("Parts of a hybrid CPU are below their counter; the command's CPU time is at the end") {
     const std::vector<Sum> sums{
         {"cycles", "cycles", "cpu_core", CounterStatus::counted, 2'000, 2 * s, s},
         {"cycles", "cycles", "cpu_atom", CounterStatus::counted, 1'000, 2 * s, s},
@@ -105,7 +105,7 @@ TEST_CASE("Parts of a hybrid CPU stand below their counter; a command's CPU time
           "\n");
 }
 
-TEST_CASE("Thousands are separated wherever they are") {
+TEST_CASE("Thousands are separated everywhere") {
     const auto first_line = [](std::uint64_t value) {
         const std::string text = table({{"r1", "events", {}, CounterStatus::counted, value, s, s}}, 0);
         const std::size_t end = text.find("      r1");
@@ -118,7 +118,7 @@ TEST_CASE("Thousands are separated wherever they are") {
     CHECK(first_line(9'007'199'254'740'992) == "9,007,199,254,740,992");
 }
 
-TEST_CASE("The table of scheduling has the groups of columns that a terminal has room for") {
+TEST_CASE("The scheduling table has the column groups that fit the terminal") {
     SchedLine line{.name = "worker", .tid = 42, .times = {}};
     line.times.state_ns[0] = 1'500'000;
     const auto lines_of = [&](std::size_t width) {
@@ -132,7 +132,7 @@ TEST_CASE("The table of scheduling has the groups of columns that a terminal has
     REQUIRE(whole.size() == 4);
     CHECK(whole[2].starts_with("worker:42                    1.500"));
     CHECK(whole[2].size() == 184);
-    CHECK(whole[1].size() == 184);  // the names stand above their numbers
+    CHECK(whole[1].size() == 184);  // the names are above their numbers
     CHECK(lines_of(184) == whole);
     for (const std::size_t width : {183U, 137U, 120U, 80U}) {
         const auto cut = lines_of(width);

@@ -26,7 +26,7 @@ struct Folder {
     std::string path = "/tmp/flamewire-capture-XXXXXX";
 };
 
-// A recording that `use` does something with, as it was sent; its capture is in `file`.
+// Records while `use` runs, writes the capture to `file`, and returns the batches.
 template <class Use>
 std::vector<wire::Batch> captured(const std::string& file, const RecordingPlan& plan, Use use) {
     auto capture = Capture::begin(file);
@@ -124,7 +124,7 @@ TEST_CASE("a replay fails to open when the recording did") {
     CHECK(done->refused->code == ErrorCode::not_found);
 }
 
-TEST_CASE("a cut capture is replayed up to the cut") {
+TEST_CASE("a truncated capture is replayed up to its end") {
     if (!perf_works()) return;
     const Burner burner;
     const Folder folder;
@@ -135,7 +135,7 @@ TEST_CASE("a cut capture is replayed up to the cut") {
     REQUIRE(part.has_value());
     CHECK(part->truncated().has_value());
     const auto done = replay(*part);
-    // A short recording is a single chunk.
+    // A short recording has only one chunk.
     if (!done) {
         CHECK(done.error().message.find("ends before the recording starts") != std::string::npos);
     } else {
@@ -165,7 +165,7 @@ TEST_CASE("a capture does not replace a file, and only its owner can read it") {
     CHECK(missing.error().code == ErrorCode::not_found);
 }
 
-TEST_CASE("a capture that reaches its limit ends, and the recording goes on") {
+TEST_CASE("a capture that reaches its limit ends, and the recording continues") {
     if (!perf_works()) return;
     const Burner burner;
     const Folder folder;
@@ -185,7 +185,7 @@ TEST_CASE("a capture that reaches its limit ends, and the recording goes on") {
     CHECK(CaptureFile::read(folder.file())->truncated() == "it reached its limit of 0 MiB");
 }
 
-TEST_CASE("inputs of a recording are decoded as they were encoded") {
+TEST_CASE("inputs of a recording are decoded unchanged") {
     RecordingPlan plan;
     plan.target = "pid 1";
     plan.pids = {1, 4'000'000};

@@ -95,7 +95,7 @@ TEST_CASE("a read at an unrecorded offset is assembled from recorded reads") {
     CHECK(read_range(file.get(), 100, 4).error().errno_value == ENOENT);
 }
 
-TEST_CASE("each look at a ring adds the bytes that were recorded for it, across its end, too") {
+TEST_CASE("each read of a ring adds the bytes that were recorded for it, also across its end") {
     constexpr std::uint64_t page = 4096;
     const std::string first(4000, 'a'), second(200, 'b');
     Replay replay(WrittenCapture()
@@ -130,7 +130,7 @@ TEST_CASE("damaged captures are rejected with a message") {
     CHECK(CaptureFile::of_bytes("FLMWIRE").error().message.find("not a capture") != std::string::npos);
     std::string bytes = WrittenCapture().file("/proc/1/stat", 0, "at first").bytes();
     CHECK(CaptureFile::of_bytes(bytes.substr(0, bytes.size() - 1))->truncated().has_value());
-    bytes[agent::capture_magic.size() + 4] ^= 0x55;  // no zstd frame any more
+    bytes[agent::capture_magic.size() + 4] ^= 0x55;  // no longer a zstd frame
     CHECK_FALSE(CaptureFile::of_bytes(bytes).has_value());
     std::string chunk(1, static_cast<char>(Call::open));
     append_varint(chunk, 1'000);

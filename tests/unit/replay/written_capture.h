@@ -1,4 +1,4 @@
-// A capture that a test writes by hand: entries as agent/capture/format.h has them.
+// A capture that a test writes by hand, with entries as agent/capture/format.h defines them.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace flamewire::replay {
 
-// What an result begins with.
+// The beginning of a result.
 inline std::string result(std::int64_t value) { return varints({zigzag(value)}); }
 
 class WrittenCapture {
@@ -24,7 +24,7 @@ public:
         return *this;
     }
     WrittenCapture& round() { return add(agent::Call::perf_poll, {}, result(0)); }
-    // A file of /proc that is read in one go.
+    // A file of /proc that is read at once.
     WrittenCapture& file(std::string_view path, std::uint64_t handle, std::string_view content) {
         return add(agent::Call::open, varints({0}) + std::string(path), result(static_cast<std::int64_t>(handle)))
             .add(agent::Call::read, varints({handle}),

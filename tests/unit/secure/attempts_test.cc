@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint64_t second = 1'000'000'000;
 }
 
-TEST_CASE("an address may fail twenty times at once, and then twice a second") {
+TEST_CASE("an address may fail twenty times at once, and then twice per second") {
     Attempts attempts;
     for (int i = 0; i < 19; ++i) attempts.failed("192.0.2.1", 100 * second);
     CHECK_FALSE(attempts.exceeded("192.0.2.1", 100 * second));
@@ -20,12 +20,12 @@ TEST_CASE("an address may fail twenty times at once, and then twice a second") {
     CHECK(attempts.exceeded("192.0.2.1", 100 * second + second / 2));
     for (int i = 0; i < 100; ++i) attempts.failed("192.0.2.1", 101 * second);
     CHECK(attempts.exceeded("192.0.2.1", 101 * second));
-    // Ten seconds forget all of them.
+    // After ten seconds, all of them are dropped.
     for (int i = 0; i < 19; ++i) attempts.failed("192.0.2.1", 111 * second);
     CHECK_FALSE(attempts.exceeded("192.0.2.1", 111 * second));
 }
 
-TEST_CASE("what is remembered has a bound, and the oldest goes") {
+TEST_CASE("the number of addresses is limited, and the oldest is dropped") {
     Attempts attempts;
     for (int i = 0; i < 20; ++i) attempts.failed("first", 1);
     for (std::size_t i = 0; i + 1 < Attempts::max_addresses; ++i)

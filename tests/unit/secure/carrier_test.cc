@@ -8,7 +8,7 @@ using Kind = Carrier::Kind;
 
 namespace {
 
-// All that `from` has for `to`; what `to` understands of it.
+// Transfers everything from `from` to `to`, and returns the decoded bytes.
 std::string over(Carrier& from, Carrier& to) {
     const std::string bytes = from.take_outgoing();
     const auto plain = to.receive(as_bytes_view(bytes));
@@ -18,7 +18,7 @@ std::string over(Carrier& from, Carrier& to) {
 
 }  // namespace
 
-TEST_CASE("the first byte says how a connection speaks") {
+TEST_CASE("the first byte determines the kind of a connection") {
     const PairingKey key = *make_pairing_key();
     const auto find = [key](std::string_view id) { return id == key.id ? std::optional(key) : std::nullopt; };
 
@@ -37,23 +37,23 @@ TEST_CASE("the first byte says how a connection speaks") {
     Carrier server = Carrier::accepted(find, Carrier::Plain::refused);
     CHECK(server.carry("hello").value().empty());
     Carrier client = *Carrier::dialled(key);
-    std::string heard, understood;
+    std::string at_client, at_server;
     CHECK(client.carry("early").value().substr(0, 1) == "\x16");
     client = *Carrier::dialled(key);
     for (int turn = 0; turn < 4; ++turn) {
-        understood += over(client, server);
-        heard += over(server, client);
+        at_server += over(client, server);
+        at_client += over(server, client);
     }
     CHECK(server.kind() == Kind::encrypted);
     CHECK(server.key_id() == key.id);
-    CHECK(heard == "hello");
+    CHECK(at_client == "hello");
     const std::string sealed = client.carry("frame").value();
     CHECK(sealed.find("frame") == std::string::npos);
     CHECK(as_text(server.receive(as_bytes_view(sealed)).value()) == "frame");
-    CHECK(understood.empty());
+    CHECK(at_server.empty());
 }
 
-TEST_CASE("who hears nothing goes on in clear") {
+TEST_CASE("if the other end stays silent, the connection continues in clear text") {
     Carrier carrier = Carrier::accepted([](std::string_view) { return std::nullopt; }, Carrier::Plain::allowed);
     CHECK(carrier.carry("hello").value().empty());
     CHECK(carrier.take_outgoing().empty());
@@ -61,18 +61,18 @@ TEST_CASE("who hears nothing goes on in clear") {
     CHECK(carrier.take_outgoing() == "hello");
 }
 
-TEST_CASE("where clear text is refused none ever leaves") {
-    const auto nobody = [](std::string_view) { return std::nullopt; };
-    Carrier spoken_to = Carrier::accepted(nobody, Carrier::Plain::refused);
-    CHECK(spoken_to.carry("a secret hello").value().empty());
+TEST_CASE("if clear text is refused, none is ever sent") {
+    const auto no_key = [](std::string_view) { return std::nullopt; };
+    Carrier with_input = Carrier::accepted(no_key, Carrier::Plain::refused);
+    CHECK(with_input.carry("a secret hello").value().empty());
     const std::string frame("\0\0\0\1\2x", 6);
-    const auto plain = spoken_to.receive(as_bytes_view(frame));
+    const auto plain = with_input.receive(as_bytes_view(frame));
     REQUIRE_FALSE(plain);
     CHECK(plain.error().code == ErrorCode::unsupported);
-    Carrier silent = Carrier::accepted(nobody, Carrier::Plain::refused);
+    Carrier silent = Carrier::accepted(no_key, Carrier::Plain::refused);
     CHECK(silent.carry("a secret hello").value().empty());
     CHECK_FALSE(silent.settle_plain());
-    for (Carrier* carrier : {&spoken_to, &silent}) {
+    for (Carrier* carrier : {&with_input, &silent}) {
         CHECK(carrier->kind() == Kind::refused);
         CHECK(carrier->take_outgoing().empty());
         CHECK(carrier->carry("more").value().empty());

@@ -1,4 +1,4 @@
-// Both ends of a channel, with every way of cutting what goes between them. Against another TLS: tests/oracle.
+// Both ends of a channel, with the bytes between them split in every way. tests/oracle uses another TLS implementation.
 #include "secure/channel.h"
 
 #include <catch2/catch.hpp>
@@ -14,25 +14,25 @@ struct Ends {
     PairingKey key = *make_pairing_key();
     std::unique_ptr<Channel> client, server;
     std::string at_client, at_server;  // plain
-    std::string to_client, to_server;  // all that was ever sent
+    std::string to_client, to_server;  // everything that was ever sent
     std::optional<Error> client_error, server_error;
-    std::string asked;
+    std::string requested_id;
 
     explicit Ends(const PairingKey& servers) {
         client = *Channel::client(key);
         server = *Channel::server([this, servers](std::string_view id) -> std::optional<PairingKey> {
-            asked = id;
+            requested_id = id;
             return id == servers.id ? std::optional(servers) : std::nullopt;
         });
     }
     Ends() : Ends(*make_pairing_key()) {
         server = *Channel::server([this](std::string_view id) -> std::optional<PairingKey> {
-            asked = id;
+            requested_id = id;
             return id == key.id ? std::optional(key) : std::nullopt;
         });
     }
 
-    // Carries everything over in pieces of at most `most` bytes until both are silent.
+    // Transfers everything in pieces of at most `most` bytes until both ends are silent.
     void carry(std::size_t most = SIZE_MAX) {
         const auto over = [most](std::string& from, Channel& to, std::string& plain, std::string& all,
                                  std::optional<Error>& error) {
@@ -59,7 +59,7 @@ std::string text(std::size_t size, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("a channel carries bytes both ways, however they are cut") {
+TEST_CASE("a channel carries bytes in both directions, however they are split") {
     const std::size_t most = GENERATE(1, 2, 5, 100, 16384, 1 << 20);
     Ends ends;
     CHECK(static_cast<std::byte>(ends.client->outgoing()[0]) == first_tls_byte);
@@ -80,7 +80,7 @@ TEST_CASE("a channel carries bytes both ways, however they are cut") {
     ends.carry(most);
     CHECK(ends.at_client == large + small);
     CHECK(ends.at_server == "said before anybody answered" + large);
-    // Neither words nor keys cross in clear.
+    // Neither text nor keys are sent unencrypted.
     for (const std::string& seen : {ends.to_server, ends.to_client}) {
         CHECK(seen.find("nobody") == std::string::npos);
         CHECK(seen.find("anybody") == std::string::npos);
@@ -117,7 +117,7 @@ TEST_CASE("a wrong key and an unknown id end the same way, at both ends") {
     CHECK(unknown.to_client.size() == probe.to_client.size());
 }
 
-TEST_CASE("only a handshake that was answered has cost public-key work") {
+TEST_CASE("only an answered handshake costs public-key work") {
     std::string plain;
     Ends junk;
     CHECK_FALSE(junk.server->receive(as_bytes_view(std::string("\x16\x03\x01\0\4junk", 9)), plain));
@@ -131,7 +131,7 @@ TEST_CASE("only a handshake that was answered has cost public-key work") {
     CHECK(wrong.server->key_exchange_begun());
 }
 
-TEST_CASE("a changed byte is noticed") {
+TEST_CASE("a changed byte is detected") {
     Ends ends;
     ends.carry();
     REQUIRE(ends.client->send("0123456789"));
@@ -145,7 +145,7 @@ TEST_CASE("a changed byte is noticed") {
     CHECK(plain.empty());
 }
 
-TEST_CASE("a record that is played again is refused") {
+TEST_CASE("a repeated record is refused") {
     Ends ends;
     ends.carry();
     REQUIRE(ends.client->send("once"));
@@ -157,7 +157,7 @@ TEST_CASE("a record that is played again is refused") {
     CHECK(plain == "once");
 }
 
-TEST_CASE("what is no TLS ends the channel in words") {
+TEST_CASE("bytes that are not TLS end the channel with a message") {
     for (const std::string& bytes : {std::string("\x05\0\0\0\0", 5), std::string("GET / HTTP/1.1\r\n\r\n"),
                                      text(1000, 3), std::string("\x16\x03\x01\xff\xff", 5) + text(70'000, 4)}) {
         auto server = *Channel::server([](std::string_view) { return std::nullopt; });

@@ -12,7 +12,7 @@
 using namespace flamewire;
 using namespace flamewire::secure;
 
-TEST_CASE("keys are random, and a code says all of one") {
+TEST_CASE("keys are random, and a pairing code contains the whole key") {
     std::set<std::string> seen;
     for (int i = 0; i < 100; ++i) {
         const auto key = make_pairing_key();
@@ -29,7 +29,7 @@ TEST_CASE("keys are random, and a code says all of one") {
     CHECK(to_hex(key->secret) == "00112233445566778899aabbccddeeff");
 }
 
-TEST_CASE("what is no code is refused without being repeated") {
+TEST_CASE("invalid pairing codes are refused, and the error does not repeat them") {
     for (const std::string code :
          {"", " ", "-", "0123456789abcdef", "0123456789abcdef-00112233445566778899aabbccddeef",
           "0123456789abcdef-00112233445566778899aabbccddeeff0", "0123456789abcdeg-00112233445566778899aabbccddeeff",
@@ -41,7 +41,7 @@ TEST_CASE("what is no code is refused without being repeated") {
     }
 }
 
-TEST_CASE("a file with a code is its owner's alone") {
+TEST_CASE("a file with a pairing code must be readable only for its owner") {
     const std::string path = "/tmp/flamewire-pairing-" + std::to_string(::getpid());
     REQUIRE(replace_file(path, as_bytes_view("0123456789abcdef-00112233445566778899aabbccddeeff\n")));
     REQUIRE(::chmod(path.c_str(), 0640) == 0);

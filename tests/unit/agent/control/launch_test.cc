@@ -1,4 +1,4 @@
-// Launching a command: nothing runs before exec(), failures carry their errno, the exit code is the command's.
+// Launching a command: nothing runs before exec(), failures have their errno, and the exit code is that of the command.
 #include "agent/control/launch.h"
 
 #include <catch2/catch.hpp>
@@ -30,10 +30,10 @@ TEST_CASE("a command starts at exec() and returns its code") {
     CHECK_FALSE(command->poll_exit().has_value());
     REQUIRE(command->exec().has_value());
     CHECK(wait_for(*command) == 7);
-    CHECK(command->poll_exit() == 7);  // still known
+    CHECK(command->poll_exit() == 7);  // still available
 }
 
-TEST_CASE("a signal ends as 128 + its number") {
+TEST_CASE("a signal gives 128 + its number") {
     auto command = LaunchedCommand::prepare({"sleep", "100"});
     REQUIRE(command.has_value());
     REQUIRE(command->exec().has_value());
@@ -41,7 +41,7 @@ TEST_CASE("a signal ends as 128 + its number") {
     CHECK(wait_for(*command) == 128 + SIGTERM);
 }
 
-TEST_CASE("an exec that fails says why") {
+TEST_CASE("a failed exec has its error") {
     auto missing = LaunchedCommand::prepare({"/no/such/program"});
     REQUIRE(missing.has_value());
     auto failed = missing->exec();
@@ -56,7 +56,7 @@ TEST_CASE("an exec that fails says why") {
     CHECK(failed.error().errno_value == EACCES);
 }
 
-TEST_CASE("a command that was never released does not run") {
+TEST_CASE("a command that is never released does not run") {
     const std::string mark = std::filesystem::temp_directory_path() / ("launch_test_" + std::to_string(::getpid()));
     {
         auto command = LaunchedCommand::prepare({"touch", mark});

@@ -1,4 +1,4 @@
-// Which bytes of a module name its code, and who gets them.
+// Which bytes of a module contain names for its code, and which requests get them.
 #include "agent/control/module_transfer.h"
 
 #include <catch2/catch.hpp>
@@ -14,7 +14,7 @@
 namespace flamewire::agent {
 namespace {
 
-// A copy of this very test program: large, with symbols and debug info.
+// A copy of this test program, which is large and has symbols and debug info.
 class Program {
 public:
     Program() {
@@ -56,7 +56,7 @@ FetchRequest at(std::uint64_t offset, std::string path = "known") {
     return request;
 }
 
-TEST_CASE("the ranges hold the sections that name code, and leave the code out") {
+TEST_CASE("the ranges contain the sections with names, but not the code") {
     const Program program;
     const UniqueFd fd = open_read(program.path()).value();
     const elf::ByteSource source = elf::source_of_fd(fd.get());
@@ -87,7 +87,7 @@ TEST_CASE("the ranges hold the sections that name code, and leave the code out")
     CHECK_FALSE(symbol_ranges(elf::source_of_bytes(as_bytes_view(plain)), plain.size()));
 }
 
-TEST_CASE("of a Go program without debug info, what names its code without symbols is sent") {
+TEST_CASE("for a Go program without debug info, Go's function table is sent") {
     elf::GoTable table = elf::go_table_with_inlined_calls({});
     const std::string contents = table.bytes();
     std::vector<elf::GoTestSection> written = {{".text", 1, 6, 0x401000, std::string(100'000, '\x90')},
@@ -115,7 +115,7 @@ TEST_CASE("of a Go program without debug info, what names its code without symbo
     }
 }
 
-TEST_CASE("a stream in parts is the ranges of the file, from any offset") {
+TEST_CASE("the parts of a stream are the ranges of the file, from any offset") {
     Program program;
     ModuleTransfers transfers = program.transfers(std::uint64_t{1} << 40);
     std::string stream;
@@ -143,7 +143,7 @@ TEST_CASE("a stream in parts is the ranges of the file, from any offset") {
     CHECK(end.hash == hash);
 }
 
-TEST_CASE("what an agent does not send, and why") {
+TEST_CASE("files that an agent does not send, with the reason") {
     Program program;
     ModuleTransfers off = program.transfers(0);
     CHECK(off.read(at(0)).error().code == ErrorCode::unsupported);
@@ -157,14 +157,14 @@ TEST_CASE("what an agent does not send, and why") {
     const std::uint64_t total = transfers.read(at(0))->total;
     CHECK(transfers.read(at(total + 1)).error().code == ErrorCode::closed);
     CHECK(transfers.read(at(~std::uint64_t{0})).error().code == ErrorCode::closed);
-    // Changed in place: not a byte more of it; then it is another transfer.
+    // After a change in place, no further byte is sent. The next transfer starts again.
     std::ofstream(program.path(), std::ios::app) << "more";
     CHECK(transfers.read(at(100)).error().code == ErrorCode::closed);
     CHECK(transfers.read(at(0)).has_value());
     CHECK(program.opened == 4);  // small, unknown, known, and known again
 }
 
-TEST_CASE("a request for a module is read strictly, and a refusal says what kind it is") {
+TEST_CASE("a request for a module is parsed strictly, and a refusal has its code") {
     const auto parse = [](const std::string& args) {
         return parse_fetch(wire::parse_command(R"({"id":"5","cmd":"fetch_module","args":)" + args + "}").value());
     };

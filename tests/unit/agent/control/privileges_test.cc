@@ -1,4 +1,5 @@
-// What the kernel says of a process that gave up its privileges. Each case in a child of its own, as nothing is given back.
+// What the kernel refuses to a process that dropped its privileges. Each case runs in a child process, because
+// privileges cannot be regained.
 #include "agent/control/privileges.h"
 
 #include <catch2/catch.hpp>
@@ -35,7 +36,7 @@ Ended in_child(const std::function<int()>& body) {
     return {WEXITSTATUS(status), 0};
 }
 
-// A number in base 16 or 10 of /proc/self/status.
+// A number from /proc/self/status, in base 16 or 10.
 std::uint64_t own_status(const std::string& name, int base) {
     const std::string text = read_file("/proc/self/status").value_or("");
     const std::size_t at = text.find("\n" + name + ":");
@@ -53,7 +54,7 @@ constexpr std::uint64_t bit(unsigned capability) { return std::uint64_t{1} << ca
 
 }  // namespace
 
-TEST_CASE("what sampling needs still works") {
+TEST_CASE("calls that sampling needs still work") {
     const Ended ended = restricted([] {
         int step = 1;
         std::thread thread([&] { step = 2; });
@@ -66,7 +67,7 @@ TEST_CASE("what sampling needs still works") {
     CHECK(ended.code == 0);
 }
 
-TEST_CASE("what only an intruder needs ends the process") {
+TEST_CASE("calls that only an intruder needs end the process") {
     const auto killed_by = [](const std::function<int()>& body) {
         const Ended ended = restricted(body);
         return ended.signal == SIGSYS;
@@ -80,7 +81,7 @@ TEST_CASE("what only an intruder needs ends the process") {
     CHECK(killed_by([] { return static_cast<int>(::syscall(SYS_bpf, 0, nullptr, 0)); }));
     CHECK(killed_by([] { return static_cast<int>(::syscall(SYS_memfd_create, "x", 0)); }));
 #if defined(__x86_64__)
-    // The same by the numbers of x32, and by those of 32-bit programs.
+    // The same calls with the numbers of x32 and of 32-bit programs.
     CHECK(killed_by([] { return static_cast<int>(::syscall(0x40000000 + 520, nullptr, nullptr, nullptr)); }));
     const auto call_of_i386 = [] {
         ::signal(SIGSEGV, SIG_DFL);
@@ -88,17 +89,17 @@ TEST_CASE("what only an intruder needs ends the process") {
         asm volatile("int $0x80" : "+a"(result)::"memory");
         return result > 0 ? 0 : 1;
     };
-    // Without IA32 emulation the instruction faults.
+    // Without IA32 emulation, the instruction faults.
     if (in_child(call_of_i386).signal == SIGSEGV)
-        WARN("this kernel has no system calls of 32-bit programs, so they are not tried");
+        WARN("NOT tested: this kernel has no system calls of 32-bit programs");
     else
         CHECK(killed_by(call_of_i386));
 #endif
-    // Any other process would go on.
+    // An unrestricted process is not killed.
     CHECK(in_child([] { return ::fork() >= 0 ? 0 : 1; }).code == 0);
 }
 
-TEST_CASE("a call that is not known is refused") {
+TEST_CASE("an unknown call is refused") {
     const Ended ended = restricted([] {
         char value[8];
         return ::getxattr("/", "user.none", value, sizeof(value)) < 0 ? errno : 0;
@@ -106,9 +107,9 @@ TEST_CASE("a call that is not known is refused") {
     CHECK(ended.code == ENOSYS);
 }
 
-TEST_CASE("capabilities that sampling does not use are gone, for threads too") {
+TEST_CASE("capabilities that sampling does not use are dropped, also for threads") {
     if (::geteuid() != 0) {
-        WARN("not root: there is nothing to give up");
+        WARN("NOT tested: only root has privileges to drop");
         return;
     }
     const auto effective_after = [](const Needs& needs) {
@@ -132,10 +133,10 @@ TEST_CASE("capabilities that sampling does not use are gone, for threads too") {
         return kept;
     };
     const std::uint64_t had = own_status("CapEff", 16);
-    // Of capabilities(7): dac_read_search, ipc_lock, sys_ptrace, syslog, perfmon, checkpoint_restore.
+    // From capabilities(7): dac_read_search, ipc_lock, sys_ptrace, syslog, perfmon, checkpoint_restore.
     const std::uint64_t base = bit(2) | bit(14) | bit(19) | bit(34) | bit(38) | bit(40);
     CHECK(effective_after({}) == (had & base));
     CHECK(effective_after({.low_port = true}) == (had & (base | bit(10))));
     CHECK(effective_after({.signal_others = true}) == (had & (base | bit(5))));
-    CHECK((had & bit(0)) != 0);  // chown: one of those that are gone
+    CHECK((had & bit(0)) != 0);  // chown, which is dropped
 }

@@ -1,4 +1,4 @@
-// The table of --stat sched, as it is printed when the recording ends.
+// The table of --stat sched, which is printed when the recording ends.
 #include "agent/control/sched_sink.h"
 
 #include <catch2/catch.hpp>
@@ -13,7 +13,7 @@ using namespace flamewire::agent;
 
 namespace {
 
-// What `work` writes to standard output.
+// The standard output of `work`.
 template <class Work>
 std::string printed(Work work) {
     int ends[2];
@@ -37,7 +37,7 @@ wire::ThreadTimes times(wire::Id thread, std::uint64_t run_ms, std::uint64_t blo
     return times;
 }
 
-// A batch without times closes the table.
+// A batch without times ends the table.
 wire::Batch end() {
     wire::Batch batch;
     batch.epoch = 2;
@@ -47,7 +47,7 @@ wire::Batch end() {
 
 }  // namespace
 
-TEST_CASE("threads are listed by their time awake, under their last names, over epochs") {
+TEST_CASE("threads are listed by their time awake, with their last names, across epochs") {
     SchedSink sink(false);
     wire::Batch first;
     first.epoch = 1;

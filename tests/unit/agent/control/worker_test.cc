@@ -1,4 +1,4 @@
-// Jobs run in order on another thread, a full queue refuses, and stop() drops what waits.
+// Jobs run in order on another thread, a full queue refuses jobs, and stop() drops the waiting ones.
 #include "agent/control/worker.h"
 
 #include <catch2/catch.hpp>
@@ -11,7 +11,7 @@
 
 using flamewire::agent::Worker;
 
-TEST_CASE("jobs run in order, off the caller's thread, again after a rest") {
+TEST_CASE("jobs run in order, on another thread, also after an idle time") {
     std::vector<int> order;
     std::thread::id where;
     for (int round = 0; round < 3; ++round) {
@@ -36,7 +36,7 @@ TEST_CASE("jobs run in order, off the caller's thread, again after a rest") {
     CHECK(where != std::this_thread::get_id());
 }
 
-TEST_CASE("a full queue refuses, and what waits at the end is dropped") {
+TEST_CASE("a full queue refuses jobs, and jobs that wait at the end are dropped") {
     std::mutex mutex;
     std::condition_variable changed;
     bool running = false, release = false;
@@ -57,7 +57,7 @@ TEST_CASE("a full queue refuses, and what waits at the end is dropped") {
     CHECK(worker.submit([&] { ++ran; }));
     CHECK_FALSE(worker.submit([&] { ++ran; }));
     std::thread stopper([&] { worker.stop(); });
-    // stop() empties the queue at once and then waits for the job that runs.
+    // stop() empties the queue at once and then waits for the running job.
     for (bool emptied = false; !emptied;) {
         emptied = worker.submit([] {});
         std::this_thread::yield();

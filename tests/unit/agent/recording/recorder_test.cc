@@ -1,5 +1,5 @@
-// Recordings of a real busy process with sinks that refuse, fail or remember: every sample that was read is in a row or
-// stated.
+// Recordings of a real busy process, with sinks that refuse, fail or store batches. Every sample that was read must be
+// in a row or counted as lost.
 #include <catch2/catch.hpp>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ using namespace flamewire::agent;
 
 namespace {
 
-void check_books(const Recorder& recorder, const MemorySink& sink) {
+void check_accounts(const Recorder& recorder, const MemorySink& sink) {
     INFO(recorder.account_line());
     CHECK(recorder.account_line().find("DIFFER") == std::string::npos);
     const Accounting counts = recorder.accounting();
@@ -45,7 +45,7 @@ TEST_CASE("a recording from start to stop") {
     CHECK(soon([&] { return recorder->accounting().rows_samples > 50; }));
     CHECK_FALSE(recorder->ended().has_value());
     recorder->stop("stopped", 5);
-    check_books(*recorder, sink);
+    check_accounts(*recorder, sink);
     CHECK(sink.batches.back().end->reason == "stopped");
     CHECK(sink.batches.back().end->exit_code == 5);
     CHECK(sink.batches.back().agent->queue_batches >= 3);
@@ -58,7 +58,7 @@ TEST_CASE("a recording from start to stop") {
     CHECK(recorder->ended()->reason == "stopped");
 }
 
-TEST_CASE("a recording of a process that sleeps costs next to nothing") {
+TEST_CASE("a recording of a sleeping process costs almost nothing") {
     if (!perf_works()) return;
     const pid_t sleeper = ::fork();
     if (sleeper == 0) {
@@ -70,10 +70,10 @@ TEST_CASE("a recording of a process that sleeps costs next to nothing") {
     plan.settings.interval_ms = 250;
     {
         const auto recorder = record(std::move(plan), sink);
-        std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the start
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until the start is over
         const std::uint64_t before = process_cpu_ns();
         std::this_thread::sleep_for(std::chrono::seconds(1));
-        // Its own CPU time, which other load does not change. A loop without pauses takes all that there is.
+        // The test's own CPU time, which other load does not affect. A loop without pauses would use the whole second.
         CHECK(process_cpu_ns() - before < 50'000'000);
         recorder->stop("stopped", 0);
     }
@@ -81,7 +81,7 @@ TEST_CASE("a recording of a process that sleeps costs next to nothing") {
     ::waitpid(sleeper, nullptr, 0);
 }
 
-TEST_CASE("a sink without room loses nothing") {
+TEST_CASE("a full sink loses nothing") {
     if (!perf_works()) return;
     Burner burner;
     MemorySink sink;
@@ -89,19 +89,19 @@ TEST_CASE("a sink without room loses nothing") {
     const auto recorder = record(plan_for(burner.pid()), sink);
     CHECK(soon([&] { return recorder->accounting().rows_samples > 200; }));
     recorder->stop("stopped", 0);
-    check_books(*recorder, sink);
+    check_accounts(*recorder, sink);
     CHECK(recorder->accounting().samples_dropped == 0);
 }
 
-TEST_CASE("a sink that breaks ends the recording with its error") {
+TEST_CASE("a failing sink ends the recording with its error") {
     if (!perf_works()) return;
     Burner burner;
     MemorySink sink;
-    std::atomic<bool> told{false};
-    const auto recorder = record(plan_for(burner.pid()), sink, [&] { told = true; });
+    std::atomic<bool> ended{false};
+    const auto recorder = record(plan_for(burner.pid()), sink, [&] { ended = true; });
     CHECK(soon([&] { return recorder->accounting().batches > 0; }));
     sink.broken = true;
-    CHECK(soon([&] { return told.load(); }));
+    CHECK(soon([&] { return ended.load(); }));
     REQUIRE(recorder->ended().has_value());
     REQUIRE(recorder->ended()->error.has_value());
     CHECK(recorder->ended()->error->message == "no space");
@@ -117,19 +117,19 @@ TEST_CASE("the end of the target ends the recording") {
     if (!perf_works()) return;
     Burner burner;
     MemorySink sink;
-    std::atomic<bool> told{false};
-    const auto recorder = record(plan_for(burner.pid()), sink, [&] { told = true; });
+    std::atomic<bool> ended{false};
+    const auto recorder = record(plan_for(burner.pid()), sink, [&] { ended = true; });
     CHECK(soon([&] { return recorder->accounting().rows_samples > 20; }));
     burner.stop();
-    CHECK(soon([&] { return told.load(); }));
+    CHECK(soon([&] { return ended.load(); }));
     REQUIRE(recorder->ended().has_value());
     CHECK(recorder->ended()->reason == "target exited");
     recorder->stop("too late", 0);
-    check_books(*recorder, sink);
+    check_accounts(*recorder, sink);
     CHECK(sink.batches.back().end->reason == "target exited");
 }
 
-TEST_CASE("pause, resume and change keep the books of one recording") {
+TEST_CASE("pause, resume and change keep the accounts of one recording consistent") {
     if (!perf_works()) return;
     Burner burner;
     MemorySink sink;
@@ -137,7 +137,7 @@ TEST_CASE("pause, resume and change keep the books of one recording") {
     CHECK(soon([&] { return recorder->accounting().rows_samples > 20; }));
     REQUIRE(recorder->execute(Pause{}).has_value());
     CHECK(recorder->paused());
-    ::usleep(150'000);  // what was in the rings comes out
+    ::usleep(150'000);  // until the rings are empty
     const std::uint64_t paused_at = recorder->accounting().samples_read;
     ::usleep(150'000);
     CHECK(recorder->accounting().samples_read == paused_at);
@@ -157,23 +157,23 @@ TEST_CASE("pause, resume and change keep the books of one recording") {
     Settings wrong = faster;
     wrong.frequency_hz = 0;
     CHECK_FALSE(recorder->execute(std::make_shared<const Change>(wrong, *wanted, here()))
-                    .has_value());  // and the old events go on
+                    .has_value());  // the old events continue
     const std::uint64_t refused_at = recorder->accounting().samples_read;
     CHECK(soon([&] { return recorder->accounting().samples_read > refused_at + 20; }));
 
     recorder->stop("stopped", 0);
-    check_books(*recorder, sink);
-    std::size_t recordings = 0, events_told = 0;
+    check_accounts(*recorder, sink);
+    std::size_t recordings = 0, events_sent = 0;
     for (const wire::Batch& batch : sink.batches) {
         recordings += batch.recording.has_value();
-        events_told += batch.events.size();
+        events_sent += batch.events.size();
     }
     CHECK(recordings == 2);
-    CHECK(events_told == 3);
+    CHECK(events_sent == 3);
     CHECK(recorder->accounting().samples_lost == 0);
 }
 
-TEST_CASE("another target inside of the same recording") {
+TEST_CASE("a change of the target within the same recording") {
     if (!perf_works()) return;
     Burner first, second;
     MemorySink sink;
@@ -190,7 +190,7 @@ TEST_CASE("another target inside of the same recording") {
     CHECK(recorder->running().recording_id == before.recording_id);
     const std::uint64_t then = recorder->accounting().rows_samples;
     CHECK(soon([&] { return recorder->accounting().rows_samples > then + 40; }));
-    // A process that is none: refused, and this one goes on.
+    // A target that does not exist is refused, and the current one continues.
     CHECK_FALSE(recorder
                     ->execute(std::make_shared<const Change>(before.settings, wanted, here(),
                                                              RecordingTarget{"none", {4'194'304}}))
@@ -201,7 +201,7 @@ TEST_CASE("another target inside of the same recording") {
     recorder->stop("stopped", 0);
     const Accounting counts = recorder->accounting();
     CHECK(counts.samples_read - counts.samples_duplicate == sink.samples() + counts.samples_dropped);
-    // Its description says when, and for how long nothing was sampled.
+    // The description has the time of the change and the length of the gap.
     const auto changed = std::ranges::find_if(
         sink.batches, [](const auto& batch) { return batch.recording && batch.recording->changed_ns != 0; });
     REQUIRE(changed != sink.batches.end());
@@ -210,7 +210,7 @@ TEST_CASE("another target inside of the same recording") {
     CHECK(sink.batches.front().recording->changed_ns == 0);
 }
 
-TEST_CASE("a pid that is gone, and an event set that cannot be") {
+TEST_CASE("an exited pid") {
     if (!perf_works()) return;
     std::uint32_t gone = 0;
     {
@@ -223,7 +223,7 @@ TEST_CASE("a pid that is gone, and an event set that cannot be") {
     CHECK(refused.error().code == ErrorCode::not_found);
 }
 
-TEST_CASE("session files: never over another one, whole at every moment, honest about a full disk") {
+TEST_CASE("session files: no overwriting, valid at any moment, an error on a full disk") {
     const std::string directory =
         std::filesystem::temp_directory_path() / ("recorder_test_" + std::to_string(::getpid()));
     std::filesystem::create_directory(directory);
