@@ -4,7 +4,7 @@ import re
 from files import text_of
 
 PAGE = "docs/sampling/notices.md"
-MAKES_NOTICES = re.compile(r"\bnotices?_?\b|\btake_notices\b|\bNotice\b|\bsay\(")
+MAKES_NOTICES = re.compile(r"\bnotices?_?\b|\btake_notices\b|\bNotice\b|\bnotify\(")
 CODE = re.compile(r'[({]\s*"([a-z]+(?:-[a-z]+)+)",\s')  # the code, before the text and the remedy
 
 

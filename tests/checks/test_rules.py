@@ -226,7 +226,7 @@ def test_pages_that_the_index_lacks():
 
 
 def test_notices_on_their_page():
-    sources = {"src/agent/a.cc": 'say({{"ring-broken",\n  text, ""}});\nif (option == "--all") say("too-many", text, "");\n',
+    sources = {"src/agent/a.cc": 'notify({{"ring-broken",\n  text, ""}});\nif (option == "--all") notify("too-many", text, "");\n',
                "src/agent/b.cc": 'return wire::Notice{\n"names-hidden", text, remedy};\n', "src/agent/c.cc": '{"page-faults", 2},\n'}
     page = "| notice | when |\n|---|---|\n| `ring-broken` | `too-many` |\n| `names-hidden` | |\n| `gone-by` | |\n"
     assert notices.findings(page, sources) == ["src/agent/a.cc: docs/sampling/notices.md does not list the notice too-many",
@@ -241,7 +241,7 @@ log("cannot open {:#x}: " "it is {}", name);
 return error("no file " + name + " below " + path(a, b));
 call(R"(first of
  these two)", "two\twords", "one", "\x1b[2K of it", "{\"a\": 1, \"b c\": 2}", "HTTP/1.1 200 OK");
-/* "nor this one" */ say(x ? "a file" : "of {}" + name, "\"quoted\" words");
+/* "nor this one" */ notify(x ? "a file" : "of {}" + name, "\"quoted\" words");
 """
     assert messages.of_cpp(code) == ["cannot open {}: it is {}", "no file {} below {}", "first of", "these two", "two words", "[2K of it", "a file", "of {}{}", '"quoted" words']
 
