@@ -73,7 +73,7 @@ Result<std::string> html(const HtmlPage& page) {
     out += inert(page.style);
     out +=
         "</style>\n</head>\n<body>\n<div id=\"app\"></div>\n"
-        "<noscript>This file draws its views with JavaScript, which is switched off in this browser.</noscript>\n"
+        "<noscript>This file needs JavaScript, which is disabled in this browser.</noscript>\n"
         "<script type=\"text/plain\" id=\"flamewire-answers\">";
     out += answers;
     out += "</script>\n<script type=\"module\">\n";
