@@ -2,7 +2,7 @@
 # Commands of the server are a library of their own: its fuzz target needs no sockets, no pipeline and no health.
 flamewire_library(agent_commands AGENT DESK DECODES
   SOURCES commands.cc hello.cc options.cc
-  LINK base wire agent_perf agent_process agent_json)
+  LINK base wire agent_perf agent_process)
 flamewire_library(agent_session AGENT DESK
   SOURCES
     counting.cc machine.cc version.cc
@@ -10,7 +10,7 @@ flamewire_library(agent_session AGENT DESK
     control/privileges.cc control/sched_sink.cc control/session.cc control/session_control.cc control/worker.cc
     recording/event_table.cc recording/recorder.cc recording/recorder_off_cpu.cc recording/recorder_adapt.cc
     recording/recorder_round.cc recording/recording_encode.cc recording/targets.cc recording/requested_events.cc
-  LINK base wire secure counters agent_commands agent_capture agent_perf agent_process agent_pipeline agent_link agent_log agent_health agent_json)
+  LINK base wire secure counters agent_commands agent_capture agent_perf agent_process agent_pipeline agent_link agent_log agent_health)
 
 # With sanitizers it is a program of the desk: nobody links their run times into a static one.
 if(FLAMEWIRE_AGENT AND FLAMEWIRE_SANITIZE)

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "agent/hello.h"
-#include "agent/json.h"
 #include "base/hex.h"
+#include "base/json_writer.h"
 
 namespace flamewire::agent {
 
@@ -165,81 +166,89 @@ Result<std::uint32_t> required_pid(const Arguments& args) {
     return *pid;
 }
 
-class Reply : public JsonObject {
+class Reply : public JsonWriter {
 public:
-    explicit Reply(const wire::Command& command) { text("id", command.id).flag("ok", true); }
+    explicit Reply(const wire::Command& command) { object().member("id", command.id).member("ok", true); }
+    std::string finish() {
+        end_object();
+        return take();
+    }
 };
 
-void put_notices(JsonObject& reply, const std::vector<wire::Notice>& notices) {
+void put_notices(JsonWriter& reply, const std::vector<wire::Notice>& notices) {
     reply.array("notices");
     for (const wire::Notice& notice : notices)
-        reply.element().text("code", notice.code).text("text", notice.text).text("remedy", notice.remedy).end_object();
+        reply.object()
+            .member("code", notice.code)
+            .member("text", notice.text)
+            .member("remedy", notice.remedy)
+            .end_object();
     reply.end_array();
 }
 
-void put_settings(JsonObject& reply, const Settings& settings) {
-    reply.number("frequency", settings.period != 0 ? 0 : settings.frequency_hz)
-        .number("count", settings.period)
-        .number("duration", settings.duration_s)
-        .number("interval", settings.interval_ms)
-        .text("callgraph", settings.unwind)
-        .text("unwind", settings.unwind)
-        .number("stack_size", settings.stack_bytes)
-        .number("max_depth", settings.max_depth)
-        .number("unwind_memory", settings.unwind_memory_bytes)
-        .text("filter", settings.filter)
-        .text("stat", settings.stat)
-        .text("mode", "continuous");
+void put_settings(JsonWriter& reply, const Settings& settings) {
+    reply.member("frequency", settings.period != 0 ? 0 : settings.frequency_hz)
+        .member("count", settings.period)
+        .member("duration", settings.duration_s)
+        .member("interval", settings.interval_ms)
+        .member("callgraph", settings.unwind)
+        .member("unwind", settings.unwind)
+        .member("stack_size", settings.stack_bytes)
+        .member("max_depth", settings.max_depth)
+        .member("unwind_memory", settings.unwind_memory_bytes)
+        .member("filter", settings.filter)
+        .member("stat", settings.stat)
+        .member("mode", "continuous");
 }
 
 // The settings of the next start.
-void put_idle_settings(JsonObject& reply, const Settings& settings) {
+void put_idle_settings(JsonWriter& reply, const Settings& settings) {
     put_settings(reply, settings);
-    reply.text("event_list", settings.events).flag("kernel", settings.kernel);
+    reply.member("event_list", settings.events).member("kernel", settings.kernel);
 }
 
 constexpr std::array<std::string_view, 3> count_by_names{"none", "thread", "cpu"};  // in the order of CountBy
 
-void put_counters(JsonObject& reply, const Running& running) {
+void put_counters(JsonWriter& reply, const Running& running) {
     reply.array("counters");
     for (const CounterState& counter : running.counters) {
-        JsonObject& entry = reply.element().text("name", counter.name).text("status", name_of(counter.status));
-        if (!counter.part.empty()) entry.text("part", counter.part);
+        auto& entry = reply.object().member("name", counter.name).member("status", name_of(counter.status));
+        if (!counter.part.empty()) entry.member("part", counter.part);
         entry.end_object();
     }
-    reply.end_array().text("counters_by", count_by_names[static_cast<std::size_t>(running.count_by)]);
+    reply.end_array().member("counters_by", count_by_names[static_cast<std::size_t>(running.count_by)]);
 }
 
-void put_running(JsonObject& reply, const Running& running) {
-    reply.number("pid", running.pids.empty() ? 0 : running.pids.front()).numbers("pids", running.pids);
-    reply.flag("all", running.scope.wide && running.scope.cgroups.empty())
+void put_running(JsonWriter& reply, const Running& running) {
+    reply.member("pid", running.pids.empty() ? 0 : running.pids.front()).numbers("pids", running.pids);
+    reply.member("all", running.scope.wide && running.scope.cgroups.empty())
         .numbers("cpus", running.scope.cpus)
         .texts("cgroups", running.scope.cgroups);
-    reply.text("target", running.target).text("recording", to_hex(std::as_bytes(std::span(running.recording_id))));
+    reply.member("target", running.target).member("recording", to_hex(std::as_bytes(std::span(running.recording_id))));
     put_settings(reply, running.settings);
-    reply.number("effective_frequency", running.effective_frequency_hz)
+    reply.member("effective_frequency", running.effective_frequency_hz)
         .texts("events", running.events)
-        .flag("kernel", running.kernel);
+        .member("kernel", running.kernel);
     put_counters(reply, running);
     put_notices(reply, running.notices);
 }
 
-void put_unwinds(JsonObject& reply, const std::vector<UnwindState>& processes) {
+void put_unwinds(JsonWriter& reply, const std::vector<UnwindState>& processes) {
     reply.array("unwind_processes");
     for (const UnwindState& process : processes)
-        reply.element()
-            .number("pid", process.pid)
-            .text("comm", process.comm)
-            .text("mode", name_of(process.mode))
-            .text("why", process.why)
-            .number("samples", process.samples)
-            .number("whole", process.whole)
-            .number("joined", process.joined)
-            .number("truncated", process.truncated)
-            .number("open_end", process.open_end)
-            .number("stopped", process.stopped)
-            .number("frames", process.frames)
-            .number("stack_bytes", process.stack_bytes)
+        reply.object()
+            .member("pid", process.pid)
+            .member("comm", process.comm)
+            .member("mode", name_of(process.mode))
+            .member("why", process.why)
+            .member("samples", process.samples)
+            .member("whole", process.whole)
+            .member("joined", process.joined)
+            .member("truncated", process.truncated)
+            .member("open_end", process.open_end)
+            .member("stopped", process.stopped)
+            .member("frames", process.frames)
+            .member("stack_bytes", process.stack_bytes)
             .end_object();
     reply.end_array();
 }
@@ -248,29 +257,30 @@ Result<std::string> status(const wire::Command& command, const Machine& machine,
     const StatusReport report = control.status();
     const Capabilities capabilities = control.capabilities();
     Reply reply(command);
-    reply.text("state", state_name(report.state));
+    reply.member("state", state_name(report.state));
     if (report.running) {
         put_running(reply, *report.running);
         put_unwinds(reply, report.running->unwind_processes);
     } else {
-        reply.null("pid");
+        reply.member("pid", nullptr);
         put_idle_settings(reply, report.settings);
         reply.texts("events", capabilities.sampling_events);
     }
-    if (!report.waiting_for.empty()) reply.text("waiting_for", report.waiting_for);
-    reply.text("agent_version", FLAMEWIRE_VERSION);
+    if (!report.waiting_for.empty()) reply.member("waiting_for", report.waiting_for);
+    reply.member("agent_version", FLAMEWIRE_VERSION);
     put_platform(reply, machine, capabilities);
-    put_capabilities(reply.object("capabilities"), capabilities);
+    reply.object("capabilities");
+    put_capabilities(reply, capabilities);
     reply.end_object();
     const Accounting& counts = report.accounting;
-    reply.number("samples_read", counts.samples_read)
-        .number("samples_duplicate", counts.samples_duplicate)
-        .number("samples_lost", counts.samples_lost)
-        .number("samples_dropped", counts.samples_dropped)
-        .number("batches", counts.batches)
-        .number("ring_bytes", counts.ring_bytes)
-        .number("spool_bytes", report.spool_bytes)
-        .text("link", report.link);
+    reply.member("samples_read", counts.samples_read)
+        .member("samples_duplicate", counts.samples_duplicate)
+        .member("samples_lost", counts.samples_lost)
+        .member("samples_dropped", counts.samples_dropped)
+        .member("batches", counts.batches)
+        .member("ring_bytes", counts.ring_bytes)
+        .member("spool_bytes", report.spool_bytes)
+        .member("link", report.link);
     return reply.finish();
 }
 
@@ -278,9 +288,11 @@ Result<std::string> list_processes(const wire::Command& command, Control& contro
     Reply reply(command);
     reply.array("processes");
     for (const ProcessEntry& process : control.list_processes()) {
-        reply.element().number("pid", process.pid).number("ns_pid", process.ns_pid).text("user", process.user);
-        reply.text("comm", process.comm).text("cmdline", process.command_line).tenths("cpu", process.cpu_percent);
-        reply.text("container", process.container_id).end_object();
+        reply.object().member("pid", process.pid).member("ns_pid", process.ns_pid).member("user", process.user);
+        reply.member("comm", process.comm)
+            .member("cmdline", process.command_line)
+            .member("cpu", Decimal{std::llround(process.cpu_percent * 10), 1});
+        reply.member("container", process.container_id).end_object();
     }
     reply.end_array();
     return reply.finish();
@@ -290,13 +302,16 @@ Result<std::string> verify_pid(const wire::Command& command, Control& control) {
     const std::uint32_t pid = TRY(required_pid(Arguments(command.args)));
     const ProcessCheck check = control.verify_pid(pid);
     Reply reply(command);
-    reply.flag("exists", check.exists).number("pid", pid);
-    reply.object("info").text("comm", check.identity.comm).text("cmdline", check.identity.command_line).end_object();
-    reply.flag("permitted", check.exists && !check.refused);
+    reply.member("exists", check.exists).member("pid", pid);
+    reply.object("info")
+        .member("comm", check.identity.comm)
+        .member("cmdline", check.identity.command_line)
+        .end_object();
+    reply.member("permitted", check.exists && !check.refused);
     if (check.refused)
-        reply.text("problem", check.refused->message);
+        reply.member("problem", check.refused->message);
     else
-        reply.null("problem");
+        reply.member("problem", nullptr);
     return reply.finish();
 }
 
@@ -354,10 +369,10 @@ Result<std::string> configure(const wire::Command& command, Control& control) {
     Reply reply(command);
     if (running) {
         put_running(reply, *running);
-        reply.text("applied", "now");
+        reply.member("applied", "now");
     } else {
         put_idle_settings(reply, control.status().settings);
-        reply.text("applied", "at the next start");
+        reply.member("applied", "at the next start");
     }
     return reply.finish();
 }
@@ -373,11 +388,11 @@ Result<std::string> configure_metrics(const wire::Command& command, Control& con
     change.threads = TRY(args.flag("threads"));
     const HealthSettings now = control.configure_metrics(change);
     Reply reply(command);
-    reply.flag("metrics_enabled", now.enabled)
-        .number("interval", now.interval_s)
-        .flag("network", now.network)
-        .flag("disk", now.disk)
-        .flag("threads", now.threads);
+    reply.member("metrics_enabled", now.enabled)
+        .member("interval", now.interval_s)
+        .member("network", now.network)
+        .member("disk", now.disk)
+        .member("threads", now.threads);
     return reply.finish();
 }
 

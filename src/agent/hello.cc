@@ -24,38 +24,39 @@ wire::Hello make_hello(std::string_view agent_id, const Machine& machine, const 
     return hello;
 }
 
-void put_platform(JsonObject& object, const Machine& machine, const Capabilities& capabilities) {
-    object.object("platform")
-        .text("arch", machine.arch)
-        .text("endian", machine.little_endian ? "little" : "big")
-        .text("kernel", machine.kernel_release)
-        .text("hostname", machine.host)
-        .text("perf_version", "none: perf_event_open is called directly")
-        .signed_number("perf_event_paranoid", capabilities.paranoid)
+void put_platform(JsonWriter& json, const Machine& machine, const Capabilities& capabilities) {
+    json.object("platform")
+        .member("arch", machine.arch)
+        .member("endian", machine.little_endian ? "little" : "big")
+        .member("kernel", machine.kernel_release)
+        .member("hostname", machine.host)
+        .member("perf_version", "none: perf_event_open is called directly")
+        .member("perf_event_paranoid", capabilities.paranoid)
         .end_object();
 }
 
-void put_capabilities(JsonObject& object, const Capabilities& capabilities) {
-    object.texts("record_events", capabilities.sampling_events)
-        .texts("stat_only_events", {})
-        .text("callgraph_method", capabilities.unwind_modes.empty() ? "" : capabilities.unwind_modes.front())
-        .flag("pipe_mode", true)
+void put_capabilities(JsonWriter& json, const Capabilities& capabilities) {
+    json.texts("record_events", capabilities.sampling_events)
+        .array("stat_only_events")
+        .end_array()
+        .member("callgraph_method", capabilities.unwind_modes.empty() ? "" : capabilities.unwind_modes.front())
+        .member("pipe_mode", true)
         .texts("unwind_modes", capabilities.unwind_modes)
-        .flag("perf_events", capabilities.perf_events)
-        .flag("kernel_samples", capabilities.kernel_samples)
-        .number("max_frequency", capabilities.max_sample_rate_hz)
-        .number("max_stack", capabilities.max_stack)
+        .member("perf_events", capabilities.perf_events)
+        .member("kernel_samples", capabilities.kernel_samples)
+        .member("max_frequency", capabilities.max_sample_rate_hz)
+        .member("max_stack", capabilities.max_stack)
         .texts("pmus", capabilities.pmus);
-    object.array("findings");
+    json.array("findings");
     for (const Diagnostic& diagnostic : capabilities.diagnostics)
-        object.element()
-            .text("code", diagnostic.code)
-            .text("name", diagnostic.name)
-            .flag("works", diagnostic.works)
-            .text("text", diagnostic.text)
-            .text("remedy", diagnostic.remedy)
+        json.object()
+            .member("code", diagnostic.code)
+            .member("name", diagnostic.name)
+            .member("works", diagnostic.works)
+            .member("text", diagnostic.text)
+            .member("remedy", diagnostic.remedy)
             .end_object();
-    object.end_array();
+    json.end_array();
 }
 
 }  // namespace flamewire::agent

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "agent/json.h"
 #include "agent/machine.h"
 #include "agent/perf/capabilities.h"
+#include "base/json_writer.h"
 #include "wire/control.h"
 
 namespace flamewire::agent {
@@ -15,8 +15,8 @@ wire::Hello make_hello(std::string_view agent_id, const Machine& machine, const 
                        std::string_view state);
 
 // "platform": {…}
-void put_platform(JsonObject& object, const Machine& machine, const Capabilities& capabilities);
+void put_platform(JsonWriter& json, const Machine& machine, const Capabilities& capabilities);
 // record_events, stat_only_events, callgraph_method, … as members of the open object.
-void put_capabilities(JsonObject& object, const Capabilities& capabilities);
+void put_capabilities(JsonWriter& json, const Capabilities& capabilities);
 
 }  // namespace flamewire::agent

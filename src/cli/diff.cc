@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/decimal.h"
+#include "base/json_writer.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
@@ -17,7 +18,6 @@
 #include "cli/view_options.h"
 #include "profile/formats/collapsed_import.h"
 #include "profile/query/accumulate.h"
-#include "server/session/json_writer.h"
 
 namespace flamewire::cli {
 namespace {
@@ -127,7 +127,7 @@ std::string text_of(const Comparison& comparison, const DiffOptions& options, co
 }
 
 std::string json_of(const Comparison& comparison, const DiffOptions& options) {
-    server::JsonWriter json;
+    JsonWriter json;
     const auto side = [&](const char* name, const profile::Weight& total, double seconds) {
         json.key(name);
         json.object();

@@ -8,6 +8,7 @@
 
 #include "base/decimal.h"
 #include "base/file.h"
+#include "base/json_writer.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
@@ -17,7 +18,6 @@
 #include "server/options.h"
 #include "server/session/catalog.h"
 #include "server/session/import_file.h"
-#include "server/session/json_writer.h"
 
 namespace flamewire::cli {
 namespace {
@@ -74,7 +74,7 @@ Result<int> import_all(const ImportOptions& options) {
     symbol::Symbolizer symbolizer(symbol_config(open.symbols));
     // A server can use the folder at the same time: it detects new sessions there.
     const auto catalog = server::Catalog::look_at(data_dir, {});
-    server::JsonWriter json;
+    JsonWriter json;
     json.array();
     int code = 0;
     for (const std::string& file : options.files) {

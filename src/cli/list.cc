@@ -46,7 +46,7 @@ Result<int> list(const ListOptions& options) {
     const std::vector<server::SessionInfo> sessions =
         catalog->search({.words = options.words, .limit = options.most}).sessions;
     if (options.output.json) {
-        server::JsonWriter json;
+        JsonWriter json;
         json.object();
         json.list("sessions", sessions, [&](const server::SessionInfo& info) { write_session(json, info); });
         json.list("unreadable", catalog->unreadable(), [&](const std::string& sentence) { json.text(sentence); });

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/json_writer.h"
 #include "cli/agent_process.h"
 #include "cli/command.h"
 #include "cli/open_profile.h"
@@ -21,7 +22,6 @@
 #include "profile/formats/json.h"
 #include "server/http/quality_warnings.h"
 #include "server/session/catalog.h"
-#include "server/session/json_writer.h"
 #include "server/session/label.h"
 #include "server/session/side_files.h"
 
@@ -81,7 +81,7 @@ std::string summary(const server::Session& session, const std::vector<server::Vi
 }
 
 Result<std::string> json_of(const server::Session& session, const std::string& path, int exit_code) {
-    server::JsonWriter json;
+    JsonWriter json;
     json.object();
     json.member("file", path);
     json.member("exit_code", exit_code);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/decimal.h"
+#include "base/json_writer.h"
 #include "cli/agent_process.h"
 #include "cli/command.h"
 #include "cli/live_profile.h"
@@ -17,7 +18,6 @@
 #include "cli/screen.h"
 #include "cli/terminal.h"
 #include "server/options.h"
-#include "server/session/json_writer.h"
 
 namespace flamewire::cli {
 namespace {
@@ -101,7 +101,7 @@ std::string page_of(const profile::Store& store, const Showing& showing, const T
 
 std::string json_of(const profile::Store& store, const TopOptions& options) {
     const Part part = part_of(store, {}, options);
-    server::JsonWriter json;
+    JsonWriter json;
     json.object();
     json.member("event", part.view.event_name);
     json.member("unit", part.view.unit);

@@ -7,8 +7,9 @@
 #include <iostream>
 
 #include "base/file.h"
+#include "base/json_writer.h"
 #include "server/link/key_ring.h"
-#include "server/session/json_writer.h"
+#include "server/session/iso_time.h"
 
 namespace flamewire::server {
 namespace {

@@ -1,18 +1,14 @@
 #include "wire/control.h"
 
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "base/hex.h"
+#include "base/json_writer.h"
 #include "base/utf8.h"
 
 namespace flamewire::wire {
 namespace {
-
-using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
 
 constexpr std::size_t max_name_bytes = 128;  // of a command or its id
 
@@ -55,31 +51,6 @@ std::optional<RecordingId> parse_recording_id(const rapidjson::Value& value) {
     return id;
 }
 
-void put_text(Writer& writer, std::string_view text) {
-    const std::string valid = valid_utf8(text);
-    writer.String(valid.data(), static_cast<rapidjson::SizeType>(valid.size()));
-}
-void put(Writer& writer, const char* name, std::string_view text) {
-    writer.Key(name);
-    put_text(writer, text);
-}
-void put(Writer& writer, const char* name, std::uint64_t number) {
-    writer.Key(name);
-    writer.Uint64(number);
-}
-void put(Writer& writer, const char* name, const std::vector<std::string>& texts) {
-    writer.Key(name);
-    writer.StartArray();
-    for (const std::string& text : texts) put_text(writer, text);
-    writer.EndArray();
-}
-void put(Writer& writer, const char* name, const RecordingId& id) {
-    writer.Key(name);
-    put_text(writer, to_hex(std::as_bytes(std::span(id))));
-}
-
-std::string text_of(const rapidjson::StringBuffer& buffer) { return {buffer.GetString(), buffer.GetSize()}; }
-
 std::uint32_t number32_member(const rapidjson::Value& object, const char* name) {
     const std::uint64_t number = number_member(object, name);
     return number <= 0xFFFF'FFFFU ? static_cast<std::uint32_t>(number) : 0;
@@ -101,22 +72,22 @@ Hello::Platform parse_platform(const rapidjson::Value& from) {
     return platform;
 }
 
-void put_platform(Writer& writer, const Hello::Platform& platform) {
-    writer.Key("platform");
-    writer.StartObject();
-    put(writer, "arch", platform.arch);
-    put(writer, "endian", platform.endian);
-    put(writer, "kernel", platform.kernel);
-    put(writer, "hostname", platform.hostname);
-    put(writer, "page_size", std::uint64_t{platform.page_size});
-    put(writer, "cpus", std::uint64_t{platform.cpus});
-    put(writer, "boot_id", platform.boot_id);
-    writer.Key("perf_event_paranoid");
-    writer.Int(platform.perf_event_paranoid);
-    put(writer, "pmus", platform.pmus);
-    put(writer, "clock", platform.clock);
-    writer.EndObject();
+void put_platform(JsonWriter& json, const Hello::Platform& platform) {
+    json.object("platform")
+        .member("arch", platform.arch)
+        .member("endian", platform.endian)
+        .member("kernel", platform.kernel)
+        .member("hostname", platform.hostname)
+        .member("page_size", platform.page_size)
+        .member("cpus", platform.cpus)
+        .member("boot_id", platform.boot_id)
+        .member("perf_event_paranoid", platform.perf_event_paranoid)
+        .texts("pmus", platform.pmus)
+        .member("clock", platform.clock)
+        .end_object();
 }
+
+std::string hex_of(const RecordingId& id) { return to_hex(std::as_bytes(std::span(id))); }
 
 bool is_text(const rapidjson::Value& string) { return is_valid_utf8({string.GetString(), string.GetStringLength()}); }
 
@@ -186,27 +157,15 @@ Result<Command> parse_command(std::string_view json) {
 }
 
 std::string encode_command(std::string_view id, std::string_view name, const rapidjson::Value& args) {
-    rapidjson::StringBuffer buffer;
-    Writer writer(buffer);
-    writer.StartObject();
-    put(writer, "id", id);
-    put(writer, "cmd", name);
-    writer.Key("args");
-    args.Accept(writer);
-    writer.EndObject();
-    return text_of(buffer);
+    JsonWriter json;
+    json.object().member("id", id).member("cmd", name).key("args").value(args).end_object();
+    return json.take();
 }
 
 std::string encode_error_reply(std::string_view id, std::string_view text) {
-    rapidjson::StringBuffer buffer;
-    Writer writer(buffer);
-    writer.StartObject();
-    put(writer, "id", id);
-    writer.Key("ok");
-    writer.Bool(false);
-    put(writer, "error", text);
-    writer.EndObject();
-    return text_of(buffer);
+    JsonWriter json;
+    json.object().member("id", id).member("ok", false).member("error", text).end_object();
+    return json.take();
 }
 
 Result<Ack> parse_ack(std::string_view json) {
@@ -222,18 +181,14 @@ Result<Ack> parse_ack(std::string_view json) {
 }
 
 std::string encode_ack(const Ack& ack) {
-    rapidjson::StringBuffer buffer;
-    Writer writer(buffer);
-    writer.StartObject();
-    if (ack.recording) {
-        put(writer, "recording", *ack.recording);
-    } else {
-        writer.Key("recording");
-        writer.Null();
-    }
-    put(writer, "seq", ack.seq);
-    writer.EndObject();
-    return text_of(buffer);
+    JsonWriter json;
+    json.object();
+    if (ack.recording)
+        json.member("recording", hex_of(*ack.recording));
+    else
+        json.member("recording", nullptr);
+    json.member("seq", ack.seq).end_object();
+    return json.take();
 }
 
 Result<Hello> parse_hello(std::string_view json) {
@@ -266,35 +221,31 @@ Result<Hello> parse_hello(std::string_view json) {
 }
 
 std::string encode_hello(const Hello& hello) {
-    rapidjson::StringBuffer buffer;
-    Writer writer(buffer);
-    writer.StartObject();
-    put(writer, "type", "hello");
-    put(writer, "version", std::uint64_t{hello.version});
-    put(writer, "agent", hello.agent);
-    put(writer, "agent_version", hello.agent_version);
-    put(writer, "agent_id", hello.agent_id);
-    put_platform(writer, hello.platform);
-    writer.Key("capabilities");
-    writer.StartObject();
-    put(writer, "record_events", hello.capabilities.record_events);
-    put(writer, "stat_only_events", hello.capabilities.stat_only_events);
-    put(writer, "callgraph_method", hello.capabilities.callgraph_method);
-    put(writer, "unwind_modes", hello.capabilities.unwind_modes);
-    writer.EndObject();
-    put(writer, "state", hello.state);
-    writer.Key("recording");
-    if (hello.recording) {
-        writer.StartObject();
-        put(writer, "id", hello.recording->id);
-        put(writer, "first_unacknowledged", hello.recording->first_unacknowledged);
-        put(writer, "last_seq", hello.recording->last_seq);
-        writer.EndObject();
-    } else {
-        writer.Null();
-    }
-    writer.EndObject();
-    return text_of(buffer);
+    JsonWriter json;
+    json.object()
+        .member("type", "hello")
+        .member("version", hello.version)
+        .member("agent", hello.agent)
+        .member("agent_version", hello.agent_version)
+        .member("agent_id", hello.agent_id);
+    put_platform(json, hello.platform);
+    json.object("capabilities")
+        .texts("record_events", hello.capabilities.record_events)
+        .texts("stat_only_events", hello.capabilities.stat_only_events)
+        .member("callgraph_method", hello.capabilities.callgraph_method)
+        .texts("unwind_modes", hello.capabilities.unwind_modes)
+        .end_object()
+        .member("state", hello.state);
+    if (hello.recording)
+        json.object("recording")
+            .member("id", hex_of(hello.recording->id))
+            .member("first_unacknowledged", hello.recording->first_unacknowledged)
+            .member("last_seq", hello.recording->last_seq)
+            .end_object();
+    else
+        json.member("recording", nullptr);
+    json.end_object();
+    return json.take();
 }
 
 }  // namespace flamewire::wire

@@ -1,11 +1,8 @@
 #include "wire/module_chunk.h"
 
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
-
 #include "base/byte_reader.h"
 #include "base/bytes.h"
-#include "base/utf8.h"
+#include "base/json_writer.h"
 #include "wire/control.h"
 #include "wire/frame.h"
 
@@ -46,35 +43,22 @@ Result<std::vector<FileRange>> ranges_of(const rapidjson::Value& head, std::uint
 std::string encode_module_chunk(const ModuleChunk& chunk) {
     std::string packed = chunk.bytes.empty() ? std::string() : compress(chunk.bytes);
     const bool compressed = !packed.empty() && packed.size() < chunk.bytes.size();
-    rapidjson::StringBuffer buffer;
-    rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-    const auto text = [&](const char* name, std::string_view value) {
-        writer.Key(name);
-        writer.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
-    };
-    const auto number = [&](const char* name, std::uint64_t value) {
-        writer.Key(name);
-        writer.Uint64(value);
-    };
-    writer.StartObject();
-    text("id", valid_utf8(chunk.id));
-    number("file_size", chunk.file_size);
-    number("offset", chunk.offset);
-    number("total", chunk.total);
-    writer.Key("ranges");
-    writer.StartArray();
-    for (const FileRange& range : chunk.ranges) {
-        writer.Uint64(range.offset);
-        writer.Uint64(range.size);
-    }
-    writer.EndArray();
-    text("encoding", compressed ? "zstd" : "raw");
-    if (!chunk.hash.empty()) text("hash", chunk.hash);
-    writer.EndObject();
+    JsonWriter json;
+    json.object()
+        .member("id", chunk.id)
+        .member("file_size", chunk.file_size)
+        .member("offset", chunk.offset)
+        .member("total", chunk.total)
+        .array("ranges");
+    for (const FileRange& range : chunk.ranges) json.number(range.offset).number(range.size);
+    json.end_array().member("encoding", compressed ? "zstd" : "raw");
+    if (!chunk.hash.empty()) json.member("hash", chunk.hash);
+    json.end_object();
+    const std::string header = json.take();
     std::string payload;
-    const auto length = static_cast<std::uint32_t>(buffer.GetSize());
+    const auto length = static_cast<std::uint32_t>(header.size());
     for (unsigned shift = 32; shift != 0; shift -= 8) payload += static_cast<char>(length >> (shift - 8) & 0xFF);
-    payload.append(buffer.GetString(), buffer.GetSize());
+    payload += header;
     payload += compressed ? packed : chunk.bytes;
     return payload;
 }

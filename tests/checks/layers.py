@@ -11,7 +11,7 @@ SYMBOL = {"symbol", "symbol/types", "symbol/files", "symbol/disassembly"}
 PROFILE = {"profile/store", "profile/query", "profile/symbols", "profile/formats"}
 SESSION = {"base", "wire", "elf", "server/limits.h", "server/rate_limited_log.h"} | SYMBOL | PROFILE
 DESK = SESSION | {"secure", "counters"}
-AGENT_SHARED = {"agent", "agent/json.", "agent/log.", "agent/batch_sink.h"}
+AGENT_SHARED = {"agent", "agent/log.", "agent/batch_sink.h"}
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
     "wire": {"base"},
@@ -49,7 +49,6 @@ ALLOWED: dict[str, set[str]] = {
     "server/http": DESK | {"server/session", "server/source", "server/link"},
     "server": DESK | {"server/session", "server/source", "server/link", "server/http"},
     "cli": DESK | {"server", "server/session", "server/source", "server/link", "server/http"},
-    "agent/json.": {"base", "wire"},
     "agent/perf/record.h": {"perf", "wire"},
     "agent/perf": {"base", "wire", "perf", "unwind/frame", "agent/perf/record.h"},
     "agent/process": {"base", "wire", "elf", "process", "agent/perf/record.h"} | UNWIND,
@@ -58,9 +57,9 @@ ALLOWED: dict[str, set[str]] = {
     "agent/link": {"base", "wire", "secure", "counters", "agent/log."},
     "agent/capture": {"base", "wire", "agent/perf", "agent/batch_sink.h"},
     "agent/batch_sink.h": {"base", "wire"},
-    "agent/health": {"base", "agent/process", "agent/json."},
+    "agent/health": {"base", "agent/process"},
     "agent/stubs": set(),
-    "agent": {"base", "wire", "secure", "elf", "counters", "agent/perf", "agent/process", "agent/pipeline", "agent/health", "agent/json.",
+    "agent": {"base", "wire", "secure", "elf", "counters", "agent/perf", "agent/process", "agent/pipeline", "agent/health",
               "unwind/walk"},
     "agent/recording": {"base", "wire", "agent/perf", "agent/process", "agent/pipeline"} | AGENT_SHARED,
     "agent/control": {"base", "wire", "secure", "elf", "counters", "agent/perf", "agent/process", "agent/capture", "agent/link", "agent/health",

@@ -19,8 +19,8 @@ STEM = re.compile(r"-[fm](?:no-)?(stack-protector|stack-clash|cf-protection|bran
 
 
 # Only these units of the static agent for x86-64 have the stack protector.
-DECODERS = re.compile(r"(^|/)(src/(base|wire|secure|elf|unwind|perf|agent/process)/|src/agent/json\.cc|mbedtls/|"
-                      r"flamewire_(agent_commands|agent_json|secure|elf)_agent\.dir/)")
+DECODERS = re.compile(r"(^|/)(src/(base|wire|secure|elf|unwind|perf|agent/process)/|mbedtls/|"
+                      r"flamewire_(agent_commands|secure|elf)_agent\.dir/)")
 
 
 def readelf(*words: str | pathlib.Path) -> str:

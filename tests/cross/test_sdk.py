@@ -26,7 +26,7 @@ def test_the_agent_is_built_with_the_sdk(tree, tmp_path):
     answer = configure(tree, tmp_path)
     assert answer.returncode == 0, answer.stdout
     # Only some of the libraries are built. Other tests build the whole agent with our own toolchain files.
-    answer = sdk.run(script, ["cmake", "--build", tmp_path, "--target", "flamewire_base_agent", "flamewire_agent_json_agent", "-v"])
+    answer = sdk.run(script, ["cmake", "--build", tmp_path, "--target", "flamewire_base_agent", "flamewire_wire_agent", "-v"])
     assert answer.returncode == 0, answer.stdout
     compiled = [line for line in answer.stdout.splitlines() if " -c " in line]
     assert compiled

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/json.h"
 #include "base/file.h"
 #include "base/hex.h"
+#include "base/json_writer.h"
 
 namespace flamewire::agent {
 namespace {
@@ -92,12 +92,14 @@ Result<FetchRequest> parse_fetch(const wire::Command& command) {
 }
 
 std::string encode_fetch_refusal(const std::string& id, const Error& error) {
-    return JsonObject()
-        .text("id", id)
-        .flag("ok", false)
-        .text("error", error.message)
-        .text("code", code_name(error.code))
-        .finish();
+    JsonWriter json;
+    json.object()
+        .member("id", id)
+        .member("ok", false)
+        .member("error", error.message)
+        .member("code", code_name(error.code))
+        .end_object();
+    return json.take();
 }
 
 Result<std::vector<wire::FileRange>> symbol_ranges(const elf::ByteSource& source, std::uint64_t file_size) {

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "profile/formats/json_put.h"
+#include "profile/formats/bounded_json.h"
 #include "profile/formats/numbered.h"
 #include "profile/formats/thread_samples.h"
 
@@ -19,18 +19,17 @@ constexpr std::uint32_t no_prefix = ~std::uint32_t{0};
 
 // A column with the same value in every row.
 template <class Put>
-void same(JsonOutput& out, const char* key, std::size_t rows, Put put_one) {
-    out.Key(key);
-    out.StartArray();
+void same(BoundedJson& out, const char* key, std::size_t rows, Put put_one) {
+    out.array(key);
     for (std::size_t i = 0; i < rows && !out.full(); ++i) put_one();
-    out.EndArray();
+    out.end_array();
 }
 
 enum Category : unsigned { user, kernel, jit, unknown };
 constexpr std::pair<const char*, const char*> categories[] = {
     {"User", "yellow"}, {"Kernel", "orange"}, {"JIT", "blue"}, {"Unknown", "grey"}};
 
-Category category_of(FrameKind kind) {
+unsigned category_of(FrameKind kind) {
     switch (kind) {
         case FrameKind::kernel:
             return kernel;
@@ -49,7 +48,7 @@ using Libraries = Numbered<Library>;
 
 class ThreadWriter {
 public:
-    ThreadWriter(JsonOutput& out, const Store::Tables& tables, Libraries& libraries)
+    ThreadWriter(BoundedJson& out, const Store::Tables& tables, Libraries& libraries)
         : out_(out), tables_(tables), libraries_(libraries) {}
 
     void write(const Event& event, const Thread& thread, bool several, const std::vector<ThreadSample>& samples,
@@ -57,27 +56,22 @@ public:
         std::vector<std::uint32_t> stacks;
         stacks.reserve(samples.size());
         for (const ThreadSample& sample : samples) stacks.push_back(stack_of(sample.stack));
-        out_.StartObject();
-        put(out_, "name", several ? fmt::format("{} {}", thread.comm, event.name) : std::string(thread.comm));
-        put(out_, "processType", "default");
-        put(out_, "processName", thread.process == 0 ? std::string_view{} : tables_.processes[thread.process].comm);
-        out_.Key("processStartupTime");
-        out_.Double(0);
-        out_.Key("processShutdownTime");
-        out_.Null();
-        out_.Key("registerTime");
-        out_.Double(0);
-        out_.Key("unregisterTime");
-        out_.Null();
+        out_.object();
+        out_.member("name", several ? fmt::format("{} {}", thread.comm, event.name) : std::string(thread.comm));
+        out_.member("processType", "default");
+        out_.member("processName", thread.process == 0 ? std::string_view{} : tables_.processes[thread.process].comm);
+        out_.member("processStartupTime", 0.0);
+        out_.member("processShutdownTime", nullptr);
+        out_.member("registerTime", 0.0);
+        out_.member("unregisterTime", nullptr);
         same(out_, "pausedRanges", 0, [] {});
-        put(out_, "pid", std::to_string(thread.pid));
-        put(out_, "tid", std::uint64_t{thread.tid});
-        out_.Key("isMainThread");
-        out_.Bool(thread.pid == thread.tid);
+        out_.member("pid", std::to_string(thread.pid));
+        out_.member("tid", thread.tid);
+        out_.member("isMainThread", thread.pid == thread.tid);
         put_samples(event, samples, stacks, first_ns);
         put_tables();
         put_own(event, thread, samples);
-        out_.EndObject();
+        out_.end_object();
     }
 
 private:
@@ -112,27 +106,27 @@ private:
     void put_samples(const Event& event, const std::vector<ThreadSample>& samples,
                      const std::vector<std::uint32_t>& stacks, std::uint64_t first_ns) {
         const bool time = event.unit == "ns", bytes = event.unit == "bytes";
-        out_.Key("samples");
-        out_.StartObject();
-        put_list(out_, "stack", stacks, [&](std::uint32_t stack) { put_number(stack); });
-        put_list(out_, "time", samples,
-                 [&](const ThreadSample& one) { out_.Double(static_cast<double>(one.time_ns - first_ns) / 1e6); });
-        put_list(out_, "weight", samples, [&](const ThreadSample& one) {
-            if (time)
-                out_.Double(static_cast<double>(one.weight.weight) / 1e6);
-            else
-                out_.Uint64(bytes ? one.weight.weight : one.weight.samples);
+        out_.object("samples");
+        out_.bounded_list("stack", stacks, [&](std::uint32_t stack) { put_number(stack); });
+        out_.bounded_list("time", samples, [&](const ThreadSample& one) {
+            out_.number(static_cast<double>(one.time_ns - first_ns) / 1e6);
         });
-        put(out_, "weightType", time ? "tracing-ms" : bytes ? "bytes" : "samples");
-        put(out_, "length", samples.size());
-        out_.EndObject();
+        out_.bounded_list("weight", samples, [&](const ThreadSample& one) {
+            if (time)
+                out_.number(static_cast<double>(one.weight.weight) / 1e6);
+            else
+                out_.number(bytes ? one.weight.weight : one.weight.samples);
+        });
+        out_.member("weightType", time ? "tracing-ms" : bytes ? "bytes" : "samples");
+        out_.member("length", samples.size());
+        out_.end_object();
     }
 
     void put_number(std::uint32_t number) {
         if (number == no_prefix)
-            out_.Null();
+            out_.null();
         else
-            out_.Uint(number);
+            out_.number(number);
     }
     [[nodiscard]] FrameKind kind_of(std::uint32_t frame) const {
         return tables_.functions[std::get<0>(funcs_.order[frames_.order[frame].func])].kind;
@@ -140,41 +134,37 @@ private:
     std::uint32_t text(std::string_view string) { return strings_.of(std::string(string)); }
 
     void put_tables() {
-        const auto null = [&] { out_.Null(); };
-        const auto zero = [&] { out_.Uint(0); };
-        out_.Key("markers");
-        out_.StartObject();
+        const auto null = [&] { out_.null(); };
+        const auto zero = [&] { out_.number(0); };
+        out_.object("markers");
         for (const char* key : {"data", "name", "startTime", "endTime", "phase", "category"}) same(out_, key, 0, null);
-        put(out_, "length", std::uint64_t{0});
-        out_.EndObject();
+        out_.member("length", 0);
+        out_.end_object();
 
         const std::size_t stacks = stacks_.order.size(), frames = frames_.order.size(), funcs = funcs_.order.size();
-        out_.Key("stackTable");
-        out_.StartObject();
-        put_list(out_, "prefix", stacks_.order, [&](const StackEntry& one) { put_number(one.first); });
-        put_list(out_, "frame", stacks_.order, [&](const StackEntry& one) { out_.Uint(one.second); });
-        put_list(out_, "category", stacks_.order,
-                 [&](const StackEntry& one) { out_.Uint(category_of(kind_of(one.second))); });
+        out_.object("stackTable");
+        out_.bounded_list("prefix", stacks_.order, [&](const StackEntry& one) { put_number(one.first); });
+        out_.bounded_list("frame", stacks_.order, [&](const StackEntry& one) { out_.number(one.second); });
+        out_.bounded_list("category", stacks_.order,
+                          [&](const StackEntry& one) { out_.number(category_of(kind_of(one.second))); });
         same(out_, "subcategory", stacks, zero);
-        put(out_, "length", stacks);
-        out_.EndObject();
+        out_.member("length", stacks);
+        out_.end_object();
 
-        out_.Key("frameTable");
-        out_.StartObject();
-        same(out_, "address", frames, [&] { out_.Int(-1); });
-        put_list(out_, "inlineDepth", frames_.order, [&](const Frame& one) { out_.Uint(one.inline_depth); });
-        out_.Key("category");
-        out_.StartArray();
-        for (std::uint32_t i = 0; i < frames; ++i) out_.Uint(category_of(kind_of(i)));
-        out_.EndArray();
+        out_.object("frameTable");
+        same(out_, "address", frames, [&] { out_.number(-1); });
+        out_.bounded_list("inlineDepth", frames_.order, [&](const Frame& one) { out_.number(one.inline_depth); });
+        out_.array("category");
+        for (std::uint32_t i = 0; i < frames; ++i) out_.number(category_of(kind_of(i)));
+        out_.end_array();
         same(out_, "subcategory", frames, zero);
-        put_list(out_, "func", frames_.order, [&](const Frame& one) { out_.Uint(one.func); });
+        out_.bounded_list("func", frames_.order, [&](const Frame& one) { out_.number(one.func); });
         for (const char* key : {"nativeSymbol", "innerWindowID", "implementation", "column"})
             same(out_, key, frames, null);
-        put_list(out_, "line", frames_.order,
-                 [&](const Frame& one) { put_number(one.line == 0 ? no_prefix : one.line); });
-        put(out_, "length", frames);
-        out_.EndObject();
+        out_.bounded_list("line", frames_.order,
+                          [&](const Frame& one) { put_number(one.line == 0 ? no_prefix : one.line); });
+        out_.member("length", frames);
+        out_.end_object();
 
         // Resources are libraries here: those that contain the thread's functions.
         Numbered<std::uint32_t> resources;
@@ -182,26 +172,25 @@ private:
         resource_of.reserve(funcs_.order.size());
         for (const auto& [function, file, module] : funcs_.order)
             resource_of.push_back(resource(function, module, resources));
-        out_.Key("funcTable");
-        out_.StartObject();
-        put_list(out_, "name", funcs_.order,
-                 [&](const Func& one) { out_.Uint(text(tables_.strings[tables_.functions[std::get<0>(one)].name])); });
-        put_list(out_, "fileName", funcs_.order, [&](const Func& one) {
+        out_.object("funcTable");
+        out_.bounded_list("name", funcs_.order, [&](const Func& one) {
+            out_.number(text(tables_.strings[tables_.functions[std::get<0>(one)].name]));
+        });
+        out_.bounded_list("fileName", funcs_.order, [&](const Func& one) {
             put_number(std::get<1>(one) == 0 ? no_prefix : text(tables_.strings[std::get<1>(one)]));
         });
-        put_list(out_, "resource", resource_of, [&](std::int64_t one) { out_.Int64(one); });
-        for (const char* key : {"isJS", "relevantForJS"}) same(out_, key, funcs, [&] { out_.Bool(false); });
+        out_.bounded_list("resource", resource_of, [&](std::int64_t one) { out_.number(one); });
+        for (const char* key : {"isJS", "relevantForJS"}) same(out_, key, funcs, [&] { out_.boolean(false); });
         for (const char* key : {"lineNumber", "columnNumber"}) same(out_, key, funcs, null);
-        put(out_, "length", funcs);
-        out_.EndObject();
+        out_.member("length", funcs);
+        out_.end_object();
         put_resources(resources.order);
 
-        out_.Key("nativeSymbols");
-        out_.StartObject();
+        out_.object("nativeSymbols");
         for (const char* key : {"libIndex", "address", "name", "functionSize"}) same(out_, key, 0, null);
-        put(out_, "length", std::uint64_t{0});
-        out_.EndObject();
-        put_list(out_, "stringArray", strings_.order, [&](const std::string& one) { put_text(out_, one); });
+        out_.member("length", 0);
+        out_.end_object();
+        out_.bounded_list("stringArray", strings_.order, [&](const std::string& one) { out_.text(one); });
     }
 
     std::int64_t resource(FunctionId function, ModuleId module, Numbered<std::uint32_t>& resources) {
@@ -211,36 +200,33 @@ private:
     }
 
     void put_resources(const std::vector<std::uint32_t>& libraries) {
-        out_.Key("resourceTable");
-        out_.StartObject();
-        put_list(out_, "lib", libraries, [&](std::uint32_t one) { out_.Uint(one); });
-        put_list(out_, "name", libraries, [&](std::uint32_t one) {
+        out_.object("resourceTable");
+        out_.bounded_list("lib", libraries, [&](std::uint32_t one) { out_.number(one); });
+        out_.bounded_list("name", libraries, [&](std::uint32_t one) {
             const auto& [module, kernel_module] = libraries_.order[one];
-            out_.Uint(text(kernel_module.empty() ? tables_.modules[module].name : kernel_module));
+            out_.number(text(kernel_module.empty() ? tables_.modules[module].name : kernel_module));
         });
-        same(out_, "host", libraries.size(), [&] { out_.Null(); });
-        same(out_, "type", libraries.size(), [&] { out_.Uint(1); });  // a library
-        put(out_, "length", libraries.size());
-        out_.EndObject();
+        same(out_, "host", libraries.size(), [&] { out_.null(); });
+        same(out_, "type", libraries.size(), [&] { out_.number(1); });  // a library
+        out_.member("length", libraries.size());
+        out_.end_object();
     }
 
     void put_own(const Event& event, const Thread& thread, const std::vector<ThreadSample>& samples) {
-        out_.Key("flamewire");
-        out_.StartObject();
-        put(out_, "event", event.name);
-        put(out_, "unit", event.unit);
-        put(out_, "comm", thread.comm);
-        put_list(out_, "samples", samples, [&](const ThreadSample& one) { out_.Uint64(one.weight.samples); });
-        put_list(out_, "weights", samples, [&](const ThreadSample& one) { out_.Uint64(one.weight.weight); });
-        out_.Key("returns");
-        out_.StartArray();
+        out_.object("flamewire");
+        out_.member("event", event.name);
+        out_.member("unit", event.unit);
+        out_.member("comm", thread.comm);
+        out_.bounded_list("samples", samples, [&](const ThreadSample& one) { out_.number(one.weight.samples); });
+        out_.bounded_list("weights", samples, [&](const ThreadSample& one) { out_.number(one.weight.weight); });
+        out_.array("returns");
         for (std::uint32_t i = 0; i < frames_.order.size(); ++i)
-            if (frames_.order[i].returns) out_.Uint(i);
-        out_.EndArray();
-        out_.EndObject();
+            if (frames_.order[i].returns) out_.number(i);
+        out_.end_array();
+        out_.end_object();
     }
 
-    JsonOutput& out_;
+    BoundedJson& out_;
     const Store::Tables& tables_;
     Libraries& libraries_;
     std::vector<StackId> path_;
@@ -256,72 +242,60 @@ double interval_ms(const Event& event) {
     return event.frequency_hz > 0 ? 1000.0 / event.frequency_hz : 1;
 }
 
-void put_meta(JsonOutput& out, const FirefoxOptions& options, double interval,
+void put_meta(BoundedJson& out, const FirefoxOptions& options, double interval,
               std::optional<std::size_t> first_thread) {
-    out.Key("meta");
-    out.StartObject();
-    out.Key("categories");
-    out.StartArray();
+    out.object("meta");
+    out.array("categories");
     for (const auto& [name, color] : categories) {
-        out.StartObject();
-        put(out, "name", name);
-        put(out, "color", color);
-        put_list(out, "subcategories", std::initializer_list<const char*>{"Other"},
-                 [&](const char* one) { out.String(one); });
-        out.EndObject();
+        out.object();
+        out.member("name", name);
+        out.member("color", color);
+        out.bounded_list("subcategories", std::initializer_list<const char*>{"Other"},
+                         [&](const char* one) { out.text(one); });
+        out.end_object();
     }
-    out.EndArray();
-    put(out, "product", options.name);
-    put(out, "importedFrom", "Flamewire");
+    out.end_array();
+    out.member("product", options.name);
+    out.member("importedFrom", "Flamewire");
     // The profile has no JavaScript and no Firefox sources, so the viewer hides controls for these.
     for (const char* key : {"usesOnlyOneStackType", "sourceCodeIsNotOnSearchfox"}) {
-        out.Key(key);
-        out.Bool(true);
+        out.member(key, true);
     }
     if (first_thread)
-        put_list(out, "initialSelectedThreads", std::initializer_list<std::size_t>{*first_thread},
-                 [&](std::size_t one) { out.Uint64(one); });
+        out.bounded_list("initialSelectedThreads", std::initializer_list<std::size_t>{*first_thread},
+                         [&](std::size_t one) { out.number(one); });
     if (!options.tags.empty())
-        put_list(out, "extra", std::initializer_list<const char*>{"Tags"}, [&](const char* title) {
-            out.StartObject();
-            put(out, "label", title);
-            put_list(out, "entries", options.tags, [&](const std::pair<std::string, std::string>& tag) {
-                out.StartObject();
-                put(out, "label", tag.first);
-                put(out, "format", "string");
-                put(out, "value", tag.second);
-                out.EndObject();
+        out.bounded_list("extra", std::initializer_list<const char*>{"Tags"}, [&](const char* title) {
+            out.object();
+            out.member("label", title);
+            out.bounded_list("entries", options.tags, [&](const std::pair<std::string, std::string>& tag) {
+                out.object();
+                out.member("label", tag.first);
+                out.member("format", "string");
+                out.member("value", tag.second);
+                out.end_object();
             });
-            out.EndObject();
+            out.end_object();
         });
-    out.Key("startTime");
-    out.Double(static_cast<double>(options.started_ns) / 1e6);
-    out.Key("interval");
-    out.Double(interval);
-    out.Key("debug");
-    out.Bool(false);
-    out.Key("stackwalk");
-    out.Uint(1);
-    out.Key("processType");
-    out.Uint(0);
-    out.Key("version");
-    out.Int(format_version);
-    out.Key("preprocessedProfileVersion");
-    out.Int(processed_version);
-    out.Key("symbolicated");
-    out.Bool(true);
+    out.member("startTime", static_cast<double>(options.started_ns) / 1e6);
+    out.member("interval", interval);
+    out.member("debug", false);
+    out.member("stackwalk", 1);
+    out.member("processType", 0);
+    out.member("version", format_version);
+    out.member("preprocessedProfileVersion", processed_version);
+    out.member("symbolicated", true);
     same(out, "markerSchema", 0, [] {});
-    out.Key("sampleUnits");
-    out.StartObject();
-    put(out, "time", "ms");
-    put(out, "eventDelay", "ms");
-    put(out, "threadCPUDelta", "ns");
-    out.EndObject();
-    out.EndObject();
+    out.object("sampleUnits");
+    out.member("time", "ms");
+    out.member("eventDelay", "ms");
+    out.member("threadCPUDelta", "ns");
+    out.end_object();
+    out.end_object();
 }
 
-void put_libraries(JsonOutput& out, const Store::Tables& tables, const Libraries& libraries) {
-    put_list(out, "libs", libraries.order, [&](const Library& one) {
+void put_libraries(BoundedJson& out, const Store::Tables& tables, const Libraries& libraries) {
+    out.bounded_list("libs", libraries.order, [&](const Library& one) {
         const Module& module = tables.modules[one.first];
         const bool kernel = module.identity.kind == symbol::ModuleKind::kernel;
         const std::string_view path = !one.second.empty() ? std::string_view(one.second)
@@ -330,13 +304,13 @@ void put_libraries(JsonOutput& out, const Store::Tables& tables, const Libraries
         std::string build_id;
         for (const char byte : module.identity.build_id)
             build_id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-        out.StartObject();
-        for (const char* key : {"name", "debugName"}) put(out, key, path.substr(path.rfind('/') + 1));
-        for (const char* key : {"path", "debugPath"}) put(out, key, path);
-        put(out, "arch", "");
-        put(out, "breakpadId", "");
-        put(out, "codeId", build_id);
-        out.EndObject();
+        out.object();
+        for (const char* key : {"name", "debugName"}) out.member(key, path.substr(path.rfind('/') + 1));
+        for (const char* key : {"path", "debugPath"}) out.member(key, path);
+        out.member("arch", "");
+        out.member("breakpadId", "");
+        out.member("codeId", build_id);
+        out.end_object();
     });
 }
 
@@ -344,15 +318,14 @@ void put_libraries(JsonOutput& out, const Store::Tables& tables, const Libraries
 
 Result<std::string> firefox(const Store& store, const Filter& filter, const FirefoxOptions& options) {
     const Store::Tables& tables = store.tables();
-    JsonBuffer buffer(options.max_bytes);
-    JsonOutput out(buffer);
+    BoundedText text(options.max_bytes);
+    BoundedJson out(text);
     Libraries libraries;
-    out.StartObject();
+    out.object();
     const std::vector<EventId> events = events_of(store, filter);
     put_meta(out, options, events.empty() ? 1 : interval_ms(tables.events[events.front()]),
              busiest_thread(store, filter));
-    out.Key("threads");
-    out.StartArray();
+    out.array("threads");
     for (const EventId event : events) {
         const std::vector<ThreadSamples> threads = thread_samples(store, filter, event);
         std::uint64_t first_ns = store.first_ns();
@@ -362,11 +335,11 @@ Result<std::string> firefox(const Store& store, const Filter& filter, const Fire
                 ThreadWriter(out, tables, libraries)
                     .write(tables.events[event], tables.threads[thread], events.size() > 1, samples, first_ns);
     }
-    out.EndArray();
+    out.end_array();
     put_libraries(out, tables, libraries);
     for (const char* key : {"pages", "counters", "profilerOverhead"}) same(out, key, 0, [] {});
-    out.EndObject();
-    return buffer.take("a profile for the Firefox Profiler");
+    out.end_object();
+    return text.take("a profile for the Firefox Profiler");
 }
 
 }  // namespace flamewire::profile

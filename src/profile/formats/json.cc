@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/cgroup_path.h"
-#include "profile/formats/json_put.h"
+#include "profile/formats/bounded_json.h"
 #include "profile/formats/thread_samples.h"
 #include "profile/query/query.h"
 
@@ -11,125 +11,118 @@ namespace flamewire::profile {
 
 namespace {
 
-void put_function(JsonOutput& out, const Store& store, const Function& function) {
-    put(out, "name", store.string(function.name));
-    if (function.module != 0) put(out, "module", store.string(function.module));
-    put(out, "kind", kind_name(function.kind));
+void put_function(BoundedJson& out, const Store& store, const Function& function) {
+    out.member("name", store.string(function.name));
+    if (function.module != 0) out.member("module", store.string(function.module));
+    out.member("kind", kind_name(function.kind));
 }
 
-void put_recording(JsonOutput& out, const wire::Recording& recording) {
-    put(out, "target", recording.target);
-    put(out, "host", recording.host);
-    put(out, "arch", recording.arch);
-    put(out, "kernel", recording.kernel_release);
-    put(out, "agent_version", recording.agent_version);
-    put(out, "unwind", recording.unwind);
-    put(out, "stack_bytes", std::uint64_t{recording.stack_bytes});
-    put(out, "max_depth", std::uint64_t{recording.max_depth});
-    put(out, "frequency_hz", std::uint64_t{recording.frequency_hz});
-    put(out, "period", recording.period);
+void put_recording(BoundedJson& out, const wire::Recording& recording) {
+    out.member("target", recording.target);
+    out.member("host", recording.host);
+    out.member("arch", recording.arch);
+    out.member("kernel", recording.kernel_release);
+    out.member("agent_version", recording.agent_version);
+    out.member("unwind", recording.unwind);
+    out.member("stack_bytes", recording.stack_bytes);
+    out.member("max_depth", recording.max_depth);
+    out.member("frequency_hz", recording.frequency_hz);
+    out.member("period", recording.period);
 }
 
 // The unwinding mode of each process and the outcome for its stacks.
-void put_unwind_processes(JsonOutput& out, const Store& store) {
-    out.Key("unwind_processes");
-    out.StartArray();
+void put_unwind_processes(BoundedJson& out, const Store& store) {
+    out.array("unwind_processes");
     for (const Process& process : store.processes()) {
         if (!process.unwind) continue;
         const wire::ProcessUnwind& unwind = *process.unwind;
-        out.StartObject();
-        put(out, "pid", std::uint64_t{process.wire.pid});
-        put(out, "comm", process.comm);
-        put(out, "mode", mode_name(unwind.mode));
-        put(out, "why", unwind.why);
-        put(out, "samples", unwind.samples);
-        put(out, "whole", unwind.whole);
-        put(out, "joined", unwind.joined);
-        put(out, "truncated", unwind.truncated);
-        put(out, "open_end", unwind.open_end);
-        put(out, "stopped", unwind.stopped);
-        put(out, "frames", unwind.frames);
-        put(out, "stack_bytes", unwind.stack_bytes);
-        out.EndObject();
+        out.object();
+        out.member("pid", process.wire.pid);
+        out.member("comm", process.comm);
+        out.member("mode", mode_name(unwind.mode));
+        out.member("why", unwind.why);
+        out.member("samples", unwind.samples);
+        out.member("whole", unwind.whole);
+        out.member("joined", unwind.joined);
+        out.member("truncated", unwind.truncated);
+        out.member("open_end", unwind.open_end);
+        out.member("stopped", unwind.stopped);
+        out.member("frames", unwind.frames);
+        out.member("stack_bytes", unwind.stack_bytes);
+        out.end_object();
     }
-    out.EndArray();
+    out.end_array();
 }
 
 // The processes with samples in the exported part, and where they run.
-void put_processes(JsonOutput& out, const Store& store, const Filter& filter) {
+void put_processes(BoundedJson& out, const Store& store, const Filter& filter) {
     std::vector<bool> has(store.processes().size());
     for (const ThreadRow& row : thread_summary(store, filter)) has[store.threads()[row.thread].process] = true;
-    out.Key("processes");
-    out.StartArray();
+    out.array("processes");
     for (ProcessId id = 1; id < has.size(); ++id) {
         if (!has[id]) continue;
         const Process& process = store.processes()[id];
-        out.StartObject();
-        put(out, "pid", std::uint64_t{process.wire.pid});
-        if (process.wire.ns_pid != 0) put(out, "ns_pid", std::uint64_t{process.wire.ns_pid});
-        put(out, "comm", process.comm);
-        put(out, "exe", process.exe);
-        put(out, "command_line", process.command_line);
-        put(out, "cgroup", process.cgroup);
-        put(out, "container_id", process.container_id);
-        put(out, "pod_uid", parse_cgroup_path(process.cgroup).pod_uid);
-        out.EndObject();
+        out.object();
+        out.member("pid", process.wire.pid);
+        if (process.wire.ns_pid != 0) out.member("ns_pid", process.wire.ns_pid);
+        out.member("comm", process.comm);
+        out.member("exe", process.exe);
+        out.member("command_line", process.command_line);
+        out.member("cgroup", process.cgroup);
+        out.member("container_id", process.container_id);
+        out.member("pod_uid", parse_cgroup_path(process.cgroup).pod_uid);
+        out.end_object();
     }
-    out.EndArray();
+    out.end_array();
 }
 
-void put_metadata(JsonOutput& out, const Store& store, const Filter& filter, const JsonOptions& options) {
-    out.Key("metadata");
-    out.StartObject();
-    if (!options.name.empty()) put(out, "name", options.name);
+void put_metadata(BoundedJson& out, const Store& store, const Filter& filter, const JsonOptions& options) {
+    out.object("metadata");
+    if (!options.name.empty()) out.member("name", options.name);
     if (!options.tags.empty()) {
-        out.Key("tags");
-        out.StartObject();
-        for (const auto& [key, value] : options.tags) put(out, key.c_str(), value);
-        out.EndObject();
+        out.object("tags");
+        for (const auto& [key, value] : options.tags) out.member(key, value);
+        out.end_object();
     }
     if (store.recording()) put_recording(out, *store.recording());
-    put(out, "start_ns", store.first_ns());
-    put(out, "end_ns", store.end_ns());
-    put(out, "samples", store.total(0).samples);
+    out.member("start_ns", store.first_ns());
+    out.member("end_ns", store.end_ns());
+    out.member("samples", store.total(0).samples);
     put_processes(out, store, filter);
     put_unwind_processes(out, store);
-    out.Key("losses");
-    out.StartArray();
+    out.array("losses");
     for (const LossTotal& loss : store.losses()) {
-        out.StartObject();
-        put(out, "reason", static_cast<std::uint64_t>(loss.reason));
-        put(out, "count", loss.count);
-        if (loss.event != 0) put(out, "event", store.events()[loss.event].name);
-        out.Key("by_store");
-        out.Bool(loss.by_store);
-        out.EndObject();
+        out.object();
+        out.member("reason", static_cast<std::uint64_t>(loss.reason));
+        out.member("count", loss.count);
+        if (loss.event != 0) out.member("event", store.events()[loss.event].name);
+        out.member("by_store", loss.by_store);
+        out.end_object();
     }
-    out.EndArray();
-    out.EndObject();
+    out.end_array();
+    out.end_object();
 }
 
-void put_functions(JsonOutput& out, const Store& store, const Filter& filter) {
-    out.Key("functions");
-    out.StartArray();
+void put_functions(BoundedJson& out, const Store& store, const Filter& filter) {
+    out.array("functions");
     for (const FunctionRow& row : functions(store, filter)) {
         if (out.full()) break;
-        out.StartObject();
+        out.object();
         put_function(out, store, row.function);
-        if (row.function.file != 0) put(out, "file", store.string(row.function.file));
-        if (row.function.line != 0) put(out, "line", std::uint64_t{row.function.line});
-        put(out, "self_samples", row.self.samples);
-        put(out, "self_weight", row.self.weight);
-        put(out, "samples", row.total.samples);
-        put(out, "weight", row.total.weight);
-        out.EndObject();
+        if (row.function.file != 0) out.member("file", store.string(row.function.file));
+        if (row.function.line != 0) out.member("line", row.function.line);
+        out.member("self_samples", row.self.samples);
+        out.member("self_weight", row.self.weight);
+        out.member("samples", row.total.samples);
+        out.member("weight", row.total.weight);
+        out.end_object();
     }
-    out.EndArray();
+    out.end_array();
 }
 
 // Writes nested objects from a list of children and an explicit stack, so that deep profiles cannot overflow the call
 // stack.
-void put_flame_graph(JsonOutput& out, const Store& store, const CallTree& tree) {
+void put_flame_graph(BoundedJson& out, const Store& store, const CallTree& tree) {
     // The children of a node are adjacent (breadth-first order), so two indices describe them all.
     std::vector<std::uint32_t> first_child(tree.nodes.size()), child_end(tree.nodes.size());
     for (std::uint32_t i = 1; i < tree.nodes.size(); ++i) {
@@ -139,17 +132,16 @@ void put_flame_graph(JsonOutput& out, const Store& store, const CallTree& tree) 
     }
     const auto open = [&](std::uint32_t i) {
         const CallTree::Node& node = tree.nodes[i];
-        out.StartObject();
+        out.object();
         if (i == 0)
-            put(out, "name", "root");
+            out.member("name", "root");
         else
             put_function(out, store, tree.functions[node.function]);
-        put(out, "value", node.total.samples);
-        put(out, "weight", node.total.weight);
-        put(out, "self", node.self.samples);
-        put(out, "self_weight", node.self.weight);
-        out.Key("children");
-        out.StartArray();
+        out.member("value", node.total.samples);
+        out.member("weight", node.total.weight);
+        out.member("self", node.self.samples);
+        out.member("self_weight", node.self.weight);
+        out.array("children");
     };
     std::vector<std::uint32_t> path{0};  // open objects
     std::vector<std::uint32_t> next = first_child;
@@ -161,8 +153,8 @@ void put_flame_graph(JsonOutput& out, const Store& store, const CallTree& tree) 
             open(child);
             path.push_back(child);
         } else {
-            out.EndArray();
-            out.EndObject();
+            out.end_array();
+            out.end_object();
             path.pop_back();
         }
     }
@@ -201,30 +193,29 @@ std::string_view mode_name(wire::StackMode mode) {
 }
 
 Result<std::string> json(const Store& store, const Filter& filter, const JsonOptions& options) {
-    JsonBuffer buffer(options.max_bytes);
-    JsonOutput out(buffer);
-    out.StartObject();
+    BoundedText text(options.max_bytes);
+    BoundedJson out(text);
+    out.object();
     put_metadata(out, store, filter, options);
-    out.Key("events");
-    out.StartArray();
+    out.array("events");
     for (const EventId event : events_of(store, filter)) {
         Filter one = filter;
         one.event = event;
         if (out.full()) break;
         const CallTree tree = call_tree(store, one);
-        out.StartObject();
-        put(out, "name", store.events()[event].name);
-        put(out, "unit", store.events()[event].unit);
-        put(out, "samples", tree.total.samples);
-        put(out, "weight", tree.total.weight);
+        out.object();
+        out.member("name", store.events()[event].name);
+        out.member("unit", store.events()[event].unit);
+        out.member("samples", tree.total.samples);
+        out.member("weight", tree.total.weight);
         put_functions(out, store, one);
-        out.Key("flamegraph");
+        out.key("flamegraph");
         put_flame_graph(out, store, tree);
-        out.EndObject();
+        out.end_object();
     }
-    out.EndArray();
-    out.EndObject();
-    return buffer.take("JSON");
+    out.end_array();
+    out.end_object();
+    return text.take("JSON");
 }
 
 }  // namespace flamewire::profile

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/hex.h"
+#include "profile/formats/bounded_json.h"
 #include "profile/formats/json.h"
-#include "profile/formats/json_put.h"
 #include "profile/formats/numbered.h"
 #include "profile/formats/thread_samples.h"
 
@@ -58,102 +58,98 @@ private:
     std::vector<LocationId> path_;
 };
 
-void put_stack(JsonOutput& out, Shared& shared, StackId stack) {
-    out.StartArray();
+void put_stack(BoundedJson& out, Shared& shared, StackId stack) {
+    out.array();
     shared.for_frames(stack, [&](const LocationFrame& frame, LocationId location) {
-        if (!out.full()) out.Uint(shared.number_of(frame, location));
+        if (!out.full()) out.number(shared.number_of(frame, location));
     });
-    out.EndArray();
+    out.end_array();
 }
 
-void put_profile(JsonOutput& out, Shared& shared, const Event& event, const Thread& thread,
+void put_profile(BoundedJson& out, Shared& shared, const Event& event, const Thread& thread,
                  const std::vector<ThreadSample>& samples) {
     std::uint64_t sum = 0;
     for (const ThreadSample& sample : samples) sum += sample.weight.weight;
-    out.StartObject();
-    put(out, "type", "sampled");
+    out.object();
+    out.member("type", "sampled");
     std::string name = event.name;
     if (!thread.comm.empty()) name += fmt::format(" {}", thread.comm);
     if (thread.tid != 0) name += fmt::format(" ({})", thread.tid);
-    put(out, "name", name);
-    put(out, "unit", unit_word(event.unit));
-    put(out, "startValue", std::uint64_t{0});
-    put(out, "endValue", sum);
-    put_list(out, "samples", samples, [&](const ThreadSample& sample) { put_stack(out, shared, sample.stack); });
-    put_list(out, "weights", samples, [&](const ThreadSample& sample) { out.Uint64(sample.weight.weight); });
-    out.Key("flamewire");
-    out.StartObject();
-    put(out, "event", event.name);
-    put(out, "unit", event.unit);
-    put(out, "pid", std::uint64_t{thread.pid});
-    put(out, "tid", std::uint64_t{thread.tid});
-    put(out, "comm", thread.comm);
-    put_list(out, "samples", samples, [&](const ThreadSample& sample) { out.Uint64(sample.weight.samples); });
-    put_list(out, "times_ms", samples,
-             [&](const ThreadSample& sample) { out.Uint64((sample.time_ns - samples.front().time_ns) / 1'000'000); });
-    put(out, "first_ms", samples.front().time_ns / 1'000'000);
-    put_list(out, "lines", samples, [&](const ThreadSample& sample) { out.Uint(shared.stacks.of(sample.stack)); });
-    out.EndObject();
-    out.EndObject();
+    out.member("name", name);
+    out.member("unit", unit_word(event.unit));
+    out.member("startValue", 0);
+    out.member("endValue", sum);
+    out.bounded_list("samples", samples, [&](const ThreadSample& sample) { put_stack(out, shared, sample.stack); });
+    out.bounded_list("weights", samples, [&](const ThreadSample& sample) { out.number(sample.weight.weight); });
+    out.object("flamewire");
+    out.member("event", event.name);
+    out.member("unit", event.unit);
+    out.member("pid", thread.pid);
+    out.member("tid", thread.tid);
+    out.member("comm", thread.comm);
+    out.bounded_list("samples", samples, [&](const ThreadSample& sample) { out.number(sample.weight.samples); });
+    out.bounded_list("times_ms", samples, [&](const ThreadSample& sample) {
+        out.number((sample.time_ns - samples.front().time_ns) / 1'000'000);
+    });
+    out.member("first_ms", samples.front().time_ns / 1'000'000);
+    out.bounded_list("lines", samples, [&](const ThreadSample& sample) { out.number(shared.stacks.of(sample.stack)); });
+    out.end_object();
+    out.end_object();
 }
 
-void put_shared(JsonOutput& out, Shared& shared) {
+void put_shared(BoundedJson& out, Shared& shared) {
     const Store::Tables& tables = shared.tables;
-    out.Key("shared");
-    out.StartObject();
-    put_list(out, "frames", shared.frames.order, [&](const Frame& one) {
+    out.object("shared");
+    out.bounded_list("frames", shared.frames.order, [&](const Frame& one) {
         const Function& function = tables.functions[one.function];
-        out.StartObject();
-        put(out, "name", tables.strings[function.name]);
-        if (one.file != 0) put(out, "file", tables.strings[one.file]);
-        if (function.line != 0 && function.file == one.file) put(out, "line", std::uint64_t{function.line});
-        out.Key("flamewire");
-        out.StartObject();
-        put(out, "module", tables.strings[function.module]);
-        put(out, "kind", kind_name(function.kind));
+        out.object();
+        out.member("name", tables.strings[function.name]);
+        if (one.file != 0) out.member("file", tables.strings[one.file]);
+        if (function.line != 0 && function.file == one.file) out.member("line", function.line);
+        out.object("flamewire");
+        out.member("module", tables.strings[function.module]);
+        out.member("kind", kind_name(function.kind));
         if (one.module != 0) {
             const symbol::ModuleIdentity& module = tables.modules[one.module].identity;
-            put(out, "path", module.path);
-            put(out, "build_id", to_hex(module.build_id));
+            out.member("path", module.path);
+            out.member("build_id", to_hex(module.build_id));
         }
-        if (one.returns) put(out, "returns", std::uint64_t{1});
-        out.EndObject();
-        out.EndObject();
+        if (one.returns) out.member("returns", 1);
+        out.end_object();
+        out.end_object();
     });
-    out.Key("flamewire");
-    out.StartObject();
-    put_list(out, "lines", shared.stacks.order, [&](StackId stack) {
-        out.StartArray();
+    out.object("flamewire");
+    out.bounded_list("lines", shared.stacks.order, [&](StackId stack) {
+        out.array();
         shared.for_frames(stack, [&](const LocationFrame& frame, LocationId) {
-            if (!out.full()) out.Uint(frame.line);
+            if (!out.full()) out.number(frame.line);
         });
-        out.EndArray();
+        out.end_array();
     });
-    out.EndObject();
-    out.EndObject();
+    out.end_object();
+    out.end_object();
 }
 
 }  // namespace
 
 Result<std::string> speedscope(const Store& store, const Filter& filter, std::string_view name, std::size_t max_bytes) {
     const Store::Tables& tables = store.tables();
-    JsonBuffer buffer(max_bytes);
-    JsonOutput out(buffer);
+    BoundedText text(max_bytes);
+    BoundedJson out(text);
     Shared shared(tables);
-    out.StartObject();
-    put(out, "$schema", "https://www.speedscope.app/file-format-schema.json");
-    put(out, "name", name);
-    put(out, "exporter", "flamewire");
-    if (const auto first = busiest_thread(store, filter)) put(out, "activeProfileIndex", std::uint64_t{*first});
-    out.Key("profiles");
-    out.StartArray();
+    out.object();
+    out.member("$schema", "https://www.speedscope.app/file-format-schema.json");
+    out.member("name", name);
+    out.member("exporter", "flamewire");
+    if (const auto first = busiest_thread(store, filter)) out.member("activeProfileIndex", *first);
+    out.array("profiles");
     for (const EventId event : events_of(store, filter))
         for (const auto& [thread, samples] : thread_samples(store, filter, event))
             if (!out.full()) put_profile(out, shared, tables.events[event], tables.threads[thread], samples);
-    out.EndArray();
+    out.end_array();
     put_shared(out, shared);
-    out.EndObject();
-    return buffer.take("a profile for speedscope");
+    out.end_object();
+    return text.take("a profile for speedscope");
 }
 
 }  // namespace flamewire::profile

@@ -9,9 +9,9 @@
 #include <cmath>
 #include <tuple>
 
+#include "base/json_writer.h"
 #include "server/http/api.h"
 #include "server/http/view.h"
-#include "server/session/json_writer.h"
 #include "wire/control.h"
 
 namespace flamewire::server {

@@ -16,6 +16,7 @@
 #include "server/http/quality_warnings.h"
 #include "server/http/upload_answers.h"
 #include "server/http/view.h"
+#include "server/session/iso_time.h"
 
 namespace flamewire::server {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/json_writer.h"
 #include "server/session/archive.h"
-#include "server/session/json_writer.h"
 #include "server/source/keep_sources.h"
 
 namespace flamewire::server {

@@ -1,6 +1,6 @@
 #include "server/http/browse_answers.h"
 
-#include "server/session/json_writer.h"
+#include "base/json_writer.h"
 
 namespace flamewire::server {
 namespace {

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <initializer_list>
 
+#include "base/json_writer.h"
 #include "server/http/api.h"
 #include "server/http/module_answers.h"
-#include "server/session/json_writer.h"
 #include "server/source/browse.h"
 #include "server/source/toolchain.h"
 #include "symbol/files/fetched_file.h"

@@ -6,9 +6,9 @@
 #include <limits>
 #include <map>
 
+#include "base/json_writer.h"
 #include "profile/query/query.h"
 #include "server/http/view.h"
-#include "server/session/json_writer.h"
 
 namespace flamewire::server {
 namespace {

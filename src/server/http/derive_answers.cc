@@ -5,8 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "base/json_writer.h"
 #include "server/session/derive.h"
-#include "server/session/json_writer.h"
 #include "wire/control.h"
 
 namespace flamewire::server {

@@ -8,12 +8,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "profile/formats/json.h"
 #include "profile/query/diff.h"
 #include "server/http/flamegraph.h"
 #include "server/http/profile_answers.h"
 #include "server/http/view.h"
-#include "server/session/json_writer.h"
 
 namespace flamewire::server {
 namespace {

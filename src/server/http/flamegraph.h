@@ -4,10 +4,10 @@
 #include <span>
 #include <string>
 
+#include "base/json_writer.h"
 #include "profile/query/grouping.h"
 #include "profile/query/query.h"
 #include "server/http/view.h"
-#include "server/session/json_writer.h"
 
 namespace flamewire::server {
 

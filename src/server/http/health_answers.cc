@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/json_writer.h"
 #include "server/http/view.h"
-#include "server/session/json_writer.h"
 
 namespace flamewire::server {
 

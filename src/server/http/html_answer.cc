@@ -5,11 +5,12 @@
 #include <initializer_list>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "profile/formats/html.h"
 #include "server/http/api.h"
 #include "server/http/module_answers.h"
 #include "server/http/quality_warnings.h"
-#include "server/session/json_writer.h"
+#include "server/session/iso_time.h"
 
 namespace flamewire::server {
 namespace {

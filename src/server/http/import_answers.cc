@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "base/json_writer.h"
 #include "server/http/view.h"
 #include "server/limits.h"
-#include "server/session/json_writer.h"
 #include "wire/control.h"
 
 namespace flamewire::server {

@@ -2,9 +2,9 @@
 // them.
 #pragma once
 
+#include "base/json_writer.h"
 #include "server/http/request.h"
 #include "server/http/settings.h"
-#include "server/session/json_writer.h"
 #include "server/session/session.h"
 #include "server/session/upload_store.h"
 

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "server/session/json_writer.h"
+#include "base/json_writer.h"
+#include "server/session/iso_time.h"
 
 namespace flamewire::server {
 namespace {

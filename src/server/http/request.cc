@@ -6,8 +6,8 @@
 #include <arpa/inet.h>
 #include <cctype>
 
+#include "base/json_writer.h"
 #include "server/session/catalog.h"
-#include "server/session/json_writer.h"
 
 namespace flamewire::server {
 namespace {

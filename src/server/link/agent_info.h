@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "server/session/json_writer.h"
+#include "base/json_writer.h"
 #include "wire/batch.h"
 
 namespace flamewire::server {

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/hex.h"
-#include "server/session/json_writer.h"
+#include "base/json_writer.h"
 #include "wire/control.h"
 
 namespace flamewire::server {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "base/result.h"
-#include "server/session/json_writer.h"
 
 namespace flamewire::server {
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "profile/query/query.h"
+#include "server/session/iso_time.h"
 #include "wire/control.h"
 
 namespace flamewire::server {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "base/result.h"
 #include "profile/store/store.h"
-#include "server/session/json_writer.h"
 #include "server/session/label.h"
 #include "server/session/unwinding.h"
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "profile/store/store.h"
-#include "server/session/json_writer.h"
 
 namespace flamewire::server {
 

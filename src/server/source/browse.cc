@@ -17,10 +17,10 @@
 
 #include "base/fd.h"
 #include "base/hex.h"
+#include "base/json_writer.h"
 #include "base/rooted_path.h"
 #include "base/utf8.h"
 #include "elf/elf_file.h"
-#include "server/session/json_writer.h"
 
 namespace flamewire::server {
 namespace {

@@ -9,11 +9,11 @@
 
 #include "base/file.h"
 #include "base/hex.h"
+#include "base/json_writer.h"
 #include "elf/elf_file.h"
 #include "recording.h"
 #include "server/http/upload_answers.h"
 #include "server/session/catalog.h"
-#include "server/session/json_writer.h"
 #include "wire/control.h"
 
 using namespace flamewire;

@@ -1,22 +1,11 @@
-#include "server/session/json_writer.h"
+#include "server/session/iso_time.h"
 
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <ctime>
 
-#include "base/utf8.h"
-
 namespace flamewire::server {
-
-void JsonWriter::text(std::string_view value) {
-    if (is_valid_utf8(value)) {
-        writer_.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
-    } else {
-        const std::string repaired = valid_utf8(value);
-        writer_.String(repaired.data(), static_cast<rapidjson::SizeType>(repaired.size()));
-    }
-}
 
 std::string iso_time(std::int64_t realtime_ns) {
     std::int64_t seconds = realtime_ns / 1'000'000'000;
