@@ -129,7 +129,7 @@ public:
         api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, debug_fetch_.get(), settings_,
                                      uploads_, imports_, keys_, api_agents(), std::move(facts));
         http_->serve(*api_);
-        for (const AgentAddress& agent : options_.agents) TRY(hub_.keep_dialling(agent.host, agent.port));
+        for (const AgentAddress& agent : options_.agents) TRY(hub_.keep_dialing(agent.host, agent.port));
         // Last: a server that fails to start must not have imports under way.
         for (const std::string& file : options_.imports) begin_import(file);
         if (options_.keep.any()) keep_pruning();
@@ -254,8 +254,8 @@ private:
                                 std::function<void(Result<AgentInfo>)> answer) {
             hub_.connect(host, port, std::move(answer));
         };
-        agents.keep_dialling = [this](const std::string& host, std::uint16_t port) {
-            return hub_.keep_dialling(host, port);
+        agents.keep_dialing = [this](const std::string& host, std::uint16_t port) {
+            return hub_.keep_dialing(host, port);
         };
         agents.pair = [this](const std::string& host, std::uint16_t port, const secure::PairingKey& key,
                              std::function<void(Result<bool>)> done) { hub_.pair(host, port, key, std::move(done)); };

@@ -101,7 +101,7 @@ void write_dial(JsonWriter& json, const DialInfo& dial) {
 void Api::agent_request(const Request& request, Reply reply) {
     if (request.path == "/api/agent/connect") return connect(request, reply);
     if (request.path == "/api/agent/dials")
-        return request.method == "POST" ? begin_dialling(request, reply) : reply(dials(request));
+        return request.method == "POST" ? begin_dialing(request, reply) : reply(dials(request));
     if (request.path == "/api/agent/command") return command(request, std::move(reply));
     stop(request, std::move(reply));
 }
@@ -160,9 +160,9 @@ void Api::connect(const Request& request, const Reply& reply) {
     });
 }
 
-void Api::begin_dialling(const Request& request, const Reply& reply) {
+void Api::begin_dialing(const Request& request, const Reply& reply) {
     prepare_dial(request, reply, [this, request, reply](const std::string& host, std::uint16_t port) {
-        const auto begun = agents_.keep_dialling(host, port);
+        const auto begun = agents_.keep_dialing(host, port);
         reply(begun ? dials(request) : error_answer(begun.error()));
     });
 }

@@ -59,7 +59,7 @@ public:
         std::function<void(const std::string& agent, const std::string& command, const rapidjson::Value& args,
                            std::chrono::milliseconds timeout, Reply)>
             command;
-        std::function<Result<bool>(const std::string& host, std::uint16_t port)> keep_dialling{};
+        std::function<Result<bool>(const std::string& host, std::uint16_t port)> keep_dialing{};
         // Stores the pairing code of a listening agent, then calls back on the io thread.
         std::function<void(const std::string& host, std::uint16_t port, const secure::PairingKey&,
                            std::function<void(Result<bool>)>)>
@@ -135,7 +135,7 @@ private:
     void prepare_dial(const Request& request, const Reply& reply,
                       const std::function<void(const std::string& host, std::uint16_t port)>& go_on);
     void connect(const Request& request, const Reply& reply);
-    void begin_dialling(const Request& request, const Reply& reply);
+    void begin_dialing(const Request& request, const Reply& reply);
     Answer dials(const Request& request);
     void command(const Request& request, Reply reply);
     void stop(const Request& request, Reply reply);

@@ -47,12 +47,12 @@ void AgentHub::accept() {
             pause->async_wait([this, pause](const std::error_code&) { accept(); });
             return;
         }
-        adopt_accepted(std::move(socket));
+        add_accepted(std::move(socket));
         accept();
     });
 }
 
-AgentHub::PeerPtr AgentHub::adopt_accepted(asio::ip::tcp::socket socket) {
+AgentHub::PeerPtr AgentHub::add_accepted(asio::ip::tcp::socket socket) {
     std::error_code gone;
     const auto remote = socket.remote_endpoint(gone);
     if (gone) return nullptr;
@@ -63,8 +63,8 @@ AgentHub::PeerPtr AgentHub::adopt_accepted(asio::ip::tcp::socket socket) {
     }
     // Every user of this machine can connect on loopback, so the key is required there too.
     const auto plain = pairing_.insecure ? secure::Carrier::Plain::allowed : secure::Carrier::Plain::refused;
-    return adopt(std::move(socket), nullptr,
-                 secure::Carrier::accepted([this](std::string_view id) { return key_of(id); }, plain));
+    return add_peer(std::move(socket), nullptr,
+                    secure::Carrier::accepted([this](std::string_view id) { return key_of(id); }, plain));
 }
 
 // Connecting is free, so connections that have proved nothing never keep out a new one: a random one of the host that
@@ -81,7 +81,7 @@ bool AgentHub::make_room(const std::string& host) {
     const bool host_full = by_host[host].size() >= limits::unnamed_connections_of_host;
     if (!host_full && unnamed < limits::unnamed_connections && peers_.size() < limits::agent_connections) return true;
     const auto most = std::ranges::max_element(by_host, {}, [](const auto& one) { return one.second.size(); });
-    const auto& [crowd, all] = host_full ? *by_host.find(host) : *most;
+    const auto& [crowded_host, all] = host_full ? *by_host.find(host) : *most;
     if (all.empty()) return false;
     std::vector<PeerPtr> chosen;
     std::ranges::copy_if(all, std::back_inserter(chosen),
@@ -96,18 +96,19 @@ bool AgentHub::make_room(const std::string& host) {
 }
 
 // Delayed handshakes run one after the other for each host, so that they leave time for everything else.
-void AgentHub::give_turns() {
+void AgentHub::run_delayed_handshakes() {
     std::set<std::string> served;
     bool more = false;
     for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) {
-        if (peer->connection->waits_for_turn() && served.insert(peer->host).second) peer->connection->take_turn();
-        more = more || peer->connection->delayed();
+        if (peer->connection->handshake_waits() && served.insert(peer->host).second)
+            peer->connection->resume_handshake();
+        more = more || peer->connection->handshake_delayed();
     }
-    turns_pending_ = more;
+    handshakes_pending_ = more;
     if (!more) return;
-    turns_.expires_after(limits::handshake_pause);
-    turns_.async_wait([this](const std::error_code& error) {
-        if (!error && !stopping_) give_turns();
+    handshake_timer_.expires_after(limits::handshake_pause);
+    handshake_timer_.async_wait([this](const std::error_code& error) {
+        if (!error && !stopping_) run_delayed_handshakes();
     });
 }
 
@@ -119,11 +120,11 @@ std::optional<secure::PairingKey> AgentHub::key_of(std::string_view id) {
 
 // Keys can be added and withdrawn while agents are connected.
 void AgentHub::check_keys() {
-    if (const auto read = pairing_.keys.refresh(); !read && read.error().message != key_trouble_) {
-        key_trouble_ = read.error().message;
-        spdlog::error("the pairing keys were not changed: {}", key_trouble_);
+    if (const auto read = pairing_.keys.refresh(); !read && read.error().message != key_error_) {
+        key_error_ = read.error().message;
+        spdlog::error("the pairing keys were not changed: {}", key_error_);
     } else if (read) {
-        key_trouble_.clear();
+        key_error_.clear();
     }
     for (const PeerPtr& peer : std::list<PeerPtr>(peers_))
         if (const std::string key = peer->connection->key_id(); !key.empty() && !pairing_.keys.has(key))

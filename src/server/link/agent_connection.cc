@@ -59,7 +59,7 @@ std::string AgentConnection::check_first_header() {
     if (first_bytes_.size() < wire::header_bytes) return {};
     const auto bytes = std::as_bytes(std::span(first_bytes_)).first<wire::header_bytes>();
     const wire::FrameHeader header = wire::decode_header(bytes);
-    greeted_ = true;
+    header_checked_ = true;
     if (header.flag != wire::Flag::reply && header.flag != wire::Flag::refusal)
         return "does not speak this protocol: its first frame is not a hello";
     if (header.payload_bytes > limits::hello_bytes)
@@ -67,23 +67,23 @@ std::string AgentConnection::check_first_header() {
     return {};
 }
 
-void AgentConnection::take_turn() {
-    delayed_ = false;
-    if (const std::size_t count = std::exchange(held_, 0); count > 0 && !closed_) received(count);
+void AgentConnection::resume_handshake() {
+    handshake_delayed_ = false;
+    if (const std::size_t count = std::exchange(held_bytes_, 0); count > 0 && !closed_) received(count);
 }
 
 void AgentConnection::received(std::size_t count) {
-    if (delayed_ && buffer_.front() == secure::first_tls_byte) {
-        held_ = count;
+    if (handshake_delayed_ && buffer_.front() == secure::first_tls_byte) {
+        held_bytes_ = count;
         return;
     }
     const Result<Bytes> plain = carrier_.receive(std::span(buffer_).first(count));
     if (!plain)
         return carrier_.kind() == secure::Carrier::Kind::refused ? refuse_plain(plain.error().message)
-                                                                 : fail_carrying(plain.error());
+                                                                 : close_with(plain.error());
     queue(carrier_.take_outgoing());
     const Bytes bytes = *plain;
-    if (!greeted_) {
+    if (!header_checked_) {
         const std::string_view text = as_text(bytes);
         first_bytes_ += text.substr(0, wire::header_bytes - std::min(first_bytes_.size(), wire::header_bytes));
         if (const std::string wrong = check_first_header(); !wrong.empty()) return close(wrong);
@@ -116,7 +116,7 @@ void AgentConnection::pause_reading(bool pause) {
 void AgentConnection::send(wire::Flag flag, std::string_view payload) {
     if (closed_) return;
     Result<std::string> bytes = carrier_.carry(wire::encode_frame(flag, payload));
-    if (!bytes) return fail_carrying(bytes.error());
+    if (!bytes) return close_with(bytes.error());
     queue(std::move(*bytes));
 }
 
@@ -133,25 +133,25 @@ void AgentConnection::queue(std::string bytes) {
 
 void AgentConnection::refuse(const std::string& reason) {
     if (closed_) return;
-    if (const auto bytes = carrier_.carry(wire::encode_frame(wire::Flag::refusal, reason))) write_last(*bytes);
+    if (const auto bytes = carrier_.carry(wire::encode_frame(wire::Flag::refusal, reason))) write_before_close(*bytes);
     close(reason);
 }
 
 void AgentConnection::refuse_plain(const std::string& reason) {
-    write_last(wire::encode_frame(
+    write_before_close(wire::encode_frame(
         wire::Flag::refusal,
         "this server accepts only encrypted connections: start the agent with the line that the server's "
         "page shows (--pair), or both with --insecure"));
     close(reason);
 }
 
-void AgentConnection::fail_carrying(const Error& error) {
+void AgentConnection::close_with(const Error& error) {
     wrong_key_ = error.code == ErrorCode::permission;
     close(error.message);
 }
 
 // Sends bytes before the connection closes, as far as the socket takes them at once.
-void AgentConnection::write_last(const std::string& bytes) {
+void AgentConnection::write_before_close(const std::string& bytes) {
     std::error_code ignored;
     socket_.non_blocking(true, ignored);
     if (!bytes.empty() && outbox_.empty()) socket_.write_some(asio::buffer(bytes), ignored);
@@ -172,7 +172,7 @@ void AgentConnection::close(const std::string& reason) {
     if (closed_) return;
     closed_ = true;
     carrier_.end();
-    write_last(carrier_.take_outgoing());  // a close notice or an alert, so that the other end can report it
+    write_before_close(carrier_.take_outgoing());  // a close notice or an alert, so that the other end can report it
     std::error_code ignored;
     socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);

@@ -41,13 +41,13 @@ public:
     void close(const std::string& reason);
     // Sends the reason, as far as the socket takes it at once, and closes.
     void refuse(const std::string& reason);
-    // Call it before start(): the handshake waits for take_turn(). Other bytes do not wait.
-    void delay_handshake() { delayed_ = true; }
-    // delay_handshake() was called, and take_turn() was not.
-    [[nodiscard]] bool delayed() const { return delayed_; }
+    // Call it before start(): the handshake waits for resume_handshake(). Other bytes do not wait.
+    void delay_handshake() { handshake_delayed_ = true; }
+    // delay_handshake() was called, and resume_handshake() was not.
+    [[nodiscard]] bool handshake_delayed() const { return handshake_delayed_; }
     // A delayed handshake whose first bytes have arrived.
-    [[nodiscard]] bool waits_for_turn() const { return delayed_ && held_ > 0 && !closed_; }
-    void take_turn();
+    [[nodiscard]] bool handshake_waits() const { return handshake_delayed_ && held_bytes_ > 0 && !closed_; }
+    void resume_handshake();
     // Back-pressure: while paused, nothing is read, so the peer's writes stall.
     void pause_reading(bool pause);
 
@@ -60,7 +60,7 @@ public:
     // The connection ended because the two keys differ.
     [[nodiscard]] bool wrong_key() const { return wrong_key_; }
     // The handshake cost public-key work and did not complete.
-    [[nodiscard]] bool never_paired() const { return carrier_.key_exchange_begun() && key_id().empty(); }
+    [[nodiscard]] bool handshake_failed() const { return carrier_.key_exchange_begun() && key_id().empty(); }
 
 private:
     void read();
@@ -68,8 +68,8 @@ private:
     std::string check_first_header();
     bool too_much_unfinished();
     void refuse_plain(const std::string& reason);
-    void fail_carrying(const Error& error);
-    void write_last(const std::string& bytes);
+    void close_with(const Error& error);
+    void write_before_close(const std::string& bytes);
     void queue(std::string bytes);
     void write();
 
@@ -80,8 +80,8 @@ private:
     wire::FrameDecoder decoder_{wire::max_payload_from_agent};
     std::array<std::byte, 65536> buffer_{};
     std::string first_bytes_;
-    bool greeted_ = false, silent_ = true, delayed_ = false;
-    std::size_t held_ = 0;  // bytes in buffer_ that wait for take_turn()
+    bool header_checked_ = false, silent_ = true, handshake_delayed_ = false;
+    std::size_t held_bytes_ = 0;  // bytes in buffer_ that wait for resume_handshake()
     bool paused_ = false, reading_ = false, closed_ = false, wrong_key_ = false;
     const std::shared_ptr<std::size_t> unfinished_;
     std::size_t own_unfinished_ = 0;

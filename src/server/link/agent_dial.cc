@@ -43,7 +43,7 @@ std::string explain_dial(const std::string& host, std::uint16_t port, const std:
     return fmt::format("{}:{}: {}", host, port, error.message());
 }
 
-Result<bool> AgentHub::keep_dialling(const std::string& host, std::uint16_t port) {
+Result<bool> AgentHub::keep_dialing(const std::string& host, std::uint16_t port) {
     for (const auto& known : dials_) {
         if (known->host != host || known->port != port) continue;
         known->kept = true;
@@ -158,7 +158,7 @@ void AgentHub::start_dial(const std::shared_ptr<Dial>& dial) {
                     if (stopping_ || dial->cancelled) return;
                     dial->timer.cancel();
                     if (failed) return dial_failed(dial, explain_dial(dial->host, dial->port, failed, *expired));
-                    adopt_dialled(dial, std::move(*socket));
+                    add_dialed(dial, std::move(*socket));
                 });
         });
 }
@@ -171,28 +171,28 @@ void AgentHub::pair(const std::string& host, std::uint16_t port, const secure::P
         const bool try_first = before && *before != key && (before->id == key.id || !pairing_.keys.has(key.id));
         const Result<bool> kept = try_first ? Result<bool>(true) : pairing_.keys.put(address, key);
         asio::post(io_, [this, try_first, address, key, done, kept] {
-            if (try_first) offered_[address] = key;
+            if (try_first) offered_keys_[address] = key;
             done(kept);
         });
     });
 }
 
-void AgentHub::adopt_dialled(const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket) {
+void AgentHub::add_dialed(const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket) {
     const std::string address = fmt::format("{}:{}", dial->host, dial->port);
-    const auto offered = offered_.find(address);
-    dial->tried = offered == offered_.end() ? std::nullopt : std::optional(offered->second);
-    const auto key = dial->tried ? dial->tried : pairing_.keys.of_address(address);
+    const auto offered = offered_keys_.find(address);
+    dial->offered_key = offered == offered_keys_.end() ? std::nullopt : std::optional(offered->second);
+    const auto key = dial->offered_key ? dial->offered_key : pairing_.keys.of_address(address);
     if (!key) {
         if (!pairing_.insecure)
             return dial_failed(dial,
                                "a pairing code is needed: give the code that the agent printed "
                                "when it started, or start both with --insecure");
-        dial->peer = adopt(std::move(socket), dial, secure::Carrier::plain());
+        dial->peer = add_peer(std::move(socket), dial, secure::Carrier::plain());
         return;
     }
     auto carrier = secure::Carrier::dialled(*key);
     if (!carrier) return dial_failed(dial, carrier.error().message);
-    dial->peer = adopt(std::move(socket), dial, std::move(*carrier));
+    dial->peer = add_peer(std::move(socket), dial, std::move(*carrier));
 }
 
 void AgentHub::dial_failed(const std::shared_ptr<Dial>& dial, const std::string& reason) {

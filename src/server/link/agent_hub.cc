@@ -21,7 +21,7 @@
 namespace flamewire::server {
 namespace {
 
-constexpr std::chrono::milliseconds between_numbers{500};
+constexpr std::chrono::milliseconds statistics_interval{500};
 
 std::string random_id() {
     std::array<char, 6> bytes{};
@@ -30,7 +30,7 @@ std::string random_id() {
 }
 
 // Explains why a connection to a dialed address ended.
-std::string why_ended(const AgentConnection& connection, const std::string& reason) {
+std::string disconnect_reason(const AgentConnection& connection, const std::string& reason) {
     if (connection.wrong_key())
         return "it does not take this pairing code: give the one that it printed when it started";
     if (connection.silent())
@@ -62,13 +62,14 @@ AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catal
       acceptor_(io),
       resolver_(io),
       timer_(io),
-      turns_(io) {
+      handshake_timer_(io) {
     tick();
 }
 
 AgentHub::~AgentHub() = default;
 
-AgentHub::PeerPtr AgentHub::adopt(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier) {
+AgentHub::PeerPtr AgentHub::add_peer(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial,
+                                     secure::Carrier carrier) {
     std::error_code error;
     const auto remote = socket.remote_endpoint(error);
     auto peer = std::make_shared<Peer>();
@@ -80,35 +81,35 @@ AgentHub::PeerPtr AgentHub::adopt(asio::ip::tcp::socket socket, std::shared_ptr<
     peers_.push_back(peer);
     if (!peer->dial && attempts_.exceeded(peer->host, monotonic_ns())) {
         peer->connection->delay_handshake();
-        if (!std::exchange(turns_pending_, true)) give_turns();
+        if (!std::exchange(handshakes_pending_, true)) run_delayed_handshakes();
     }
-    peer->connection->start({.frame = [this, peer](wire::Frame frame) { frame_arrived(peer, std::move(frame)); },
-                             .closed = [this, peer](const std::string& reason) { peer_closed(peer, reason); }});
+    peer->connection->start({.frame = [this, peer](wire::Frame frame) { handle_frame(peer, std::move(frame)); },
+                             .closed = [this, peer](const std::string& reason) { handle_close(peer, reason); }});
     return peer;
 }
 
-void AgentHub::frame_arrived(const PeerPtr& peer, wire::Frame frame) {
+void AgentHub::handle_frame(const PeerPtr& peer, wire::Frame frame) {
     if (frame.payload.empty()) return;
     if (frame.flag == wire::Flag::refusal)
         return peer->connection->close("it refuses: " + wire::refusal_text(frame.payload));
-    if (peer->agent_id.empty()) return greet(peer, frame.payload);
+    if (peer->agent_id.empty()) return handle_hello(peer, frame.payload);
     switch (frame.flag) {
         case wire::Flag::reply:
-            return reply_arrived(peer, frame.payload);
+            return handle_reply(peer, frame.payload);
         case wire::Flag::batch:
         case wire::Flag::batch_zstd:
         case wire::Flag::metrics:
             peer->inbox_bytes += frame.payload.size();
             peer->inbox.push_back({std::move(frame), realtime_ns()});
-            return ingest(peer);
+            return process_inbox(peer);
         case wire::Flag::module_chunk:
-            return chunk_arrived(peer, frame.payload);
+            return handle_chunk(peer, frame.payload);
         case wire::Flag::legacy_text:
         case wire::Flag::legacy_text_zstd:
             if (peer->perflens) {
                 peer->inbox_bytes += frame.payload.size();
                 peer->inbox.push_back({std::move(frame), realtime_ns()});
-                return ingest(peer);
+                return process_inbox(peer);
             }
             return peer->connection->close("sends perf script text, which this server does not read");
         default:
@@ -121,7 +122,7 @@ void AgentHub::frame_arrived(const PeerPtr& peer, wire::Frame frame) {
 std::string AgentHub::owner_of(const Peer& peer) const {
     std::string key = peer.connection->key_id();
     if (key.empty()) return key;
-    if (peer.dial && peer.dial->tried)
+    if (peer.dial && peer.dial->offered_key)
         if (const auto before = pairing_.keys.of_address(fmt::format("{}:{}", peer.dial->host, peer.dial->port)))
             key = before->id;
     return pairing_.keys.owner_of(key);
@@ -129,7 +130,7 @@ std::string AgentHub::owner_of(const Peer& peer) const {
 
 // An agent id belongs to its key while the agent is listed, and the connections per key are limited. Empty: not
 // refused.
-std::string AgentHub::why_refused(const Peer& peer, const std::string& agent_id) const {
+std::string AgentHub::refusal_reason(const Peer& peer, const std::string& agent_id) const {
     const std::string key = peer.connection->key_id();
     if (const auto known = agents_.find(agent_id); known != agents_.end()) {
         const AgentInfo& info = known->second.info;
@@ -149,25 +150,25 @@ std::string AgentHub::why_refused(const Peer& peer, const std::string& agent_id)
                        limits::connections_of_key);
 }
 
-void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
+void AgentHub::handle_hello(const PeerPtr& peer, const std::string& payload) {
     auto document = wire::parse_object(payload);
     auto hello = wire::parse_hello(payload);
     if (!document || !hello) {
         const std::string why = document ? hello.error().message : document.error().message;
         return peer->connection->close("no valid hello: " + why);
     }
-    if (is_perflens_hello(*document) && !peer->perflens) return greet_perflens(peer, *document);
+    if (is_perflens_hello(*document) && !peer->perflens) return handle_perflens_hello(peer, *document);
     if (hello->version > wire::protocol_version)
         return peer->connection->refuse(fmt::format(
             "this agent speaks version {} of the wire protocol and this server version {}: update the server",
             hello->version, wire::protocol_version));
     const bool again = !peer->agent_id.empty();
     // The agent chooses this text, which appears in logs and answers. Limit it to one short line.
-    const std::string said = wire::refusal_text(hello->agent_id).substr(0, limits::agent_id_bytes);
-    const std::string id = said.empty() ? peer->connection->address() : said;
+    const std::string sent_id = wire::refusal_text(hello->agent_id).substr(0, limits::agent_id_bytes);
+    const std::string id = sent_id.empty() ? peer->connection->address() : sent_id;
     if (!again) {
         peer->owner = owner_of(*peer);
-        if (const std::string why = why_refused(*peer, id); !why.empty()) {
+        if (const std::string why = refusal_reason(*peer, id); !why.empty()) {
             log_.warn(fmt::format("security: {} says it is agent {}: {}", peer->connection->address(), id, why));
             return peer->connection->refuse(why);
         }
@@ -185,7 +186,7 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     agent.info.key = peer->connection->key_id();
     agent.info.owner = peer->owner;
     if (!again && !agent.info.key.empty()) {
-        pairing_.keys.taken(agent.info.key);
+        pairing_.keys.reserve(agent.info.key);
         asio::post(pool_, [this, id = agent.info.key, address = peer->address] {
             pairing_.keys.used(id, address, realtime_ns());
         });
@@ -195,18 +196,18 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     agent.info.problem.clear();
     agent.same_boot = !own_boot_id().empty() && hello->platform.boot_id == own_boot_id();
     if (!again)
-        visits_.info(fmt::format("agent {} connected from {} ({} {}{})", agent.info.id, agent.info.address,
-                                 wire::refusal_text(hello->agent), wire::refusal_text(hello->agent_version),
-                                 peer->connection->encrypted() ? ", encrypted" : ", NOT ENCRYPTED"));
+        connection_log_.info(fmt::format("agent {} connected from {} ({} {}{})", agent.info.id, agent.info.address,
+                                         wire::refusal_text(hello->agent), wire::refusal_text(hello->agent_version),
+                                         peer->connection->encrypted() ? ", encrypted" : ", NOT ENCRYPTED"));
     if (peer->dial) {
-        keep_offered(*peer->dial);
+        store_offered_key(*peer->dial);
         peer->dial->backoff = std::chrono::milliseconds(1000);
         peer->dial->kept = true;
         peer->dial->attempts = 0;
         peer->dial->problem.clear();
         if (auto answer = std::exchange(peer->dial->answer, nullptr)) answer(agent.info);
     }
-    changed(agent, false);
+    publish(agent, false);
     if (peer->perflens) return;  // it does not use acknowledgments
     if (!hello->recording) {
         peer->connection->send(wire::Flag::acknowledgement, wire::encode_ack({}));
@@ -215,23 +216,23 @@ void AgentHub::greet(const PeerPtr& peer, const std::string& payload) {
     peer->recording = hello->recording->id;
     peer->hello_waiting = true;
     peer->hello = {{wire::Flag::reply, payload}, realtime_ns()};
-    ingest(peer);
+    process_inbox(peer);
 }
 
-void AgentHub::reply_arrived(const PeerPtr& peer, const std::string& payload) {
+void AgentHub::handle_reply(const PeerPtr& peer, const std::string& payload) {
     const auto reply = wire::parse_object(payload);
     if (!reply) return peer->connection->close("a reply is not JSON: " + reply.error().message);
     if (peer->perflens && wire::text_member(*reply, "id") == peer->perflens->auth_id)
-        return perflens_paired(peer, *reply);
+        return handle_pairing_reply(peer, *reply);
     // The agent continues a recording that this server has not looked up yet.
-    if (!peer->perflens && wire::text_member(*reply, "type") == "hello") return greet(peer, payload);
+    if (!peer->perflens && wire::text_member(*reply, "type") == "hello") return handle_hello(peer, payload);
     const std::string id = wire::text_member(*reply, "id");
     const auto pending = commands_.find(id);
     if (pending == commands_.end() || pending->second.agent != peer->agent_id) return;
     const auto ok = reply->FindMember("ok");
     CommandAnswer answer{CommandAnswer::Kind::reply, payload,
                          ok != reply->MemberEnd() && ok->value.IsBool() && ok->value.GetBool()};
-    if (peer->perflens) perflens_replied(peer, pending->second.name, *reply, answer);
+    if (peer->perflens) translate_reply(peer, pending->second.name, *reply, answer);
     if (answer.ok) apply_reply(agents_[peer->agent_id], pending->second.name, *reply);
     finish_command(id, std::move(answer));
 }
@@ -244,15 +245,15 @@ void AgentHub::apply_reply(Agent& agent, const std::string& command, const rapid
     if (command == "status" && !wire::text_member(reply, "state").empty())
         agent.info.state = wire::text_member(reply, "state");
     const std::string target = command == "configure" ? wire::text_member(reply, "target") : std::string{};
-    const bool another = !target.empty() && target != agent.info.target;
-    if (another) agent.info.target = target;
-    if (agent.info.state == before && !another) return;
+    const bool new_target = !target.empty() && target != agent.info.target;
+    if (new_target) agent.info.target = target;
+    if (agent.info.state == before && !new_target) return;
     if (agent.peer && agent.peer->session && agent.info.state != before) {
         agent.peer->session->set_paused(agent.info.state == "paused");
         events_.session_changed(agent.peer->session);
         events_.sessions_changed();
     }
-    changed(agent, false);
+    publish(agent, false);
 }
 
 std::string AgentHub::command(const std::string& agent_id, const std::string& name, const rapidjson::Value& args,
@@ -278,7 +279,7 @@ std::string AgentHub::command(const std::string& agent_id, const std::string& na
     }
     commands_[id] = {agent_id, name, std::move(answer), Clock::now() + timeout};
     if (agent->second.peer->perflens)
-        perflens_command(agent->second.peer, id, name, args);
+        send_perflens_command(agent->second.peer, id, name, args);
     else
         agent->second.peer->connection->send(wire::Flag::command, json);
     return id;
@@ -293,39 +294,39 @@ void AgentHub::finish_command(const std::string& id, CommandAnswer answer) {
 }
 
 // A listening agent's new code has worked: it replaces the old one.
-void AgentHub::keep_offered(Dial& dial) {
-    if (!dial.tried) return;
+void AgentHub::store_offered_key(Dial& dial) {
+    if (!dial.offered_key) return;
     const std::string address = fmt::format("{}:{}", dial.host, dial.port);
-    offered_.erase(address);
-    asio::post(pool_, [this, address, key = *std::exchange(dial.tried, std::nullopt)] {
+    offered_keys_.erase(address);
+    asio::post(pool_, [this, address, key = *std::exchange(dial.offered_key, std::nullopt)] {
         if (const auto kept = pairing_.keys.put(address, key); !kept)
             spdlog::warn("the pairing code of {} is not kept: {}", address, kept.error().message);
     });
 }
 
-void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
+void AgentHub::handle_close(const PeerPtr& peer, const std::string& reason) {
     peer->open = false;
     peers_.remove(peer);
     if (!stopping_) {
         const bool wrong_key = peer->connection->wrong_key() && !peer->dial;
         if (peer->connection->wrong_key() && peer->dial)
-            offered_.erase(fmt::format("{}:{}", peer->dial->host, peer->dial->port));
+            offered_keys_.erase(fmt::format("{}:{}", peer->dial->host, peer->dial->port));
         // A handshake costs CPU time, so a peer that gives up before its end counts as a failed attempt.
-        if (peer->connection->never_paired() && !peer->dial) attempts_.failed(peer->host, monotonic_ns());
+        if (peer->connection->handshake_failed() && !peer->dial) attempts_.failed(peer->host, monotonic_ns());
         if (peer->agent_id.empty())
             turn_away(peer->connection->address(),
                       wrong_key ? "its pairing code is not from this server, or was withdrawn: start that agent with "
                                   "the line that the page shows"
                                 : reason);
         else
-            visits_.info(fmt::format("agent {} disconnected: {}", peer->agent_id, reason));
+            connection_log_.info(fmt::format("agent {} disconnected: {}", peer->agent_id, reason));
     }
     const auto agent = agents_.find(peer->agent_id);
     if (agent != agents_.end() && agent->second.peer == peer) {
         agent->second.peer = nullptr;
         agent->second.info.connected = false;
         agent->second.info.state = "away";
-        agent->second.left = Clock::now();
+        agent->second.disconnected_at = Clock::now();
         if (peer->session) {
             peer->session->detach_agent();
             events_.session_changed(peer->session);
@@ -336,22 +337,22 @@ void AgentHub::peer_closed(const PeerPtr& peer, const std::string& reason) {
             if (pending.agent == peer->agent_id) lost.push_back(id);
         for (const std::string& id : lost)
             finish_command(id, {CommandAnswer::Kind::unreachable, "the agent disconnected before it answered", false});
-        changed(agent->second, false);
+        publish(agent->second, false);
     }
-    end_perflens(peer, "the agent disconnected");
+    end_perflens_recording(peer, "the agent disconnected");
     peer->session.reset();
-    if (peer->dial && !stopping_) dial_failed(peer->dial, why_ended(*peer->connection, reason));
+    if (peer->dial && !stopping_) dial_failed(peer->dial, disconnect_reason(*peer->connection, reason));
 }
 
-void AgentHub::changed(Agent& agent, bool numbers_only) {
+void AgentHub::publish(Agent& agent, bool statistics_only) {
     const auto now = Clock::now();
     {
         auto fresh = std::make_shared<const AgentInfo>(agent.info);
         const std::lock_guard lock(snapshot_mutex_);
         snapshot_[agent.info.id] = std::move(fresh);
     }
-    if (numbers_only && now - agent.told < between_numbers) return;
-    agent.told = now;
+    if (statistics_only && now - agent.reported_at < statistics_interval) return;
+    agent.reported_at = now;
     events_.agent_changed(agent.info);
 }
 
@@ -386,24 +387,24 @@ void AgentHub::tick() {
     for (const std::string& id : late)
         finish_command(id, {CommandAnswer::Kind::timeout, "the agent did not answer in time", false});
     for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) {
-        if (peer->agent_id.empty() && now - peer->since > limits::hello_time) {
+        if (peer->agent_id.empty() && now - peer->connected_at > limits::hello_time) {
             limit_reached(Limit::hello_time);
             peer->connection->close("sent no hello");
         }
-        if (!peer->inbox.empty()) ingest(peer);
+        if (!peer->inbox.empty()) process_inbox(peer);
         if (peer->perflens && peer->perflens->end_at != Clock::time_point{} && now >= peer->perflens->end_at)
-            end_perflens(peer, "stopped");
+            end_perflens_recording(peer, "stopped");
     }
     check_keys();
     log_.settle();
-    visits_.settle();
+    connection_log_.settle();
     for (auto& [id, agent] : agents_) {
         if (!agent.peer || !agent.peer->session || agent.peer->perflens) continue;
-        if (!agent.peer->session->ended()) ask_for_kernel_names(agent);
+        if (!agent.peer->session->ended()) request_kernel_names(agent);
         fetch_modules(agent);
     }
     std::erase_if(agents_, [&](const auto& agent) {
-        return !agent.second.peer && (now - agent.second.left > limits::gone_agents_time ||
+        return !agent.second.peer && (now - agent.second.disconnected_at > limits::gone_agents_time ||
                                       agents_.size() > limits::agent_connections + limits::gone_agents);
     });
     {
@@ -425,7 +426,7 @@ void AgentHub::stop() {
     std::error_code ignored;
     acceptor_.close(ignored);
     timer_.cancel();
-    turns_.cancel();
+    handshake_timer_.cancel();
     resolver_.cancel();
     for (const auto& dial : dials_) dial->timer.cancel();
     for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) peer->connection->close("the server is shutting down");

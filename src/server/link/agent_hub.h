@@ -77,7 +77,7 @@ public:
     Result<std::uint16_t> listen(const std::string& bind, std::uint16_t port);
     // Keeps a connection to a listening agent until it is canceled, with a backoff of 1 to 30 s. A dial that waits for
     // its next attempt starts at once. busy: there are too many.
-    Result<bool> keep_dialling(const std::string& host, std::uint16_t port);
+    Result<bool> keep_dialing(const std::string& host, std::uint16_t port);
     // Sets the pairing code of a listening agent and stores it with the keys. The next attempt uses it. `done` runs on
     // the io thread.
     void pair(const std::string& host, std::uint16_t port, const secure::PairingKey& key,
@@ -115,64 +115,64 @@ private:
         std::string command;    // that requested the current part
         std::size_t bytes = 0;  // to request next
         ModuleFetch progress;
-        Clock::time_point asked_at{};
+        Clock::time_point requested_at{};
     };
     struct Agent {
         AgentInfo info;
         PeerPtr peer;
-        Clock::time_point left{};
-        Clock::time_point told{};  // last agent_changed for statistics alone
+        Clock::time_point disconnected_at{};
+        Clock::time_point reported_at{};  // last agent_changed for statistics alone
         bool same_boot = false;
     };
 
     void accept();
-    PeerPtr adopt(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier);
+    PeerPtr add_peer(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier);
     bool make_room(const std::string& host);
-    void give_turns();
-    PeerPtr adopt_accepted(asio::ip::tcp::socket socket);
-    void adopt_dialled(const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket);
+    void run_delayed_handshakes();
+    PeerPtr add_accepted(asio::ip::tcp::socket socket);
+    void add_dialed(const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket);
     std::optional<secure::PairingKey> key_of(std::string_view id);
     void check_keys();
-    void frame_arrived(const PeerPtr& peer, wire::Frame frame);
-    void greet(const PeerPtr& peer, const std::string& payload);
+    void handle_frame(const PeerPtr& peer, wire::Frame frame);
+    void handle_hello(const PeerPtr& peer, const std::string& payload);
     [[nodiscard]] std::string owner_of(const Peer& peer) const;
-    [[nodiscard]] std::string why_refused(const Peer& peer, const std::string& agent_id) const;
-    void greet_perflens(const PeerPtr& peer, const rapidjson::Document& hello);
-    void perflens_paired(const PeerPtr& peer, const rapidjson::Document& reply);
-    void perflens_replied(const PeerPtr& peer, const std::string& command, const rapidjson::Document& reply,
-                          CommandAnswer& answer);
-    void perflens_command(const PeerPtr& peer, const std::string& id, const std::string& name,
-                          const rapidjson::Value& args);
-    void end_perflens(const PeerPtr& peer, const std::string& reason);
-    void greeted(const PeerPtr& peer, Result<std::shared_ptr<Session>> session);
-    void reply_arrived(const PeerPtr& peer, const std::string& payload);
+    [[nodiscard]] std::string refusal_reason(const Peer& peer, const std::string& agent_id) const;
+    void handle_perflens_hello(const PeerPtr& peer, const rapidjson::Document& hello);
+    void handle_pairing_reply(const PeerPtr& peer, const rapidjson::Document& reply);
+    void translate_reply(const PeerPtr& peer, const std::string& command, const rapidjson::Document& reply,
+                         CommandAnswer& answer);
+    void send_perflens_command(const PeerPtr& peer, const std::string& id, const std::string& name,
+                               const rapidjson::Value& args);
+    void end_perflens_recording(const PeerPtr& peer, const std::string& reason);
+    void session_resumed(const PeerPtr& peer, Result<std::shared_ptr<Session>> session);
+    void handle_reply(const PeerPtr& peer, const std::string& payload);
     void refuse_foreign(const PeerPtr& peer, const std::string& why);
     static Sender sender_of(const Peer& peer);
-    void ingest(const PeerPtr& peer);
-    void ingested(const PeerPtr& peer, Ingested result);
-    void take_session(const PeerPtr& peer, const std::shared_ptr<Session>& session);
-    void learn_from(const PeerPtr& peer, const Session::Taken& taken);
-    void keep_offered(Dial& dial);
+    void process_inbox(const PeerPtr& peer);
+    void finish_ingest(const PeerPtr& peer, Ingested result);
+    void assign_session(const PeerPtr& peer, const std::shared_ptr<Session>& session);
+    void update_agent(const PeerPtr& peer, const Session::Taken& taken);
+    void store_offered_key(Dial& dial);
     void turn_away(const std::string& address, const std::string& reason);
-    void peer_closed(const PeerPtr& peer, const std::string& reason);
+    void handle_close(const PeerPtr& peer, const std::string& reason);
     void acknowledge(const PeerPtr& peer, std::uint64_t seq);
     Result<std::shared_ptr<Dial>> new_dial(const std::string& host, std::uint16_t port);
     void start_dial(const std::shared_ptr<Dial>& dial);
     void dial_failed(const std::shared_ptr<Dial>& dial, const std::string& reason);
     void finish_command(const std::string& id, CommandAnswer answer);
     void apply_reply(Agent& agent, const std::string& command, const rapidjson::Document& reply);
-    void changed(Agent& agent, bool numbers_only);
+    void publish(Agent& agent, bool statistics_only);
     void tick();
-    void ask_for_kernel_names(Agent& agent);
+    void request_kernel_names(Agent& agent);
     void fetch_modules(Agent& agent);
     [[nodiscard]] bool is_fetching(const symbol::ModuleIdentity& module) const;
-    void ask_for_module(const PeerPtr& peer, std::uint64_t offset);
-    void module_refused(const PeerPtr& peer, const CommandAnswer& answer);
-    void refuse_module(const PeerPtr& peer, const std::string& why);
-    void chunk_arrived(const PeerPtr& peer, const std::string& payload);
+    void request_part(const PeerPtr& peer, std::uint64_t offset);
+    void handle_fetch_failure(const PeerPtr& peer, const CommandAnswer& answer);
+    void mark_refused(const PeerPtr& peer, const std::string& why);
+    void handle_chunk(const PeerPtr& peer, const std::string& payload);
     void chunk_stored(const PeerPtr& peer, Result<ModuleStore::Progress> added, std::uint64_t total);
     void end_fetch(const PeerPtr& peer, ModuleFetch::State state, const std::string& why);
-    void tell_fetch(const Fetching& fetching);
+    void report_fetch(const Fetching& fetching);
 
     struct PendingCommand {
         std::string agent, name;
@@ -190,21 +190,21 @@ private:
     const Events events_;
     asio::ip::tcp::acceptor acceptor_;
     asio::ip::tcp::resolver resolver_;
-    asio::steady_timer timer_, turns_;
+    asio::steady_timer timer_, handshake_timer_;
     std::list<PeerPtr> peers_;
     const std::shared_ptr<std::size_t> unfinished_ = std::make_shared<std::size_t>(0);  // of all connections
     std::vector<std::shared_ptr<Dial>> dials_;
     std::deque<Clock::time_point> dials_begun_;  // within limits::new_dials_window
     // New codes of listening agents, by address, until they have worked.
-    std::map<std::string, secure::PairingKey> offered_;
+    std::map<std::string, secure::PairingKey> offered_keys_;
     std::map<std::string, Agent> agents_;
     std::map<std::string, PendingCommand> commands_;
     std::map<std::string, SessionState> states_seen_;
-    secure::Attempts attempts_;   // with wrong keys, by peers that dial
-    bool turns_pending_ = false;  // give_turns() is due
-    std::string key_trouble_;     // why the keys could not be reloaded; logged once
-    RateLimitedLog log_;          // for lines that any peer can trigger
-    RateLimitedLog visits_{
+    secure::Attempts attempts_;        // with wrong keys, by peers that dial
+    bool handshakes_pending_ = false;  // run_delayed_handshakes() is due
+    std::string key_error_;            // why the keys could not be reloaded; logged once
+    RateLimitedLog log_;                      // for lines that any peer can trigger
+    RateLimitedLog connection_log_{
         limits::agent_connections};  // for agents that connect and disconnect, so that these lines hide no warning
     bool stopping_ = false;
 

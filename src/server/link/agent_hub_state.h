@@ -15,7 +15,7 @@ struct AgentHub::Peer {
     std::string owner;           // the pairing key that its recordings belong to; set with agent_id
     std::string address;         // of the other end, without port
     std::string host;            // secure::host_of() it
-    Clock::time_point since = Clock::now();
+    Clock::time_point connected_at = Clock::now();
     bool open = true;
 
     // Frames that wait for the pool.
@@ -26,7 +26,7 @@ struct AgentHub::Peer {
     bool hello_waiting = false;    // a hello named `recording`: look it up once the inbox is empty
     ArrivedFrame hello;            // that one
     Clock::time_point retry_at{};  // do not retry before; set when the disk refused
-    bool trouble_said = false;
+    bool disk_error_reported = false;
 
     std::shared_ptr<Session> session;
     std::optional<wire::RecordingId> recording;  // the recording that gets acknowledgments
@@ -42,11 +42,11 @@ struct AgentHub::Peer {
     // Fetching module files.
     std::optional<Fetching> fetching;
     std::set<profile::ModuleId> fetch_refused;  // of `session`: refused or already fetched
-    Clock::time_point fetch_again_at{};
+    Clock::time_point next_fetch_at{};
 
     // Requests for kernel symbols.
-    Clock::time_point kernel_asked{}, kernel_missing_since{};
-    std::size_t kernel_missing_at_ask = 0;
+    Clock::time_point kernel_requested_at{}, kernel_missing_since{};
+    std::size_t kernel_missing_at_request = 0;
 };
 
 // Any thread after the hello: from then on the address, the host and the owner do not change.
@@ -55,7 +55,7 @@ inline Sender AgentHub::sender_of(const Peer& peer) { return {peer.connection->a
 // Adapts a PerfLens agent to the rest of the server, which handles only our own protocol.
 struct AgentHub::Peer::PerfLens {
     PerfLensRecording recording;  // belongs to the pool while `busy`
-    wire::Recording about;        // for the next recording
+    wire::Recording metadata;     // for the next recording
     std::string auth_id;          // id of the command with the pairing code; empty: answered, or never sent
     Clock::time_point end_at{};   // after a stop: texts still on their way belong to the recording
     std::string end_reason;       // not empty: end the recording once it is not `busy`
@@ -77,7 +77,7 @@ struct AgentHub::Dial {
     std::weak_ptr<asio::ip::tcp::socket> attempt;  // under way
     std::weak_ptr<Peer> peer;
     std::function<void(Result<AgentInfo>)> answer;  // of connect(), until hello or failure
-    std::optional<secure::PairingKey> tried;        // the offered code that this attempt uses
+    std::optional<secure::PairingKey> offered_key;  // the offered code that this attempt uses
 };
 
 }  // namespace flamewire::server

@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::uint64_t cpu_window_ns = 5'000'000'000;
 constexpr std::chrono::seconds disk_retry{1};
-constexpr std::chrono::seconds kernel_names_wait{1}, between_kernel_asks{10};
+constexpr std::chrono::seconds kernel_names_wait{1}, kernel_request_interval{10};
 
 }  // namespace
 
-void AgentHub::greeted(const PeerPtr& peer, Result<std::shared_ptr<Session>> session) {
+void AgentHub::session_resumed(const PeerPtr& peer, Result<std::shared_ptr<Session>> session) {
     peer->busy = false;
     if (!peer->open) return;
     if (!session) {
@@ -27,14 +27,14 @@ void AgentHub::greeted(const PeerPtr& peer, Result<std::shared_ptr<Session>> ses
         return peer->connection->close("its session cannot be continued: " + session.error().message);
     }
     if (*session && !(*session)->ended()) {
-        take_session(peer, *session);
+        assign_session(peer, *session);
         (*session)->set_paused(agents_[peer->agent_id].info.state == "paused");
     } else if (*session) {
         peer->session = *session;
     }
     peer->connection->send(wire::Flag::acknowledgement,
                            wire::encode_ack({peer->recording, *session ? (*session)->last_seq() : 0}));
-    ingest(peer);
+    process_inbox(peer);
 }
 
 // Not a protocol error: the peer names a recording that belongs to another agent.
@@ -44,7 +44,7 @@ void AgentHub::refuse_foreign(const PeerPtr& peer, const std::string& why) {
     peer->connection->refuse(why);
 }
 
-void AgentHub::ingest(const PeerPtr& peer) {
+void AgentHub::process_inbox(const PeerPtr& peer) {
     const bool full = peer->inbox_bytes > limits::inbox_bytes;
     if (full && !peer->inbox_full) limit_reached(Limit::inbox_bytes);
     peer->inbox_full = full;
@@ -54,8 +54,9 @@ void AgentHub::ingest(const PeerPtr& peer) {
         peer->busy = true;  // batches that arrive now wait in the inbox
         asio::post(pool_, [this, peer, recording = *peer->recording, hello = std::move(peer->hello)] {
             auto session = ingest_.resume(recording, hello, sender_of(*peer));
-            asio::post(io_,
-                       [this, peer, session = std::move(session)]() mutable { greeted(peer, std::move(session)); });
+            asio::post(io_, [this, peer, session = std::move(session)]() mutable {
+                session_resumed(peer, std::move(session));
+            });
         });
         return;
     }
@@ -63,19 +64,19 @@ void AgentHub::ingest(const PeerPtr& peer) {
     peer->busy = true;
     std::deque<ArrivedFrame> frames = std::exchange(peer->inbox, {});
     asio::post(pool_, [this, peer, frames = std::move(frames), session = peer->session]() mutable {
-        if (peer->perflens) frames = peer->perflens->recording.take(std::move(frames));
-        auto result = ingest_.take(std::move(frames), std::move(session), sender_of(*peer));
-        asio::post(io_, [this, peer, result = std::move(result)]() mutable { ingested(peer, std::move(result)); });
+        if (peer->perflens) frames = peer->perflens->recording.convert(std::move(frames));
+        auto result = ingest_.store(std::move(frames), std::move(session), sender_of(*peer));
+        asio::post(io_, [this, peer, result = std::move(result)]() mutable { finish_ingest(peer, std::move(result)); });
     });
 }
 
-void AgentHub::ingested(const PeerPtr& peer, Ingested result) {
+void AgentHub::finish_ingest(const PeerPtr& peer, Ingested result) {
     peer->busy = false;
     if (peer->perflens && !peer->perflens->end_reason.empty())
-        end_perflens(peer, std::exchange(peer->perflens->end_reason, {}));
+        end_perflens_recording(peer, std::exchange(peer->perflens->end_reason, {}));
     if (result.session) {
         if (peer->open && peer->session != result.session) {
-            take_session(peer, result.session);
+            assign_session(peer, result.session);
             // The disk sync may have finished before the session had a peer. Its acknowledgment was then not sent, so
             // send it now.
             if (const std::uint64_t seq = result.session->synced_seq(); seq != 0) acknowledge(peer, seq);
@@ -87,46 +88,46 @@ void AgentHub::ingested(const PeerPtr& peer, Ingested result) {
             if (agent == agents_.end() || !agent->second.peer || agent->second.peer->session != result.session)
                 result.session->detach_agent();
         }
-        if (result.last) learn_from(peer, *result.last);
+        if (result.last) update_agent(peer, *result.last);
         events_.session_changed(result.session);
         if (result.last && result.last->end) events_.sessions_changed();
     }
-    if (result.foreign) return refuse_foreign(peer, result.garbage);
-    if (!result.garbage.empty()) {
-        log_.warn(fmt::format("agent {}: {}", peer->agent_id, result.garbage));
-        return peer->connection->close(result.garbage);
+    if (result.foreign) return refuse_foreign(peer, result.protocol_error);
+    if (!result.protocol_error.empty()) {
+        log_.warn(fmt::format("agent {}: {}", peer->agent_id, result.protocol_error));
+        return peer->connection->close(result.protocol_error);
     }
-    if (peer->trouble_said != !result.rest.empty()) {
-        peer->trouble_said = !result.rest.empty();
+    if (peer->disk_error_reported != !result.unstored.empty()) {
+        peer->disk_error_reported = !result.unstored.empty();
         if (const auto agent = agents_.find(peer->agent_id); agent != agents_.end()) {
             agent->second.info.problem =
-                peer->trouble_said
-                    ? fmt::format("What it records cannot be stored: {}. It waits with the agent.", result.trouble)
+                peer->disk_error_reported
+                    ? fmt::format("What it records cannot be stored: {}. It waits with the agent.", result.disk_error)
                     : "";
-            changed(agent->second, false);
+            publish(agent->second, false);
         }
-        if (peer->trouble_said)
-            spdlog::error("agent {}: {}; its batches wait", peer->agent_id, result.trouble);
+        if (peer->disk_error_reported)
+            spdlog::error("agent {}: {}; its batches wait", peer->agent_id, result.disk_error);
         else
             spdlog::info("agent {}: its batches are written again", peer->agent_id);
     }
-    if (!result.rest.empty()) {
+    if (!result.unstored.empty()) {
         peer->retry_at = Clock::now() + disk_retry;
-        peer->inbox.insert(peer->inbox.begin(), std::make_move_iterator(result.rest.begin()),
-                           std::make_move_iterator(result.rest.end()));
+        peer->inbox.insert(peer->inbox.begin(), std::make_move_iterator(result.unstored.begin()),
+                           std::make_move_iterator(result.unstored.end()));
     }
     peer->inbox_bytes = 0;
     for (const ArrivedFrame& frame : peer->inbox) peer->inbox_bytes += frame.frame.payload.size();
-    ingest(peer);
+    process_inbox(peer);
 }
 
-void AgentHub::take_session(const PeerPtr& peer, const std::shared_ptr<Session>& session) {
+void AgentHub::assign_session(const PeerPtr& peer, const std::shared_ptr<Session>& session) {
     if (peer->session && peer->session != session) peer->session->detach_agent();
     peer->session = session;
     peer->recording = session->recording();
-    peer->kernel_missing_at_ask = 0;
+    peer->kernel_missing_at_request = 0;
     peer->fetch_refused.clear();
-    peer->kernel_asked = {};
+    peer->kernel_requested_at = {};
     peer->cpu.clear();
     if (session->ended()) return;
     session->attach_agent(peer->connection->address());
@@ -134,11 +135,11 @@ void AgentHub::take_session(const PeerPtr& peer, const std::shared_ptr<Session>&
     agent.info.session = session->id();
     agent.info.target = session->info().target;
     if (agent.info.state != "paused") agent.info.state = "profiling";
-    changed(agent, false);
+    publish(agent, false);
     events_.sessions_changed();
 }
 
-void AgentHub::learn_from(const PeerPtr& peer, const Session::Taken& taken) {
+void AgentHub::update_agent(const PeerPtr& peer, const Session::Taken& taken) {
     const auto at = agents_.find(peer->agent_id);
     if (at == agents_.end() || at->second.peer != peer) return;
     Agent& agent = at->second;
@@ -166,7 +167,7 @@ void AgentHub::learn_from(const PeerPtr& peer, const Session::Taken& taken) {
         agent.info.target.clear();
         if (peer->session) peer->session->detach_agent();
     }
-    changed(agent, !taken.end);
+    publish(agent, !taken.end);
 }
 
 void AgentHub::synced(std::shared_ptr<Session> session, std::uint64_t seq) {
@@ -183,21 +184,21 @@ void AgentHub::acknowledge(const PeerPtr& peer, std::uint64_t seq) {
 
 // The agent then adds names for the kernel addresses that it has seen to its next batch. Ask when the symbolizer has
 // been unable to resolve some for a second. Ask again only if new ones appear.
-void AgentHub::ask_for_kernel_names(Agent& agent) {
+void AgentHub::request_kernel_names(Agent& agent) {
     Peer& peer = *agent.peer;
     const auto now = Clock::now();
     const std::size_t missing = peer.session->unresolved_kernel();
-    peer.kernel_missing_at_ask = std::min(peer.kernel_missing_at_ask, missing);
+    peer.kernel_missing_at_request = std::min(peer.kernel_missing_at_request, missing);
     if (missing == 0) {
         peer.kernel_missing_since = {};
         return;
     }
     if (peer.kernel_missing_since == Clock::time_point{}) peer.kernel_missing_since = now;
-    if (missing <= peer.kernel_missing_at_ask || now - peer.kernel_missing_since < kernel_names_wait ||
-        now - peer.kernel_asked < between_kernel_asks)
+    if (missing <= peer.kernel_missing_at_request || now - peer.kernel_missing_since < kernel_names_wait ||
+        now - peer.kernel_requested_at < kernel_request_interval)
         return;
-    peer.kernel_asked = now;
-    peer.kernel_missing_at_ask = missing;
+    peer.kernel_requested_at = now;
+    peer.kernel_missing_at_request = missing;
     const rapidjson::Value none(rapidjson::kObjectType);
     command(agent.info.id, "resolve_kernel", none, std::chrono::seconds(30), [](const CommandAnswer&) {});
 }

@@ -22,7 +22,7 @@ Result<bool> check_owner(const Session& session, const Sender& sender) {
 
 }  // namespace
 
-// Under beginning_.
+// Under begin_mutex_.
 bool Ingest::may_begin(const Sender& sender) {
     const auto now = std::chrono::steady_clock::now();
     const auto old = [&](const auto& entry) {
@@ -39,7 +39,7 @@ bool Ingest::may_begin(const Sender& sender) {
 Result<std::shared_ptr<Session>> Ingest::session_of(const wire::Frame& frame, const Sender& sender) {
     const std::string bytes = TRY(wire::batch_bytes(frame));
     const wire::BatchHeader header = TRY(wire::peek_header(as_bytes_view(bytes)));
-    const std::lock_guard lock(beginning_);
+    const std::lock_guard lock(begin_mutex_);
     if (auto known = TRY(catalog_.of_recording(header.recording_id))) {
         TRY(check_owner(*known, sender));
         return known;
@@ -58,7 +58,7 @@ Result<std::shared_ptr<Session>> Ingest::session_of(const wire::Frame& frame, co
     return created;
 }
 
-Ingested Ingest::take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> session, const Sender& sender) {
+Ingested Ingest::store(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> session, const Sender& sender) {
     Ingested result;
     result.session = std::move(session);
     bool urgent = false, took = false;
@@ -85,11 +85,12 @@ Ingested Ingest::take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> 
             const ErrorCode code = taken.error().code;
             if (code == ErrorCode::invalid || code == ErrorCode::too_large || code == ErrorCode::not_found ||
                 is_foreign(taken.error())) {
-                result.garbage = taken.error().message;
+                result.protocol_error = taken.error().message;
                 result.foreign = is_foreign(taken.error());
             } else {
-                result.trouble = with_disk_remedy(taken.error()).message;  // the disk failed; the agent is not at fault
-                result.rest = std::move(frames);
+                // The disk failed; the agent is not at fault.
+                result.disk_error = with_disk_remedy(taken.error()).message;
+                result.unstored = std::move(frames);
             }
             break;
         }
@@ -106,7 +107,7 @@ Ingested Ingest::take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> 
 
 Result<std::shared_ptr<Session>> Ingest::resume(const wire::RecordingId& recording, const ArrivedFrame& hello,
                                                 const Sender& sender) {
-    const std::lock_guard lock(beginning_);
+    const std::lock_guard lock(begin_mutex_);
     auto session = TRY(catalog_.of_recording(recording));
     if (session) {
         TRY(check_owner(*session, sender));

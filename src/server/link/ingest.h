@@ -33,10 +33,10 @@ struct Sender {
 struct Ingested {
     std::shared_ptr<Session> session;    // of the last batch
     std::optional<Session::Taken> last;  // of the last batch that was stored
-    std::deque<ArrivedFrame> rest;       // frames not stored because the disk refused; retry them later
-    std::string trouble;                 // why `rest` was not stored
-    std::string garbage;                 // not empty: a protocol error; do not trust the connection
-    bool foreign = false;                // `garbage` is set because the recording belongs to another sender
+    std::deque<ArrivedFrame> unstored;   // frames not stored because the disk refused; retry them later
+    std::string disk_error;              // why `unstored` was not stored
+    std::string protocol_error;          // not empty: a protocol error; do not trust the connection
+    bool foreign = false;                // `protocol_error` is set because the recording belongs to another sender
 };
 
 // For errors of Ingest: the recording belongs to another sender. (Errors of the file system have an errno.)
@@ -48,7 +48,7 @@ public:
         : catalog_(catalog), disk_(disk), symbols_(symbols) {}
 
     // `session`: the connection's session so far, may be null.
-    Ingested take(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> session, const Sender& sender);
+    Ingested store(std::deque<ArrivedFrame> frames, std::shared_ptr<Session> session, const Sender& sender);
     // Returns the session that a hello names, ready to be continued and synced to disk. Null if the recording is new. A
     // session that has not ended also stores the hello. permission: it began with another pairing key.
     Result<std::shared_ptr<Session>> resume(const wire::RecordingId& recording, const ArrivedFrame& hello,
@@ -61,7 +61,7 @@ private:
     Catalog& catalog_;
     DiskSync& disk_;
     Symbolization& symbols_;
-    std::mutex beginning_;  // a recording begins only once, even if its agent opens two connections at a time
+    std::mutex begin_mutex_;  // a recording begins only once, even if its agent opens two connections at a time
     std::map<std::string, std::deque<std::chrono::steady_clock::time_point>> begun_;  // recent ones, by key or host
 };
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t max_file_bytes = std::size_t{4} << 20;
 // Minimum time between two writes of a key's last use, because agents reconnect often.
-constexpr std::int64_t between_uses_ns = 60'000'000'000;
+constexpr std::int64_t use_write_interval_ns = 60'000'000'000;
 
 bool same(const std::optional<FileStatus>& one, const std::optional<FileStatus>& other) {
     if (one.has_value() != other.has_value()) return false;
@@ -28,7 +28,7 @@ bool same(const std::optional<FileStatus>& one, const std::optional<FileStatus>&
 }
 
 // root may change the keys of a server that runs as another user. That user must still be able to read them.
-void give_to_owner_of_folder(const std::string& path) {
+void chown_to_folder_owner(const std::string& path) {
     if (::geteuid() != 0) return;
     struct stat folder{};
     if (::stat(path.substr(0, path.rfind('/') + 1).c_str(), &folder) != 0 || folder.st_uid == 0) return;
@@ -44,7 +44,7 @@ Result<KeyRing> KeyRing::open(const std::string& path) {
 }
 
 KeyRing::KeyRing(KeyRing&& other) noexcept
-    : path_(other.path_), content_(std::move(other.content_)), taken_(std::move(other.taken_)) {}
+    : path_(other.path_), content_(std::move(other.content_)), reserved_(std::move(other.reserved_)) {}
 
 Result<KeyRing::Entries> KeyRing::parse(const std::string& path, std::string_view text) {
     Entries entries;
@@ -59,20 +59,20 @@ Result<KeyRing::Entries> KeyRing::parse(const std::string& path, std::string_vie
         const auto object = wire::parse_object(line);
         if (!object) return wrong("it is not a JSON object");
         Entry entry;
-        entry.about.id = wire::text_member(*object, "id");
+        entry.info.id = wire::text_member(*object, "id");
         const auto secret = from_hex(wire::text_member(*object, "secret"));
-        const auto id = from_hex(entry.about.id);
+        const auto id = from_hex(entry.info.id);
         if (!id || id->size() != secure::PairingKey::id_bytes) return wrong("its id is invalid");
         if (!secret || secret->size() != secure::PairingKey::secret_bytes) return wrong("its secret is invalid");
         entry.secret = *secret;
-        entry.about.address = wire::text_member(*object, "address");
-        entry.about.made_ns = static_cast<std::int64_t>(wire::number_member(*object, "made_ns"));
-        entry.about.used_ns = static_cast<std::int64_t>(wire::number_member(*object, "used_ns"));
-        entry.about.used_from = wire::text_member(*object, "used_from");
-        entry.about.owner = wire::text_member(*object, "owner");
-        entry.about.instead_of = wire::text_member(*object, "instead_of");
+        entry.info.address = wire::text_member(*object, "address");
+        entry.info.made_ns = static_cast<std::int64_t>(wire::number_member(*object, "made_ns"));
+        entry.info.used_ns = static_cast<std::int64_t>(wire::number_member(*object, "used_ns"));
+        entry.info.used_from = wire::text_member(*object, "used_from");
+        entry.info.owner = wire::text_member(*object, "owner");
+        entry.info.instead_of = wire::text_member(*object, "instead_of");
         if (entries.size() >= max_keys) return wrong(fmt::format("there are more than {} keys", max_keys));
-        entries.insert_or_assign(entry.about.id, std::move(entry));
+        entries.insert_or_assign(entry.info.id, std::move(entry));
     }
     return entries;
 }
@@ -95,7 +95,7 @@ KeyRing::Content KeyRing::content() const {
     return content_;
 }
 
-void KeyRing::show(Content content) {
+void KeyRing::publish(Content content) {
     const std::lock_guard lock(mutex_);
     content_ = std::move(content);
 }
@@ -103,14 +103,14 @@ void KeyRing::show(Content content) {
 // Reads the current file, changes it and writes it. Only one thread of one process does this at a time.
 template <class Change>
 Result<bool> KeyRing::change(Change change) {
-    const std::lock_guard lock(writing_);
+    const std::lock_guard lock(file_mutex_);
     const UniqueFd gate(::open((path_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!gate) return fail_errno("cannot write " + path_ + ".lock", errno);
     if (::flock(gate.get(), LOCK_EX) != 0) return fail_errno("cannot lock " + path_ + ".lock", errno);
     Content next = content();
     if (!same(next.status, file_status(path_))) {
         next = TRY(load());
-        show(next);
+        publish(next);
     }
     const Result<bool> changed = change(next.entries);
     if (!changed || !*changed) return changed;
@@ -120,26 +120,26 @@ Result<bool> KeyRing::change(Change change) {
         json.object();
         json.member("id", id);
         json.member("secret", to_hex(entry.secret));
-        json.member("address", entry.about.address);
-        json.member("made_ns", static_cast<std::uint64_t>(entry.about.made_ns));
-        json.member("used_ns", static_cast<std::uint64_t>(entry.about.used_ns));
-        json.member("used_from", entry.about.used_from);
-        if (!entry.about.owner.empty()) json.member("owner", entry.about.owner);
-        if (!entry.about.instead_of.empty()) json.member("instead_of", entry.about.instead_of);
+        json.member("address", entry.info.address);
+        json.member("made_ns", static_cast<std::uint64_t>(entry.info.made_ns));
+        json.member("used_ns", static_cast<std::uint64_t>(entry.info.used_ns));
+        json.member("used_from", entry.info.used_from);
+        if (!entry.info.owner.empty()) json.member("owner", entry.info.owner);
+        if (!entry.info.instead_of.empty()) json.member("instead_of", entry.info.instead_of);
         json.end_object();
         text += json.take() + "\n";
     }
     TRY(replace_file(path_, as_bytes_view(text), Durable::yes));
-    give_to_owner_of_folder(path_);
+    chown_to_folder_owner(path_);
     next.status = file_status(path_);
-    show(std::move(next));
+    publish(std::move(next));
     return true;
 }
 
 KeyRing::Entry KeyRing::fresh(const secure::PairingKey& key) {
     Entry entry;
-    entry.about.id = key.id;
-    entry.about.made_ns = realtime_ns();
+    entry.info.id = key.id;
+    entry.info.made_ns = realtime_ns();
     entry.secret = key.secret;
     return entry;
 }
@@ -147,7 +147,7 @@ KeyRing::Entry KeyRing::fresh(const secure::PairingKey& key) {
 Result<bool> KeyRing::add(Entries& entries, Entry entry) {
     if (entries.size() >= max_keys)
         return fail(ErrorCode::busy, fmt::format("there are {} pairing keys: withdraw one first", entries.size()));
-    std::string id = entry.about.id;
+    std::string id = entry.info.id;
     entries.insert_or_assign(std::move(id), std::move(entry));
     return true;
 }
@@ -157,8 +157,8 @@ Result<secure::PairingKey> KeyRing::unused() {
     const auto changed = change([&](Entries& entries) -> Result<bool> {
         const std::lock_guard lock(mutex_);
         for (const auto& [id, entry] : entries) {
-            const KnownKey& about = entry.about;
-            if (about.used_ns != 0 || !about.address.empty() || !about.owner.empty() || taken_.contains(id)) continue;
+            const KnownKey& info = entry.info;
+            if (info.used_ns != 0 || !info.address.empty() || !info.owner.empty() || reserved_.contains(id)) continue;
             key = {id, entry.secret};
             return false;
         }
@@ -181,13 +181,13 @@ Result<secure::PairingKey> KeyRing::renew(std::string_view id) {
         const auto known = entries.find(id);
         if (known == entries.end())
             return fail(ErrorCode::not_found, fmt::format("there is no pairing key {:.40}", id));
-        if (!known->second.about.address.empty())
+        if (!known->second.info.address.empty())
             return fail(ErrorCode::not_found, fmt::format("{} is a listening agent's key: change the code in its "
                                                           "--pair-file, and give the new one to --pair-agent {}",
-                                                          id, known->second.about.address));
+                                                          id, known->second.info.address));
         Entry entry = fresh(key);
-        entry.about.owner = owner_of(known->second.about);
-        entry.about.instead_of = id;
+        entry.info.owner = owner_of(known->second.info);
+        entry.info.instead_of = id;
         return add(entries, std::move(entry));
     });
     TRY(changed);
@@ -197,16 +197,16 @@ Result<secure::PairingKey> KeyRing::renew(std::string_view id) {
 Result<bool> KeyRing::put(const std::string& address, const secure::PairingKey& key) {
     return change([&](Entries& entries) -> Result<bool> {
         const auto known = entries.find(key.id);
-        if (known != entries.end() && known->second.about.address == address && known->second.secret == key.secret)
+        if (known != entries.end() && known->second.info.address == address && known->second.secret == key.secret)
             return false;
-        if (known != entries.end() && known->second.about.address.empty())
+        if (known != entries.end() && known->second.info.address.empty())
             return fail(ErrorCode::invalid,
                         "this server made this code for an agent; use the code that the listening agent printed");
         Entry entry = fresh(key);
-        entry.about.address = address;
+        entry.info.address = address;
         for (const auto& [id, before] : entries)
-            if (before.about.address == address) entry.about.owner = owner_of(before.about);
-        std::erase_if(entries, [&](const auto& before) { return before.second.about.address == address; });
+            if (before.info.address == address) entry.info.owner = owner_of(before.info);
+        std::erase_if(entries, [&](const auto& before) { return before.second.info.address == address; });
         return add(entries, std::move(entry));
     });
 }
@@ -223,14 +223,14 @@ Result<bool> KeyRing::withdraw(std::string_view id) {
 std::optional<secure::PairingKey> KeyRing::find(std::string_view id) const {
     const std::lock_guard lock(mutex_);
     const auto known = content_.entries.find(id);
-    if (known == content_.entries.end() || !known->second.about.address.empty()) return {};
+    if (known == content_.entries.end() || !known->second.info.address.empty()) return {};
     return secure::PairingKey{known->first, known->second.secret};
 }
 
 std::optional<secure::PairingKey> KeyRing::of_address(std::string_view address) const {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, entry] : content_.entries)
-        if (!address.empty() && entry.about.address == address) return secure::PairingKey{id, entry.secret};
+        if (!address.empty() && entry.info.address == address) return secure::PairingKey{id, entry.secret};
     return {};
 }
 
@@ -242,20 +242,20 @@ bool KeyRing::has(std::string_view id) const {
 std::string KeyRing::owner_of(std::string_view id) const {
     const std::lock_guard lock(mutex_);
     const auto known = content_.entries.find(id);
-    return known == content_.entries.end() ? std::string(id) : owner_of(known->second.about);
+    return known == content_.entries.end() ? std::string(id) : owner_of(known->second.info);
 }
 
 std::vector<KnownKey> KeyRing::all() const {
     const std::lock_guard lock(mutex_);
     std::vector<KnownKey> keys;
-    for (const auto& [id, entry] : content_.entries) keys.push_back(entry.about);
+    for (const auto& [id, entry] : content_.entries) keys.push_back(entry.info);
     std::ranges::sort(keys, {}, &KnownKey::made_ns);
     return keys;
 }
 
-void KeyRing::taken(std::string_view id) {
+void KeyRing::reserve(std::string_view id) {
     const std::lock_guard lock(mutex_);
-    if (content_.entries.contains(id)) taken_.emplace(id);
+    if (content_.entries.contains(id)) reserved_.emplace(id);
 }
 
 void KeyRing::used(std::string_view id, const std::string& from, std::int64_t now_ns) {
@@ -263,20 +263,20 @@ void KeyRing::used(std::string_view id, const std::string& from, std::int64_t no
     (void)change([&](Entries& entries) -> Result<bool> {
         const auto known = entries.find(id);
         if (known == entries.end()) return false;
-        KnownKey& about = known->second.about;
-        if (about.instead_of.empty() && about.used_from == from && now_ns - about.used_ns < between_uses_ns)
+        KnownKey& info = known->second.info;
+        if (info.instead_of.empty() && info.used_from == from && now_ns - info.used_ns < use_write_interval_ns)
             return false;
-        entries.erase(std::exchange(about.instead_of, {}));
-        about.used_from = from;
-        about.used_ns = now_ns;
+        entries.erase(std::exchange(info.instead_of, {}));
+        info.used_from = from;
+        info.used_ns = now_ns;
         return true;
     });
 }
 
 Result<bool> KeyRing::refresh() {
-    const std::unique_lock lock(writing_, std::try_to_lock);
+    const std::unique_lock lock(file_mutex_, std::try_to_lock);
     if (!lock || same(content().status, file_status(path_))) return false;  // a writer also publishes the new content
-    show(TRY(load()));
+    publish(TRY(load()));
     return true;
 }
 

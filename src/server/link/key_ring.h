@@ -62,7 +62,7 @@ public:
 
     // An agent is connecting with this key, so unused() no longer returns it. Never blocks. used() writes it to the
     // file.
-    void taken(std::string_view id);
+    void reserve(std::string_view id);
     void used(std::string_view id, const std::string& from, std::int64_t now_ns);
     // Reloads the file if it changed. True if the keys changed. Cheap to call often. If the file cannot be read, the
     // keys stay as they are.
@@ -70,7 +70,7 @@ public:
 
 private:
     struct Entry {
-        KnownKey about;
+        KnownKey info;
         std::string secret;
     };
     using Entries = std::map<std::string, Entry, std::less<>>;  // by id
@@ -88,15 +88,15 @@ private:
     static Result<Entries> parse(const std::string& path, std::string_view text);
     [[nodiscard]] Result<Content> load() const;
     [[nodiscard]] Content content() const;
-    void show(Content content);
+    void publish(Content content);
     template <class Change>
     Result<bool> change(Change change);
 
     const std::string path_;
-    std::mutex writing_;        // held while the file is read or written; taken before mutex_
+    std::mutex file_mutex_;     // held while the file is read or written; taken before mutex_
     mutable std::mutex mutex_;  // protects what follows; never held during disk access
     Content content_;
-    std::set<std::string, std::less<>> taken_;  // ids
+    std::set<std::string, std::less<>> reserved_;  // ids
 };
 
 }  // namespace flamewire::server

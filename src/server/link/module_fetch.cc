@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t first_bytes = 32U << 10, least_bytes = 8U << 10;
 constexpr std::chrono::milliseconds quick_part{125}, slow_part{500};
 constexpr std::chrono::seconds part_time{60};
-constexpr std::chrono::seconds again_after{10};
+constexpr std::chrono::seconds retry_pause{10};
 
 }  // namespace
 
@@ -39,20 +39,20 @@ bool AgentHub::is_fetching(const symbol::ModuleIdentity& module) const {
 void AgentHub::fetch_modules(Agent& agent) {
     if (fetch_.store == nullptr) return;
     const PeerPtr peer = agent.peer;
-    if (peer->fetching || Clock::now() < peer->fetch_again_at) return;
+    if (peer->fetching || Clock::now() < peer->next_fetch_at) return;
     for (Session::WantedModule& wanted : peer->session->wanted_modules()) {
         if (peer->fetch_refused.contains(wanted.id) || is_fetching(wanted.identity)) continue;
         peer->fetching = Fetching{peer->session, wanted.id, std::move(wanted.identity), {}, first_bytes, {}};
         const symbol::ModuleIdentity identity = peer->fetching->identity;
         asio::post(pool_, [this, peer, identity] {
             const std::uint64_t offset = fetch_.store->offset(identity);
-            asio::post(io_, [this, peer, offset] { ask_for_module(peer, offset); });
+            asio::post(io_, [this, peer, offset] { request_part(peer, offset); });
         });
         return;
     }
 }
 
-void AgentHub::ask_for_module(const PeerPtr& peer, std::uint64_t offset) {
+void AgentHub::request_part(const PeerPtr& peer, std::uint64_t offset) {
     if (!peer->fetching || stopping_) return;
     if (!peer->open) return end_fetch(peer, ModuleFetch::State::interrupted, "the agent disconnected");
     Fetching& fetching = *peer->fetching;
@@ -70,47 +70,47 @@ void AgentHub::ask_for_module(const PeerPtr& peer, std::uint64_t offset) {
     args.AddMember("bytes", static_cast<std::uint64_t>(fetching.bytes), memory);
     if (fetching.progress.total == 0) {
         fetching.progress = {ModuleFetch::State::asked, offset, 0, ""};
-        tell_fetch(fetching);
+        report_fetch(fetching);
     }
-    fetching.asked_at = Clock::now();
+    fetching.requested_at = Clock::now();
     const std::string id = command(peer->agent_id, "fetch_module", args, part_time,
-                                   [this, peer](const CommandAnswer& answer) { module_refused(peer, answer); });
+                                   [this, peer](const CommandAnswer& answer) { handle_fetch_failure(peer, answer); });
     if (peer->fetching) peer->fetching->command = id;
 }
 
-void AgentHub::module_refused(const PeerPtr& peer, const CommandAnswer& answer) {
+void AgentHub::handle_fetch_failure(const PeerPtr& peer, const CommandAnswer& answer) {
     if (!peer->fetching) return;
-    peer->fetch_again_at = Clock::now() + again_after;
+    peer->next_fetch_at = Clock::now() + retry_pause;
     if (answer.kind != CommandAnswer::Kind::reply) return end_fetch(peer, ModuleFetch::State::interrupted, answer.text);
     const auto reply = wire::parse_object(answer.text);
     const std::string code = reply ? wire::text_member(*reply, "code") : "";
     const std::string why = reply ? wire::text_member(*reply, "error") : "the agent refused without a reason";
     if (code == "busy") return end_fetch(peer, ModuleFetch::State::interrupted, why);
     // An older agent does not have this command.
-    refuse_module(peer, code.empty() ? "the agent cannot send files (" + why + "): update it" : why);
+    mark_refused(peer, code.empty() ? "the agent cannot send files (" + why + "): update it" : why);
 }
 
-void AgentHub::refuse_module(const PeerPtr& peer, const std::string& why) {
+void AgentHub::mark_refused(const PeerPtr& peer, const std::string& why) {
     spdlog::warn("agent {}: no file of {}: {}", peer->agent_id, peer->fetching->identity.path, why);
     peer->fetch_refused.insert(peer->fetching->module);
     end_fetch(peer, ModuleFetch::State::refused, why);
 }
 
-void AgentHub::chunk_arrived(const PeerPtr& peer, const std::string& payload) {
+void AgentHub::handle_chunk(const PeerPtr& peer, const std::string& payload) {
     auto chunk = wire::decode_module_chunk(payload);
     if (!chunk) return peer->connection->close("sends " + chunk.error().message);
     const auto pending = commands_.find(chunk->id);
     if (!peer->fetching || pending == commands_.end() || chunk->id != peer->fetching->command) return;  // given up
     commands_.erase(pending);
     Fetching& fetching = *peer->fetching;
-    const auto took = Clock::now() - fetching.asked_at;
+    const auto took = Clock::now() - fetching.requested_at;
     if (took < quick_part) fetching.bytes = std::min(fetching.bytes * 2, wire::max_module_chunk);
     if (took > slow_part) fetching.bytes = std::max(fetching.bytes / 2, least_bytes);
     if (chunk->total > fetch_.cap_bytes)
-        return refuse_module(peer,
-                             fmt::format("its symbols have {} bytes, and this server accepts at most {}: start it with "
-                                         "--fetch-cap {} (MiB)",
-                                         chunk->total, fetch_.cap_bytes, (chunk->total >> 20) + 1));
+        return mark_refused(peer,
+                            fmt::format("its symbols have {} bytes, and this server accepts at most {}: start it with "
+                                        "--fetch-cap {} (MiB)",
+                                        chunk->total, fetch_.cap_bytes, (chunk->total >> 20) + 1));
     asio::post(pool_, [this, peer, identity = fetching.identity, chunk = std::move(*chunk)]() mutable {
         auto added = fetch_.store->add(identity, chunk);
         asio::post(io_, [this, peer, added = std::move(added), total = chunk.total]() mutable {
@@ -122,11 +122,11 @@ void AgentHub::chunk_arrived(const PeerPtr& peer, const std::string& payload) {
 void AgentHub::chunk_stored(const PeerPtr& peer, Result<ModuleStore::Progress> added, std::uint64_t total) {
     if (!peer->fetching) return;
     Fetching& fetching = *peer->fetching;
-    if (!added) return refuse_module(peer, "its file cannot be kept: " + added.error().message);
+    if (!added) return mark_refused(peer, "its file cannot be kept: " + added.error().message);
     fetching.progress = {ModuleFetch::State::arriving, added->got, total, ""};
     if (!added->whole) {
-        tell_fetch(fetching);
-        return ask_for_module(peer, added->got);
+        report_fetch(fetching);
+        return request_part(peer, added->got);
     }
     spdlog::info("agent {} sent {}: {} bytes", peer->agent_id, fetching.identity.path, total);
     peer->fetch_refused.insert(fetching.module);  // there is nothing more to fetch
@@ -141,10 +141,10 @@ void AgentHub::end_fetch(const PeerPtr& peer, ModuleFetch::State state, const st
     peer->fetching.reset();
     fetching.progress.state = state;
     fetching.progress.problem = why;
-    tell_fetch(fetching);
+    report_fetch(fetching);
 }
 
-void AgentHub::tell_fetch(const Fetching& fetching) {
+void AgentHub::report_fetch(const Fetching& fetching) {
     ModuleFetch progress = fetching.progress;
     progress.module = file_name(fetching.identity.path);
     fetching.session->set_fetch(fetching.module, std::move(progress));

@@ -20,16 +20,16 @@ std::string host_of(const std::string& address) { return address.substr(0, addre
 
 }  // namespace
 
-void AgentHub::greet_perflens(const PeerPtr& peer, const rapidjson::Document& hello) {
+void AgentHub::handle_perflens_hello(const PeerPtr& peer, const rapidjson::Document& hello) {
     if (!perflens_.accept)
         return peer->connection->close(
             "it is a PerfLens agent: start the server with --accept-perflens to take it, or run flamewire-agent there");
     peer->perflens = std::make_shared<Peer::PerfLens>();
-    peer->perflens->about = recording_of_perflens(hello, host_of(peer->connection->address()));
-    peer->perflens->recording.about(peer->perflens->about);
+    peer->perflens->metadata = recording_of_perflens(hello, host_of(peer->connection->address()));
+    peer->perflens->recording.set_metadata(peer->perflens->metadata);
     const std::string ours = hello_of_perflens(hello);
     const bool asks = wire::text_member(hello, "auth") == "token";
-    greet(peer, ours);
+    handle_hello(peer, ours);
     if (!peer->open || agents_.find(peer->agent_id) == agents_.end()) return;
     if (asks && perflens_.token.empty())
         spdlog::warn("agent {}: it requires its pairing code: give --perflens-token CODE", peer->agent_id);
@@ -41,7 +41,7 @@ void AgentHub::greet_perflens(const PeerPtr& peer, const rapidjson::Document& he
     command(peer->agent_id, "status", none, status_time, [](const CommandAnswer&) {});
 }
 
-void AgentHub::perflens_paired(const PeerPtr& peer, const rapidjson::Document& reply) {
+void AgentHub::handle_pairing_reply(const PeerPtr& peer, const rapidjson::Document& reply) {
     peer->perflens->auth_id.clear();
     const auto ok = reply.FindMember("ok");
     const std::string error = wire::text_member(reply, "error");
@@ -54,11 +54,11 @@ void AgentHub::perflens_paired(const PeerPtr& peer, const rapidjson::Document& r
     command(peer->agent_id, "status", none, status_time, [](const CommandAnswer&) {});
 }
 
-void AgentHub::perflens_command(const PeerPtr& peer, const std::string& id, const std::string& name,
-                                const rapidjson::Value& args) {
+void AgentHub::send_perflens_command(const PeerPtr& peer, const std::string& id, const std::string& name,
+                                     const rapidjson::Value& args) {
     const Result<std::string> translated = command_for_perflens(id, name, args);
     if (translated) {
-        if (name == "start") end_perflens(peer, "stopped");
+        if (name == "start") end_perflens_recording(peer, "stopped");
         return peer->connection->send(wire::Flag::command, *translated);
     }
     // Post the answer: the caller does not have the command's id yet.
@@ -67,28 +67,26 @@ void AgentHub::perflens_command(const PeerPtr& peer, const std::string& id, cons
     });
 }
 
-void AgentHub::perflens_replied(const PeerPtr& peer, const std::string& command, const rapidjson::Document& reply,
-                                CommandAnswer& answer) {
-    rapidjson::Document copy;
-    copy.CopyFrom(reply, copy.GetAllocator());
-    answer.text = reply_of_perflens(command, std::move(copy));
+void AgentHub::translate_reply(const PeerPtr& peer, const std::string& command, const rapidjson::Document& reply,
+                               CommandAnswer& answer) {
+    answer.text = reply_of_perflens(command, reply);
     if (!answer.ok) return;
     if (command == "stop") peer->perflens->end_at = Clock::now() + last_texts;
     if (command != "start" && command != "status") return;
-    wire::Recording& about = peer->perflens->about;
+    wire::Recording& metadata = peer->perflens->metadata;
     const std::uint64_t pid = wire::number_member(reply, "pid");
     if (pid != 0) {
-        about.pids = {static_cast<std::uint32_t>(pid)};
-        about.target = fmt::format("pid {}", pid);
+        metadata.pids = {static_cast<std::uint32_t>(pid)};
+        metadata.target = fmt::format("pid {}", pid);
     }
-    about.frequency_hz = static_cast<std::uint32_t>(wire::number_member(reply, "frequency"));
-    about.interval_ms = static_cast<std::uint32_t>(wire::number_member(reply, "duration") * 1000);
-    if (command == "start") about.unwind = wire::text_member(reply, "callgraph");
-    peer->perflens->recording.about(about);
+    metadata.frequency_hz = static_cast<std::uint32_t>(wire::number_member(reply, "frequency"));
+    metadata.interval_ms = static_cast<std::uint32_t>(wire::number_member(reply, "duration") * 1000);
+    if (command == "start") metadata.unwind = wire::text_member(reply, "callgraph");
+    peer->perflens->recording.set_metadata(metadata);
 }
 
 // Runs on the pool, after the texts that are already queued.
-void AgentHub::end_perflens(const PeerPtr& peer, const std::string& reason) {
+void AgentHub::end_perflens_recording(const PeerPtr& peer, const std::string& reason) {
     if (!peer->perflens) return;
     peer->perflens->end_at = {};
     if (peer->busy) {
@@ -98,10 +96,10 @@ void AgentHub::end_perflens(const PeerPtr& peer, const std::string& reason) {
     peer->busy = true;
     asio::post(pool_, [this, peer, reason, session = peer->session, frames = std::exchange(peer->inbox, {})]() mutable {
         PerfLensRecording& recording = peer->perflens->recording;
-        frames = recording.take(std::move(frames));
+        frames = recording.convert(std::move(frames));
         for (ArrivedFrame& last : recording.end(reason, realtime_ns())) frames.push_back(std::move(last));
-        auto result = ingest_.take(std::move(frames), std::move(session), sender_of(*peer));
-        asio::post(io_, [this, peer, result = std::move(result)]() mutable { ingested(peer, std::move(result)); });
+        auto result = ingest_.store(std::move(frames), std::move(session), sender_of(*peer));
+        asio::post(io_, [this, peer, result = std::move(result)]() mutable { finish_ingest(peer, std::move(result)); });
     });
 }
 

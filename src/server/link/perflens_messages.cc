@@ -130,16 +130,16 @@ std::string hello_of_perflens(const Document& hello) {
 }
 
 wire::Recording recording_of_perflens(const Document& hello, std::string_view host) {
-    wire::Recording about;
-    about.target = "PerfLens";
-    about.host = host;
-    about.agent_version = "PerfLens " + wire::text_member(hello, "agent_version");
+    wire::Recording metadata;
+    metadata.target = "PerfLens";
+    metadata.host = host;
+    metadata.agent_version = "PerfLens " + wire::text_member(hello, "agent_version");
     if (const auto platform = hello.FindMember("platform");
         platform != hello.MemberEnd() && platform->value.IsObject()) {
-        about.arch = wire::text_member(platform->value, "arch");
-        about.kernel_release = wire::text_member(platform->value, "kernel");
+        metadata.arch = wire::text_member(platform->value, "arch");
+        metadata.kernel_release = wire::text_member(platform->value, "kernel");
     }
-    return about;
+    return metadata;
 }
 
 Result<std::string> command_for_perflens(std::string_view id, std::string_view name, const Value& args) {
@@ -167,7 +167,10 @@ std::string auth_for_perflens(std::string_view id, std::string_view token) {
     return text_of(out);
 }
 
-std::string reply_of_perflens(std::string_view command, Document reply) {
+std::string reply_of_perflens(std::string_view command, const Document& received) {
+    Document::AllocatorType memory;
+    Document reply(&memory);
+    reply.CopyFrom(received, memory);
     const auto ok = reply.FindMember("ok");
     if (ok == reply.MemberEnd() || !ok->value.IsBool() || !ok->value.GetBool()) {
         if (wire::text_member(reply, "error") == "unauthenticated")

@@ -24,7 +24,7 @@ Result<std::string> command_for_perflens(std::string_view id, std::string_view n
 // The command that sends its pairing code.
 std::string auth_for_perflens(std::string_view id, std::string_view token);
 // Its reply to a command, plus the fields that our replies have and its replies lack.
-std::string reply_of_perflens(std::string_view command, rapidjson::Document reply);
+std::string reply_of_perflens(std::string_view command, const rapidjson::Document& received);
 // A health frame with the time on the clock of the samples. Empty if it is not a health frame.
 std::string metrics_of_perflens(std::string_view json, std::uint64_t mono_ns);
 

@@ -18,21 +18,21 @@ wire::RecordingId random_recording() {
 
 }  // namespace
 
-void PerfLensRecording::about(wire::Recording about) {
-    const std::lock_guard lock(about_mutex_);
-    about_ = std::move(about);
+void PerfLensRecording::set_metadata(wire::Recording metadata) {
+    const std::lock_guard lock(metadata_mutex_);
+    metadata_ = std::move(metadata);
 }
 
-std::deque<ArrivedFrame> PerfLensRecording::take(std::deque<ArrivedFrame> frames) {
+std::deque<ArrivedFrame> PerfLensRecording::convert(std::deque<ArrivedFrame> frames) {
     std::deque<ArrivedFrame> out;
     for (ArrivedFrame& frame : frames) {
         switch (frame.frame.flag) {
             case wire::Flag::legacy_text:
             case wire::Flag::legacy_text_zstd:
-                take_text(frame, out);
+                convert_text(frame, out);
                 break;
             case wire::Flag::metrics:
-                take_metrics(frame, out);
+                convert_metrics(frame, out);
                 break;
             case wire::Flag::batch:
             case wire::Flag::batch_zstd:
@@ -49,16 +49,16 @@ std::deque<ArrivedFrame> PerfLensRecording::take(std::deque<ArrivedFrame> frames
 void PerfLensRecording::begin() {
     builder_.reset();
     text_ = std::make_unique<profile::PerfScriptText>([this](wire::Recording of_text) -> profile::RecordingBuilder& {
-        wire::Recording about;
+        wire::Recording metadata;
         {
-            const std::lock_guard lock(about_mutex_);
-            about = about_;
+            const std::lock_guard lock(metadata_mutex_);
+            metadata = metadata_;
         }
-        about.start_ns = of_text.start_ns;
-        about.kernel = true;
+        metadata.start_ns = of_text.start_ns;
+        metadata.kernel = true;
         periods_.clear();
         epoch_ = 0;
-        const auto give = [this](wire::Batch batch) -> Result<bool> {
+        const auto emit = [this](wire::Batch batch) -> Result<bool> {
             // The newest sample is as old as the text, so the arrival time is its time.
             batch.realtime_ns = arrival_ns_;
             if (std::exchange(epoch_, batch.epoch) != batch.epoch) periods_.clear();
@@ -66,11 +66,11 @@ void PerfLensRecording::begin() {
             out_->push_back({wire::batch_frame(wire::encode(batch, periods_)), arrival_ns_});
             return true;
         };
-        return builder_.emplace(random_recording(), std::move(about), arrival_ns_, give);
+        return builder_.emplace(random_recording(), std::move(metadata), arrival_ns_, emit);
     });
 }
 
-void PerfLensRecording::take_text(const ArrivedFrame& frame, std::deque<ArrivedFrame>& out) {
+void PerfLensRecording::convert_text(const ArrivedFrame& frame, std::deque<ArrivedFrame>& out) {
     out_ = &out;
     arrival_ns_ = frame.arrival_ns;
     if (!text_) begin();
@@ -84,16 +84,16 @@ void PerfLensRecording::take_text(const ArrivedFrame& frame, std::deque<ArrivedF
     if (taken) taken = text_->end_chunk();
     if (!taken) {
         ++unreadable_;
-        why_ = taken.error().message;
+        unreadable_reason_ = taken.error().message;
     }
     if (builder_ && unreadable_ != 0 && !taken)
-        builder_->note("perflens-text",
-                       fmt::format("{} texts of the PerfLens agent could not be read: {}.", unreadable_, why_));
+        builder_->note("perflens-text", fmt::format("{} texts of the PerfLens agent could not be read: {}.",
+                                                    unreadable_, unreadable_reason_));
     if (text_->newest_ns() != 0) clock_ns_ = frame.arrival_ns - static_cast<std::int64_t>(text_->newest_ns());
     out_ = nullptr;
 }
 
-void PerfLensRecording::take_metrics(const ArrivedFrame& frame, std::deque<ArrivedFrame>& out) const {
+void PerfLensRecording::convert_metrics(const ArrivedFrame& frame, std::deque<ArrivedFrame>& out) const {
     if (!builder_ || !clock_ns_ || frame.arrival_ns < *clock_ns_) return;
     std::string translated =
         metrics_of_perflens(frame.frame.payload, static_cast<std::uint64_t>(frame.arrival_ns - *clock_ns_));

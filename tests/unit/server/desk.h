@@ -69,7 +69,7 @@ struct Desk {
         result.connect = [](const std::string&, std::uint16_t, const std::function<void(Result<AgentInfo>)>& answer) {
             answer(fail(ErrorCode::closed, "not connected"));
         };
-        result.keep_dialling = [this](const std::string& host, std::uint16_t port) -> Result<bool> {
+        result.keep_dialing = [this](const std::string& host, std::uint16_t port) -> Result<bool> {
             if (dialled.size() == 2) return fail(ErrorCode::busy, "too many");
             dialled.push_back({.host = host, .port = port, .agent = {}, .problem = "no way"});
             return true;

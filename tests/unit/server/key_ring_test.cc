@@ -92,8 +92,8 @@ TEST_CASE("a pairing code belongs to one agent from the moment when it connects"
     const ScratchDirectory data;
     KeyRing ring = KeyRing::open(data.path() + "/pairing-keys").value();
     const secure::PairingKey first = ring.unused().value();
-    ring.taken(first.id);
-    ring.taken("0123456789abcdef");  // not a key of this server
+    ring.reserve(first.id);
+    ring.reserve("0123456789abcdef");  // none of ours
     CHECK(ring.unused().value() != first);
     CHECK(ring.find(first.id) == first);
 }
@@ -121,7 +121,7 @@ TEST_CASE("a key is found while another program has the file locked") {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     CHECK(ring.find(key.id) == key);
     CHECK(ring.all().size() == 1);
-    ring.taken(key.id);
+    ring.reserve(key.id);
     CHECK_FALSE(ring.refresh().value());
     gate.reset();
     waiting.join();
