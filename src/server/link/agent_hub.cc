@@ -1,5 +1,5 @@
-// Connections, greetings and commands. Accepting agents is in agent_accept.cc, handling batches in agent_stream.cc and
-// dialing in agent_dial.cc.
+// Connections, greetings and commands. Accepting agents is in agent_listener.cc, handling batches in ingest_pipeline.cc
+// and dialing in agent_dialer.cc.
 #include "server/link/agent_hub.h"
 
 #include <asio/post.hpp>
@@ -15,7 +15,7 @@
 #include "base/hex.h"
 #include "secure/host.h"
 #include "server/limits.h"
-#include "server/link/agent_hub_state.h"
+#include "server/link/agent_peer.h"
 #include "server/link/perflens_messages.h"
 
 namespace flamewire::server {

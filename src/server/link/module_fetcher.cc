@@ -11,7 +11,7 @@
 #include "base/hex.h"
 #include "base/path.h"
 #include "server/link/agent_hub.h"
-#include "server/link/agent_hub_state.h"
+#include "server/link/agent_peer.h"
 #include "server/session/module_store.h"
 #include "symbol/files/fetched_file.h"
 #include "wire/module_chunk.h"

@@ -1,12 +1,12 @@
 // Agents of PerfLens: their hello and pairing code, their commands, and the ends of their recordings, which they do not
-// report. Their texts take the same path as batches, in agent_stream.cc.
+// report. Their texts take the same path as batches, in ingest_pipeline.cc.
 #include <asio/post.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "base/clock.h"
 #include "server/link/agent_hub.h"
-#include "server/link/agent_hub_state.h"
+#include "server/link/agent_peer.h"
 #include "server/link/perflens_messages.h"
 
 namespace flamewire::server {

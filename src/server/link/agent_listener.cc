@@ -13,7 +13,7 @@
 #include "secure/host.h"
 #include "server/limits.h"
 #include "server/link/agent_hub.h"
-#include "server/link/agent_hub_state.h"
+#include "server/link/agent_peer.h"
 
 namespace flamewire::server {
 
