@@ -37,7 +37,7 @@ Result<bool> AgentHub::keep_dialing(const std::string& host, std::uint16_t port)
     return true;
 }
 
-Result<std::shared_ptr<AgentHub::Dial>> AgentHub::new_dial(const std::string& host, std::uint16_t port) {
+Result<std::shared_ptr<Dial>> AgentHub::new_dial(const std::string& host, std::uint16_t port) {
     if (dials_.size() >= limits::dials) {
         limit_reached(Limit::dials);
         return fail(ErrorCode::busy,
@@ -53,7 +53,7 @@ Result<std::shared_ptr<AgentHub::Dial>> AgentHub::new_dial(const std::string& ho
                                 limits::new_dials, limits::new_dials_window.count()));
     }
     dials_begun_.push_back(now);
-    return dials_.emplace_back(std::make_shared<Dial>(io_, host, port));
+    return dials_.emplace_back(std::make_shared<Dial>(threads_.io, host, port));
 }
 
 bool AgentHub::cancel_dial(const std::string& host, std::uint16_t port) {
@@ -100,7 +100,7 @@ void AgentHub::connect(const std::string& host, std::uint16_t port, std::functio
     for (const auto& dial : dials_) {
         if (dial->host != host || dial->port != port) continue;
         const PeerPtr peer = dial->peer.lock();
-        if (peer && peer->open && !peer->agent_id.empty()) return answer(agents_[peer->agent_id].info);
+        if (peer && peer->open && !peer->agent_id.empty()) return answer(*registry_.snapshot(peer->agent_id));
         if (dial->answer || (peer && peer->open))
             return answer(fail(ErrorCode::busy, fmt::format("the server is already connecting to {}:{}", host, port)));
         // The dial waits for its next attempt: start that attempt now.
@@ -115,7 +115,7 @@ void AgentHub::connect(const std::string& host, std::uint16_t port, std::functio
 }
 
 void AgentHub::start_dial(const std::shared_ptr<Dial>& dial) {
-    auto socket = std::make_shared<asio::ip::tcp::socket>(io_);
+    auto socket = std::make_shared<asio::ip::tcp::socket>(threads_.io);
     auto expired = std::make_shared<bool>(false);
     dial->waiting = false;
     dial->attempt = socket;
@@ -146,12 +146,12 @@ void AgentHub::start_dial(const std::shared_ptr<Dial>& dial) {
 
 void AgentHub::pair(const std::string& host, std::uint16_t port, const secure::PairingKey& key,
                     std::function<void(Result<bool>)> done) {
-    asio::post(pool_, [this, address = fmt::format("{}:{}", host, port), key, done = std::move(done)] {
+    asio::post(threads_.pool, [this, address = fmt::format("{}:{}", host, port), key, done = std::move(done)] {
         // Keep the code that worked before until the new one has worked.
         const auto before = pairing_.keys.of_address(address);
         const bool try_first = before && *before != key && (before->id == key.id || !pairing_.keys.has(key.id));
         const Result<bool> kept = try_first ? Result<bool>(true) : pairing_.keys.put(address, key);
-        asio::post(io_, [this, try_first, address, key, done, kept] {
+        asio::post(threads_.io, [this, try_first, address, key, done, kept] {
             if (try_first) offered_keys_[address] = key;
             done(kept);
         });

@@ -21,8 +21,6 @@
 namespace flamewire::server {
 namespace {
 
-constexpr std::chrono::milliseconds statistics_interval{500};
-
 std::string random_id() {
     std::array<char, 6> bytes{};
     (void)!::getrandom(bytes.data(), bytes.size(), 0);
@@ -50,9 +48,8 @@ std::string compact(const rapidjson::Document& document) {
 }  // namespace
 
 AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest,
-                   PairingPolicy pairing, FetchPolicy fetch, PerfLensPolicy perflens, Events events)
-    : io_(io),
-      pool_(pool),
+                   PairingPolicy pairing, FetchPolicy fetch, PerfLensPolicy perflens, AgentEvents events)
+    : threads_{io, pool},
       catalog_(catalog),
       ingest_(ingest),
       pairing_(pairing),
@@ -62,17 +59,18 @@ AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catal
       acceptor_(io),
       resolver_(io),
       timer_(io),
-      handshake_timer_(io) {
+      handshake_timer_(io),
+      registry_(events_.agent_changed),
+      turned_away_(log_, events_.turned_away) {
     tick();
 }
 
 AgentHub::~AgentHub() = default;
 
-AgentHub::PeerPtr AgentHub::add_peer(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial,
-                                     secure::Carrier carrier) {
+PeerPtr AgentHub::add_peer(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier) {
     std::error_code error;
     const auto remote = socket.remote_endpoint(error);
-    auto peer = std::make_shared<Peer>();
+    auto peer = std::make_shared<AgentPeer>();
     peer->dial = std::move(dial);
     peer->address = error ? "unknown" : remote.address().to_string();
     peer->host = error ? "unknown" : secure::host_of(remote.address());
@@ -119,7 +117,7 @@ void AgentHub::handle_frame(const PeerPtr& peer, wire::Frame frame) {
 
 // A code that replaced another one continues the recordings of that key. A listening agent's new code enters the key
 // ring only after it has worked, so until then the owner comes from the key of the same address.
-std::string AgentHub::owner_of(const Peer& peer) const {
+std::string AgentHub::owner_of(const AgentPeer& peer) const {
     std::string key = peer.connection->key_id();
     if (key.empty()) return key;
     if (peer.dial && peer.dial->offered_key)
@@ -130,10 +128,10 @@ std::string AgentHub::owner_of(const Peer& peer) const {
 
 // An agent id belongs to its key while the agent is listed, and the connections per key are limited. Empty: not
 // refused.
-std::string AgentHub::refusal_reason(const Peer& peer, const std::string& agent_id) const {
+std::string AgentHub::refusal_reason(const AgentPeer& peer, const std::string& agent_id) const {
     const std::string key = peer.connection->key_id();
-    if (const auto known = agents_.find(agent_id); known != agents_.end()) {
-        const AgentInfo& info = known->second.info;
+    if (const auto* known = registry_.find(agent_id)) {
+        const AgentInfo& info = known->info;
         if (info.owner != peer.owner && (info.connected || !info.owner.empty())) {
             limit_reached(Limit::foreign_recordings);
             return "an agent of this name is known already, with another pairing key: start this one again";
@@ -174,7 +172,7 @@ void AgentHub::handle_hello(const PeerPtr& peer, const std::string& payload) {
         }
         peer->agent_id = id;
     }
-    Agent& agent = agents_[peer->agent_id];
+    AgentRegistry::Agent& agent = registry_.entry(peer->agent_id);
     if (agent.peer && agent.peer != peer)
         agent.peer->connection->close("replaced by a newer connection of the same agent");
     agent.peer = peer;
@@ -187,7 +185,7 @@ void AgentHub::handle_hello(const PeerPtr& peer, const std::string& payload) {
     agent.info.owner = peer->owner;
     if (!again && !agent.info.key.empty()) {
         pairing_.keys.reserve(agent.info.key);
-        asio::post(pool_, [this, id = agent.info.key, address = peer->address] {
+        asio::post(threads_.pool, [this, id = agent.info.key, address = peer->address] {
             pairing_.keys.used(id, address, realtime_ns());
         });
     }
@@ -207,7 +205,7 @@ void AgentHub::handle_hello(const PeerPtr& peer, const std::string& payload) {
         peer->dial->problem.clear();
         if (auto answer = std::exchange(peer->dial->answer, nullptr)) answer(agent.info);
     }
-    publish(agent, false);
+    registry_.publish(agent);
     if (peer->perflens) return;  // it does not use acknowledgments
     if (!hello->recording) {
         peer->connection->send(wire::Flag::acknowledgement, wire::encode_ack({}));
@@ -233,11 +231,11 @@ void AgentHub::handle_reply(const PeerPtr& peer, const std::string& payload) {
     CommandAnswer answer{CommandAnswer::Kind::reply, payload,
                          ok != reply->MemberEnd() && ok->value.IsBool() && ok->value.GetBool()};
     if (peer->perflens) translate_reply(peer, pending->second.name, *reply, answer);
-    if (answer.ok) apply_reply(agents_[peer->agent_id], pending->second.name, *reply);
+    if (answer.ok) apply_reply(registry_.entry(peer->agent_id), pending->second.name, *reply);
     finish_command(id, std::move(answer));
 }
 
-void AgentHub::apply_reply(Agent& agent, const std::string& command, const rapidjson::Document& reply) {
+void AgentHub::apply_reply(AgentRegistry::Agent& agent, const std::string& command, const rapidjson::Document& reply) {
     const std::string before = agent.info.state;
     if (command == "start" || command == "resume") agent.info.state = "profiling";
     if (command == "pause") agent.info.state = "paused";
@@ -253,13 +251,13 @@ void AgentHub::apply_reply(Agent& agent, const std::string& command, const rapid
         events_.session_changed(agent.peer->session);
         events_.sessions_changed();
     }
-    publish(agent, false);
+    registry_.publish(agent);
 }
 
 std::string AgentHub::command(const std::string& agent_id, const std::string& name, const rapidjson::Value& args,
                               std::chrono::milliseconds timeout, std::function<void(CommandAnswer)> answer) {
-    const auto agent = agents_.find(agent_id);
-    if (agent == agents_.end() || !agent->second.peer) {
+    const auto* agent = registry_.find(agent_id);
+    if (agent == nullptr || !agent->peer) {
         answer({CommandAnswer::Kind::unreachable, "the agent is not connected", false});
         return {};
     }
@@ -278,10 +276,10 @@ std::string AgentHub::command(const std::string& agent_id, const std::string& na
         return {};
     }
     commands_[id] = {agent_id, name, std::move(answer), Clock::now() + timeout};
-    if (agent->second.peer->perflens)
-        send_perflens_command(agent->second.peer, id, name, args);
+    if (agent->peer->perflens)
+        send_perflens_command(agent->peer, id, name, args);
     else
-        agent->second.peer->connection->send(wire::Flag::command, json);
+        agent->peer->connection->send(wire::Flag::command, json);
     return id;
 }
 
@@ -298,7 +296,7 @@ void AgentHub::store_offered_key(Dial& dial) {
     if (!dial.offered_key) return;
     const std::string address = fmt::format("{}:{}", dial.host, dial.port);
     offered_keys_.erase(address);
-    asio::post(pool_, [this, address, key = *std::exchange(dial.offered_key, std::nullopt)] {
+    asio::post(threads_.pool, [this, address, key = *std::exchange(dial.offered_key, std::nullopt)] {
         if (const auto kept = pairing_.keys.put(address, key); !kept)
             spdlog::warn("the pairing code of {} is not kept: {}", address, kept.error().message);
     });
@@ -314,19 +312,19 @@ void AgentHub::handle_close(const PeerPtr& peer, const std::string& reason) {
         // A handshake costs CPU time, so a peer that gives up before its end counts as a failed attempt.
         if (peer->connection->handshake_failed() && !peer->dial) attempts_.failed(peer->host, monotonic_ns());
         if (peer->agent_id.empty())
-            turn_away(peer->connection->address(),
-                      wrong_key ? "its pairing code is not from this server, or was withdrawn: start that agent with "
-                                  "the line that the page shows"
-                                : reason);
+            turned_away_.add(peer->connection->address(),
+                             wrong_key
+                                 ? "its pairing code is not from this server, or was withdrawn: start that agent with "
+                                   "the line that the page shows"
+                                 : reason);
         else
             connection_log_.info(fmt::format("agent {} disconnected: {}", peer->agent_id, reason));
     }
-    const auto agent = agents_.find(peer->agent_id);
-    if (agent != agents_.end() && agent->second.peer == peer) {
-        agent->second.peer = nullptr;
-        agent->second.info.connected = false;
-        agent->second.info.state = "away";
-        agent->second.disconnected_at = Clock::now();
+    if (auto* agent = registry_.agent_of(*peer)) {
+        agent->peer = nullptr;
+        agent->info.connected = false;
+        agent->info.state = "away";
+        agent->disconnected_at = Clock::now();
         if (peer->session) {
             peer->session->detach_agent();
             events_.session_changed(peer->session);
@@ -337,45 +335,11 @@ void AgentHub::handle_close(const PeerPtr& peer, const std::string& reason) {
             if (pending.agent == peer->agent_id) lost.push_back(id);
         for (const std::string& id : lost)
             finish_command(id, {CommandAnswer::Kind::unreachable, "the agent disconnected before it answered", false});
-        publish(agent->second, false);
+        registry_.publish(*agent);
     }
     end_perflens_recording(peer, "the agent disconnected");
     peer->session.reset();
     if (peer->dial && !stopping_) dial_failed(peer->dial, disconnect_reason(*peer->connection, reason));
-}
-
-void AgentHub::publish(Agent& agent, bool statistics_only) {
-    const auto now = Clock::now();
-    {
-        auto fresh = std::make_shared<const AgentInfo>(agent.info);
-        const std::lock_guard lock(snapshot_mutex_);
-        snapshot_[agent.info.id] = std::move(fresh);
-    }
-    if (statistics_only && now - agent.reported_at < statistics_interval) return;
-    agent.reported_at = now;
-    events_.agent_changed(agent.info);
-}
-
-std::vector<AgentPtr> AgentHub::agents() const {
-    std::vector<AgentPtr> all;
-    {
-        const std::lock_guard lock(snapshot_mutex_);
-        all.reserve(snapshot_.size());
-        for (const auto& [id, agent] : snapshot_) all.push_back(agent);
-    }
-    std::ranges::stable_partition(all, [](const AgentPtr& agent) { return agent->connected; });
-    return all;
-}
-
-AgentPtr AgentHub::agent(const std::string& id) const {
-    const std::lock_guard lock(snapshot_mutex_);
-    const auto found = snapshot_.find(id);
-    return found == snapshot_.end() ? nullptr : found->second;
-}
-
-std::vector<TurnedAway> AgentHub::turned_away() const {
-    const std::lock_guard lock(snapshot_mutex_);
-    return {turned_away_.begin(), turned_away_.end()};
 }
 
 // Once a second: handles everything that depends on elapsed time.
@@ -398,19 +362,12 @@ void AgentHub::tick() {
     check_keys();
     log_.settle();
     connection_log_.settle();
-    for (auto& [id, agent] : agents_) {
+    for (auto& [id, agent] : registry_.agents()) {
         if (!agent.peer || !agent.peer->session || agent.peer->perflens) continue;
         if (!agent.peer->session->ended()) request_kernel_names(agent);
         fetch_modules(agent);
     }
-    std::erase_if(agents_, [&](const auto& agent) {
-        return !agent.second.peer && (now - agent.second.disconnected_at > limits::gone_agents_time ||
-                                      agents_.size() > limits::agent_connections + limits::gone_agents);
-    });
-    {
-        const std::lock_guard lock(snapshot_mutex_);
-        std::erase_if(snapshot_, [&](const auto& agent) { return !agents_.contains(agent.first); });
-    }
+    registry_.remove_old();
     std::map<std::string, SessionState> states;
     for (const auto& session : catalog_.all_loaded()) states[session->id()] = session->state();
     if (states != states_seen_) events_.sessions_changed();

@@ -21,11 +21,15 @@
 
 #include "secure/attempts.h"
 #include "server/limits.h"
-#include "server/link/agent_connection.h"
+#include "server/link/agent_events.h"
 #include "server/link/agent_info.h"
+#include "server/link/agent_peer.h"
+#include "server/link/agent_registry.h"
 #include "server/link/dial_info.h"
 #include "server/link/ingest.h"
 #include "server/link/key_ring.h"
+#include "server/link/link_threads.h"
+#include "server/link/turned_away_list.h"
 #include "server/rate_limited_log.h"
 #include "server/session/module_store.h"
 #include "wire/control.h"
@@ -42,14 +46,6 @@ struct CommandAnswer {
 
 class AgentHub {
 public:
-    struct Events {
-        std::function<void(const AgentInfo&)> agent_changed;
-        std::function<void(const std::shared_ptr<Session>&)> session_changed;
-        std::function<void()> sessions_changed;                             // one began, ended, or started waiting
-        std::function<void(const symbol::ModuleIdentity&)> module_arrived;  // its file is now in the store
-        std::function<void()> turned_away;                                  // turned_away() has one more
-    };
-
     // Whether to fetch modules that this machine lacks from their agents.
     struct FetchPolicy {
         ModuleStore* store = nullptr;  // null: never
@@ -69,7 +65,7 @@ public:
     };
 
     AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest, PairingPolicy pairing,
-             FetchPolicy fetch, PerfLensPolicy perflens, Events events);
+             FetchPolicy fetch, PerfLensPolicy perflens, AgentEvents events);
     ~AgentHub();
 
     // Starts accepting and returns the port (chosen by the kernel for 0). busy or permission: one sentence with the
@@ -96,35 +92,14 @@ public:
     void stop();
 
     // Connected agents first, then those that disconnected in the last minutes; sorted by id. Any thread.
-    [[nodiscard]] std::vector<AgentPtr> agents() const;
+    [[nodiscard]] std::vector<AgentPtr> agents() const { return registry_.snapshots(); }
     // Null if there is no such agent. Any thread.
-    [[nodiscard]] AgentPtr agent(const std::string& id) const;
+    [[nodiscard]] AgentPtr agent(const std::string& id) const { return registry_.snapshot(id); }
     // The most recent ones, newest first. Any thread.
-    [[nodiscard]] std::vector<TurnedAway> turned_away() const;
+    [[nodiscard]] std::vector<TurnedAway> turned_away() const { return turned_away_.recent(); }
 
 private:
     using Clock = std::chrono::steady_clock;
-    struct Peer;
-    struct Dial;
-    using PeerPtr = std::shared_ptr<Peer>;
-    // A module file that is being fetched.
-    struct Fetching {
-        std::shared_ptr<Session> session;
-        profile::ModuleId module = 0;
-        symbol::ModuleIdentity identity;
-        std::string command;    // that requested the current part
-        std::size_t bytes = 0;  // to request next
-        ModuleFetch progress;
-        Clock::time_point requested_at{};
-    };
-    struct Agent {
-        AgentInfo info;
-        PeerPtr peer;
-        Clock::time_point disconnected_at{};
-        Clock::time_point reported_at{};  // last agent_changed for statistics alone
-        bool same_boot = false;
-    };
-
     void accept();
     PeerPtr add_peer(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier);
     bool make_room(const std::string& host);
@@ -135,8 +110,8 @@ private:
     void check_keys();
     void handle_frame(const PeerPtr& peer, wire::Frame frame);
     void handle_hello(const PeerPtr& peer, const std::string& payload);
-    [[nodiscard]] std::string owner_of(const Peer& peer) const;
-    [[nodiscard]] std::string refusal_reason(const Peer& peer, const std::string& agent_id) const;
+    [[nodiscard]] std::string owner_of(const AgentPeer& peer) const;
+    [[nodiscard]] std::string refusal_reason(const AgentPeer& peer, const std::string& agent_id) const;
     void handle_perflens_hello(const PeerPtr& peer, const rapidjson::Document& hello);
     void handle_pairing_reply(const PeerPtr& peer, const rapidjson::Document& reply);
     void translate_reply(const PeerPtr& peer, const std::string& command, const rapidjson::Document& reply,
@@ -147,24 +122,21 @@ private:
     void session_resumed(const PeerPtr& peer, Result<std::shared_ptr<Session>> session);
     void handle_reply(const PeerPtr& peer, const std::string& payload);
     void refuse_foreign(const PeerPtr& peer, const std::string& why);
-    static Sender sender_of(const Peer& peer);
     void process_inbox(const PeerPtr& peer);
     void finish_ingest(const PeerPtr& peer, Ingested result);
     void assign_session(const PeerPtr& peer, const std::shared_ptr<Session>& session);
     void update_agent(const PeerPtr& peer, const Session::Taken& taken);
     void store_offered_key(Dial& dial);
-    void turn_away(const std::string& address, const std::string& reason);
     void handle_close(const PeerPtr& peer, const std::string& reason);
     void acknowledge(const PeerPtr& peer, std::uint64_t seq);
     Result<std::shared_ptr<Dial>> new_dial(const std::string& host, std::uint16_t port);
     void start_dial(const std::shared_ptr<Dial>& dial);
     void dial_failed(const std::shared_ptr<Dial>& dial, const std::string& reason);
     void finish_command(const std::string& id, CommandAnswer answer);
-    void apply_reply(Agent& agent, const std::string& command, const rapidjson::Document& reply);
-    void publish(Agent& agent, bool statistics_only);
+    void apply_reply(AgentRegistry::Agent& agent, const std::string& command, const rapidjson::Document& reply);
     void tick();
-    void request_kernel_names(Agent& agent);
-    void fetch_modules(Agent& agent);
+    void request_kernel_names(AgentRegistry::Agent& agent);
+    void fetch_modules(AgentRegistry::Agent& agent);
     [[nodiscard]] bool is_fetching(const symbol::ModuleIdentity& module) const;
     void request_part(const PeerPtr& peer, std::uint64_t offset);
     void handle_fetch_failure(const PeerPtr& peer, const CommandAnswer& answer);
@@ -172,7 +144,7 @@ private:
     void handle_chunk(const PeerPtr& peer, const std::string& payload);
     void chunk_stored(const PeerPtr& peer, Result<ModuleStore::Progress> added, std::uint64_t total);
     void end_fetch(const PeerPtr& peer, ModuleFetch::State state, const std::string& why);
-    void report_fetch(const Fetching& fetching);
+    void report_fetch(const AgentPeer::Fetching& fetching);
 
     struct PendingCommand {
         std::string agent, name;
@@ -180,14 +152,13 @@ private:
         Clock::time_point deadline;
     };
 
-    asio::io_context& io_;
-    asio::thread_pool& pool_;
+    const LinkThreads threads_;
     Catalog& catalog_;
     Ingest& ingest_;
     const PairingPolicy pairing_;
     const FetchPolicy fetch_;
     const PerfLensPolicy perflens_;
-    const Events events_;
+    const AgentEvents events_;
     asio::ip::tcp::acceptor acceptor_;
     asio::ip::tcp::resolver resolver_;
     asio::steady_timer timer_, handshake_timer_;
@@ -197,20 +168,17 @@ private:
     std::deque<Clock::time_point> dials_begun_;  // within limits::new_dials_window
     // New codes of listening agents, by address, until they have worked.
     std::map<std::string, secure::PairingKey> offered_keys_;
-    std::map<std::string, Agent> agents_;
     std::map<std::string, PendingCommand> commands_;
     std::map<std::string, SessionState> states_seen_;
     secure::Attempts attempts_;        // with wrong keys, by peers that dial
     bool handshakes_pending_ = false;  // run_delayed_handshakes() is due
     std::string key_error_;            // why the keys could not be reloaded; logged once
-    RateLimitedLog log_;                      // for lines that any peer can trigger
+    AgentRegistry registry_;
+    TurnedAwayList turned_away_;
+    RateLimitedLog log_;  // for lines that any peer can trigger
     RateLimitedLog connection_log_{
         limits::agent_connections};  // for agents that connect and disconnect, so that these lines hide no warning
     bool stopping_ = false;
-
-    mutable std::mutex snapshot_mutex_;
-    std::map<std::string, AgentPtr> snapshot_;  // of agents_
-    std::deque<TurnedAway> turned_away_;        // under snapshot_mutex_
 };
 
 }  // namespace flamewire::server

@@ -43,7 +43,7 @@ void AgentHub::accept() {
         if (error) {
             // Out of descriptors or memory: pause before the next accept, do not spin.
             log_.warn(fmt::format("cannot accept an agent: {}", error.message()));
-            auto pause = std::make_shared<asio::steady_timer>(io_, std::chrono::seconds(1));
+            auto pause = std::make_shared<asio::steady_timer>(threads_.io, std::chrono::seconds(1));
             pause->async_wait([this, pause](const std::error_code&) { accept(); });
             return;
         }
@@ -52,13 +52,13 @@ void AgentHub::accept() {
     });
 }
 
-AgentHub::PeerPtr AgentHub::add_accepted(asio::ip::tcp::socket socket) {
+PeerPtr AgentHub::add_accepted(asio::ip::tcp::socket socket) {
     std::error_code gone;
     const auto remote = socket.remote_endpoint(gone);
     if (gone) return nullptr;
     if (!make_room(secure::host_of(remote.address()))) {
         limit_reached(Limit::agent_connections);
-        turn_away(address_text(remote), fmt::format("{} are connected already", peers_.size()));
+        turned_away_.add(address_text(remote), fmt::format("{} are connected already", peers_.size()));
         return nullptr;
     }
     // Every user of this machine can connect on loopback, so the key is required there too.
@@ -129,16 +129,6 @@ void AgentHub::check_keys() {
     for (const PeerPtr& peer : std::list<PeerPtr>(peers_))
         if (const std::string key = peer->connection->key_id(); !key.empty() && !pairing_.keys.has(key))
             peer->connection->close("its pairing key was withdrawn");
-}
-
-void AgentHub::turn_away(const std::string& address, const std::string& reason) {
-    log_.warn(fmt::format("connection from {} closed: {}", address, reason));
-    {
-        const std::lock_guard lock(snapshot_mutex_);
-        turned_away_.push_front({address, reason, realtime_ns()});
-        if (turned_away_.size() > limits::turned_away) turned_away_.pop_back();
-    }
-    events_.turned_away();
 }
 
 }  // namespace flamewire::server

@@ -1,14 +1,28 @@
-// State of one connection and of one dialed address. Private to the hub's files.
+// The state of one connection to an agent. Only the io thread uses it, except where a comment states otherwise.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
 #include <set>
+#include <string>
+#include <utility>
 
-#include "server/link/agent_hub.h"
+#include "server/link/agent_connection.h"
+#include "server/link/dial.h"
+#include "server/link/ingest.h"
 #include "server/link/perflens_recording.h"
+#include "symbol/types/module_identity.h"
+#include "wire/batch.h"
 
 namespace flamewire::server {
 
-struct AgentHub::Peer {
+struct AgentPeer {
+    using Clock = std::chrono::steady_clock;
+
     std::shared_ptr<AgentConnection> connection;
     std::shared_ptr<Dial> dial;  // null for incoming
     std::string agent_id;        // empty until hello
@@ -35,11 +49,26 @@ struct AgentHub::Peer {
     std::deque<std::pair<std::uint64_t, std::uint64_t>> cpu;  // (monotonic, cpu) ns
     std::optional<std::int64_t> least_difference_ns;
 
-    // For an agent of PerfLens; null for our own agents.
-    struct PerfLens;
-    std::shared_ptr<PerfLens> perflens;
+    // For an agent of PerfLens, whose frames are translated for the rest of the server.
+    struct PerfLens {
+        PerfLensRecording recording;  // belongs to the pool while `busy`
+        wire::Recording metadata;     // for the next recording
+        std::string auth_id;          // id of the command with the pairing code; empty: answered, or never sent
+        Clock::time_point end_at{};   // after a stop: texts still on their way belong to the recording
+        std::string end_reason;       // not empty: end the recording once it is not `busy`
+    };
+    std::shared_ptr<PerfLens> perflens;  // null for our own agents
 
-    // Fetching module files.
+    // The module file that is being fetched.
+    struct Fetching {
+        std::shared_ptr<Session> session;
+        profile::ModuleId module = 0;
+        symbol::ModuleIdentity identity;
+        std::string command;    // that requested the current part
+        std::size_t bytes = 0;  // to request next
+        ModuleFetch progress;
+        Clock::time_point requested_at{};
+    };
     std::optional<Fetching> fetching;
     std::set<profile::ModuleId> fetch_refused;  // of `session`: refused or already fetched
     Clock::time_point next_fetch_at{};
@@ -47,37 +76,10 @@ struct AgentHub::Peer {
     // Requests for kernel symbols.
     Clock::time_point kernel_requested_at{}, kernel_missing_since{};
     std::size_t kernel_missing_at_request = 0;
-};
 
-// Any thread after the hello: from then on the address, the host and the owner do not change.
-inline Sender AgentHub::sender_of(const Peer& peer) { return {peer.connection->address(), peer.host, peer.owner}; }
-
-// Adapts a PerfLens agent to the rest of the server, which handles only our own protocol.
-struct AgentHub::Peer::PerfLens {
-    PerfLensRecording recording;  // belongs to the pool while `busy`
-    wire::Recording metadata;     // for the next recording
-    std::string auth_id;          // id of the command with the pairing code; empty: answered, or never sent
-    Clock::time_point end_at{};   // after a stop: texts still on their way belong to the recording
-    std::string end_reason;       // not empty: end the recording once it is not `busy`
+    // The sender of its frames. The address, the host and the owner do not change after the hello.
+    [[nodiscard]] Sender sender() const { return {connection->address(), host, owner}; }
 };
-
-struct AgentHub::Dial {
-    Dial(asio::io_context& io, std::string agent_host, std::uint16_t agent_port)
-        : host(std::move(agent_host)), port(agent_port), timer(io) {}
-    std::string host;
-    std::uint16_t port;
-    asio::steady_timer timer;
-    std::chrono::milliseconds backoff{1000};
-    bool kept = false;       // redialed if it fails or closes
-    bool waiting = false;    // for its next attempt
-    bool cancelled = false;  // discard the result of the attempt under way
-    std::string problem;     // of the last attempt
-    std::uint64_t attempts = 0;
-    Clock::time_point next_at{};
-    std::weak_ptr<asio::ip::tcp::socket> attempt;  // under way
-    std::weak_ptr<Peer> peer;
-    std::function<void(Result<AgentInfo>)> answer;  // of connect(), until hello or failure
-    std::optional<secure::PairingKey> offered_key;  // the offered code that this attempt uses
-};
+using PeerPtr = std::shared_ptr<AgentPeer>;
 
 }  // namespace flamewire::server

@@ -28,7 +28,7 @@ void AgentHub::session_resumed(const PeerPtr& peer, Result<std::shared_ptr<Sessi
     }
     if (*session && !(*session)->ended()) {
         assign_session(peer, *session);
-        (*session)->set_paused(agents_[peer->agent_id].info.state == "paused");
+        (*session)->set_paused(registry_.entry(peer->agent_id).info.state == "paused");
     } else if (*session) {
         peer->session = *session;
     }
@@ -52,9 +52,9 @@ void AgentHub::process_inbox(const PeerPtr& peer) {
     if (peer->hello_waiting && !peer->busy && peer->inbox.empty() && peer->open && !stopping_) {
         peer->hello_waiting = false;
         peer->busy = true;  // batches that arrive now wait in the inbox
-        asio::post(pool_, [this, peer, recording = *peer->recording, hello = std::move(peer->hello)] {
-            auto session = ingest_.resume(recording, hello, sender_of(*peer));
-            asio::post(io_, [this, peer, session = std::move(session)]() mutable {
+        asio::post(threads_.pool, [this, peer, recording = *peer->recording, hello = std::move(peer->hello)] {
+            auto session = ingest_.resume(recording, hello, peer->sender());
+            asio::post(threads_.io, [this, peer, session = std::move(session)]() mutable {
                 session_resumed(peer, std::move(session));
             });
         });
@@ -63,10 +63,11 @@ void AgentHub::process_inbox(const PeerPtr& peer) {
     if (peer->busy || peer->inbox.empty() || !peer->open || stopping_ || Clock::now() < peer->retry_at) return;
     peer->busy = true;
     std::deque<ArrivedFrame> frames = std::exchange(peer->inbox, {});
-    asio::post(pool_, [this, peer, frames = std::move(frames), session = peer->session]() mutable {
+    asio::post(threads_.pool, [this, peer, frames = std::move(frames), session = peer->session]() mutable {
         if (peer->perflens) frames = peer->perflens->recording.convert(std::move(frames));
-        auto result = ingest_.store(std::move(frames), std::move(session), sender_of(*peer));
-        asio::post(io_, [this, peer, result = std::move(result)]() mutable { finish_ingest(peer, std::move(result)); });
+        auto result = ingest_.store(std::move(frames), std::move(session), peer->sender());
+        asio::post(threads_.io,
+                   [this, peer, result = std::move(result)]() mutable { finish_ingest(peer, std::move(result)); });
     });
 }
 
@@ -84,8 +85,8 @@ void AgentHub::finish_ingest(const PeerPtr& peer, Ingested result) {
         if (!peer->open && result.session->attached()) {
             // The connection closed while its last frames were stored. A new connection attaches itself with its next
             // frame.
-            const auto agent = agents_.find(peer->agent_id);
-            if (agent == agents_.end() || !agent->second.peer || agent->second.peer->session != result.session)
+            const auto* agent = registry_.find(peer->agent_id);
+            if (agent == nullptr || !agent->peer || agent->peer->session != result.session)
                 result.session->detach_agent();
         }
         if (result.last) update_agent(peer, *result.last);
@@ -99,12 +100,12 @@ void AgentHub::finish_ingest(const PeerPtr& peer, Ingested result) {
     }
     if (peer->disk_error_reported != !result.unstored.empty()) {
         peer->disk_error_reported = !result.unstored.empty();
-        if (const auto agent = agents_.find(peer->agent_id); agent != agents_.end()) {
-            agent->second.info.problem =
+        if (auto* agent = registry_.find(peer->agent_id)) {
+            agent->info.problem =
                 peer->disk_error_reported
                     ? fmt::format("What it records cannot be stored: {}. It waits with the agent.", result.disk_error)
                     : "";
-            publish(agent->second, false);
+            registry_.publish(*agent);
         }
         if (peer->disk_error_reported)
             spdlog::error("agent {}: {}; its batches wait", peer->agent_id, result.disk_error);
@@ -131,18 +132,18 @@ void AgentHub::assign_session(const PeerPtr& peer, const std::shared_ptr<Session
     peer->cpu.clear();
     if (session->ended()) return;
     session->attach_agent(peer->connection->address());
-    Agent& agent = agents_[peer->agent_id];
+    AgentRegistry::Agent& agent = registry_.entry(peer->agent_id);
     agent.info.session = session->id();
     agent.info.target = session->info().target;
     if (agent.info.state != "paused") agent.info.state = "profiling";
-    publish(agent, false);
+    registry_.publish(agent);
     events_.sessions_changed();
 }
 
 void AgentHub::update_agent(const PeerPtr& peer, const Session::Taken& taken) {
-    const auto at = agents_.find(peer->agent_id);
-    if (at == agents_.end() || at->second.peer != peer) return;
-    Agent& agent = at->second;
+    auto* const found = registry_.agent_of(*peer);
+    if (found == nullptr) return;
+    AgentRegistry::Agent& agent = *found;
     if (!peer->least_difference_ns || taken.clock_difference_ns < *peer->least_difference_ns)
         peer->least_difference_ns = taken.clock_difference_ns;
     // On the same machine, both ends read the same clock.
@@ -167,11 +168,11 @@ void AgentHub::update_agent(const PeerPtr& peer, const Session::Taken& taken) {
         agent.info.target.clear();
         if (peer->session) peer->session->detach_agent();
     }
-    publish(agent, !taken.end);
+    registry_.publish(agent, !taken.end);
 }
 
 void AgentHub::synced(std::shared_ptr<Session> session, std::uint64_t seq) {
-    asio::post(io_, [this, session = std::move(session), seq] {
+    asio::post(threads_.io, [this, session = std::move(session), seq] {
         for (const PeerPtr& peer : peers_)
             if (peer->session == session) acknowledge(peer, seq);
     });
@@ -184,8 +185,8 @@ void AgentHub::acknowledge(const PeerPtr& peer, std::uint64_t seq) {
 
 // The agent then adds names for the kernel addresses that it has seen to its next batch. Ask when the symbolizer has
 // been unable to resolve some for a second. Ask again only if new ones appear.
-void AgentHub::request_kernel_names(Agent& agent) {
-    Peer& peer = *agent.peer;
+void AgentHub::request_kernel_names(AgentRegistry::Agent& agent) {
+    AgentPeer& peer = *agent.peer;
     const auto now = Clock::now();
     const std::size_t missing = peer.session->unresolved_kernel();
     peer.kernel_missing_at_request = std::min(peer.kernel_missing_at_request, missing);

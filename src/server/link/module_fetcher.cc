@@ -29,24 +29,24 @@ constexpr std::chrono::seconds retry_pause{10};
 // Several boards of one key can run the same files. The first agent that is asked sends the file for all of them.
 bool AgentHub::is_fetching(const symbol::ModuleIdentity& module) const {
     const std::string name = symbol::fetched_path("/", module);
-    return std::ranges::any_of(agents_, [&](const auto& agent) {
+    return std::ranges::any_of(registry_.agents(), [&](const auto& agent) {
         const PeerPtr& peer = agent.second.peer;
         return peer && peer->fetching && symbol::fetched_path("/", peer->fetching->identity) == name;
     });
 }
 
 // Fetches one module at a time: the first that was not refused and that no other agent is sending.
-void AgentHub::fetch_modules(Agent& agent) {
+void AgentHub::fetch_modules(AgentRegistry::Agent& agent) {
     if (fetch_.store == nullptr) return;
     const PeerPtr peer = agent.peer;
     if (peer->fetching || Clock::now() < peer->next_fetch_at) return;
     for (Session::WantedModule& wanted : peer->session->wanted_modules()) {
         if (peer->fetch_refused.contains(wanted.id) || is_fetching(wanted.identity)) continue;
-        peer->fetching = Fetching{peer->session, wanted.id, std::move(wanted.identity), {}, first_bytes, {}};
+        peer->fetching = AgentPeer::Fetching{peer->session, wanted.id, std::move(wanted.identity), {}, first_bytes, {}};
         const symbol::ModuleIdentity identity = peer->fetching->identity;
-        asio::post(pool_, [this, peer, identity] {
+        asio::post(threads_.pool, [this, peer, identity] {
             const std::uint64_t offset = fetch_.store->offset(identity);
-            asio::post(io_, [this, peer, offset] { request_part(peer, offset); });
+            asio::post(threads_.io, [this, peer, offset] { request_part(peer, offset); });
         });
         return;
     }
@@ -55,7 +55,7 @@ void AgentHub::fetch_modules(Agent& agent) {
 void AgentHub::request_part(const PeerPtr& peer, std::uint64_t offset) {
     if (!peer->fetching || stopping_) return;
     if (!peer->open) return end_fetch(peer, ModuleFetch::State::interrupted, "the agent disconnected");
-    Fetching& fetching = *peer->fetching;
+    AgentPeer::Fetching& fetching = *peer->fetching;
     rapidjson::Document args(rapidjson::kObjectType);
     auto& memory = args.GetAllocator();
     const std::string build_id = to_hex(fetching.identity.build_id);
@@ -102,7 +102,7 @@ void AgentHub::handle_chunk(const PeerPtr& peer, const std::string& payload) {
     const auto pending = commands_.find(chunk->id);
     if (!peer->fetching || pending == commands_.end() || chunk->id != peer->fetching->command) return;  // given up
     commands_.erase(pending);
-    Fetching& fetching = *peer->fetching;
+    AgentPeer::Fetching& fetching = *peer->fetching;
     const auto took = Clock::now() - fetching.requested_at;
     if (took < quick_part) fetching.bytes = std::min(fetching.bytes * 2, wire::max_module_chunk);
     if (took > slow_part) fetching.bytes = std::max(fetching.bytes / 2, least_bytes);
@@ -111,9 +111,9 @@ void AgentHub::handle_chunk(const PeerPtr& peer, const std::string& payload) {
                             fmt::format("its symbols have {} bytes, and this server accepts at most {}: start it with "
                                         "--fetch-cap {} (MiB)",
                                         chunk->total, fetch_.cap_bytes, (chunk->total >> 20) + 1));
-    asio::post(pool_, [this, peer, identity = fetching.identity, chunk = std::move(*chunk)]() mutable {
+    asio::post(threads_.pool, [this, peer, identity = fetching.identity, chunk = std::move(*chunk)]() mutable {
         auto added = fetch_.store->add(identity, chunk);
-        asio::post(io_, [this, peer, added = std::move(added), total = chunk.total]() mutable {
+        asio::post(threads_.io, [this, peer, added = std::move(added), total = chunk.total]() mutable {
             chunk_stored(peer, std::move(added), total);
         });
     });
@@ -121,7 +121,7 @@ void AgentHub::handle_chunk(const PeerPtr& peer, const std::string& payload) {
 
 void AgentHub::chunk_stored(const PeerPtr& peer, Result<ModuleStore::Progress> added, std::uint64_t total) {
     if (!peer->fetching) return;
-    Fetching& fetching = *peer->fetching;
+    AgentPeer::Fetching& fetching = *peer->fetching;
     if (!added) return mark_refused(peer, "its file cannot be kept: " + added.error().message);
     fetching.progress = {ModuleFetch::State::arriving, added->got, total, ""};
     if (!added->whole) {
@@ -137,14 +137,14 @@ void AgentHub::chunk_stored(const PeerPtr& peer, Result<ModuleStore::Progress> a
 
 void AgentHub::end_fetch(const PeerPtr& peer, ModuleFetch::State state, const std::string& why) {
     if (!peer->fetching) return;
-    Fetching fetching = std::move(*peer->fetching);
+    AgentPeer::Fetching fetching = std::move(*peer->fetching);
     peer->fetching.reset();
     fetching.progress.state = state;
     fetching.progress.problem = why;
     report_fetch(fetching);
 }
 
-void AgentHub::report_fetch(const Fetching& fetching) {
+void AgentHub::report_fetch(const AgentPeer::Fetching& fetching) {
     ModuleFetch progress = fetching.progress;
     progress.module = file_name(fetching.identity.path);
     fetching.session->set_fetch(fetching.module, std::move(progress));

@@ -24,13 +24,13 @@ void AgentHub::handle_perflens_hello(const PeerPtr& peer, const rapidjson::Docum
     if (!perflens_.accept)
         return peer->connection->close(
             "it is a PerfLens agent: start the server with --accept-perflens to take it, or run flamewire-agent there");
-    peer->perflens = std::make_shared<Peer::PerfLens>();
+    peer->perflens = std::make_shared<AgentPeer::PerfLens>();
     peer->perflens->metadata = recording_of_perflens(hello, host_of(peer->connection->address()));
     peer->perflens->recording.set_metadata(peer->perflens->metadata);
     const std::string ours = hello_of_perflens(hello);
     const bool asks = wire::text_member(hello, "auth") == "token";
     handle_hello(peer, ours);
-    if (!peer->open || agents_.find(peer->agent_id) == agents_.end()) return;
+    if (!peer->open || registry_.find(peer->agent_id) == nullptr) return;
     if (asks && perflens_.token.empty())
         spdlog::warn("agent {}: it requires its pairing code: give --perflens-token CODE", peer->agent_id);
     if (!perflens_.token.empty()) {
@@ -62,7 +62,7 @@ void AgentHub::send_perflens_command(const PeerPtr& peer, const std::string& id,
         return peer->connection->send(wire::Flag::command, *translated);
     }
     // Post the answer: the caller does not have the command's id yet.
-    asio::post(io_, [this, id, error = translated.error().message] {
+    asio::post(threads_.io, [this, id, error = translated.error().message] {
         finish_command(id, {CommandAnswer::Kind::reply, wire::encode_error_reply(id, error), false});
     });
 }
@@ -94,13 +94,16 @@ void AgentHub::end_perflens_recording(const PeerPtr& peer, const std::string& re
         return;
     }
     peer->busy = true;
-    asio::post(pool_, [this, peer, reason, session = peer->session, frames = std::exchange(peer->inbox, {})]() mutable {
-        PerfLensRecording& recording = peer->perflens->recording;
-        frames = recording.convert(std::move(frames));
-        for (ArrivedFrame& last : recording.end(reason, realtime_ns())) frames.push_back(std::move(last));
-        auto result = ingest_.store(std::move(frames), std::move(session), sender_of(*peer));
-        asio::post(io_, [this, peer, result = std::move(result)]() mutable { finish_ingest(peer, std::move(result)); });
-    });
+    asio::post(threads_.pool,
+               [this, peer, reason, session = peer->session, frames = std::exchange(peer->inbox, {})]() mutable {
+                   PerfLensRecording& recording = peer->perflens->recording;
+                   frames = recording.convert(std::move(frames));
+                   for (ArrivedFrame& last : recording.end(reason, realtime_ns())) frames.push_back(std::move(last));
+                   auto result = ingest_.store(std::move(frames), std::move(session), peer->sender());
+                   asio::post(threads_.io, [this, peer, result = std::move(result)]() mutable {
+                       finish_ingest(peer, std::move(result));
+                   });
+               });
 }
 
 }  // namespace flamewire::server
