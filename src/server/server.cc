@@ -129,7 +129,7 @@ public:
         api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, debug_fetch_.get(), settings_,
                                      uploads_, imports_, keys_, api_agents(), std::move(facts));
         http_->serve(*api_);
-        for (const AgentAddress& agent : options_.agents) TRY(hub_.keep_dialing(agent.host, agent.port));
+        for (const AgentAddress& agent : options_.agents) TRY(hub_.dialer().keep_dialing(agent.host, agent.port));
         // Last: a server that fails to start must not have imports under way.
         for (const std::string& file : options_.imports) begin_import(file);
         if (options_.keep.any()) keep_pruning();
@@ -252,17 +252,19 @@ private:
         agents.all = [this] { return hub_.agents(); };
         agents.connect = [this](const std::string& host, std::uint16_t port,
                                 std::function<void(Result<AgentInfo>)> answer) {
-            hub_.connect(host, port, std::move(answer));
+            hub_.dialer().connect(host, port, std::move(answer));
         };
         agents.keep_dialing = [this](const std::string& host, std::uint16_t port) {
-            return hub_.keep_dialing(host, port);
+            return hub_.dialer().keep_dialing(host, port);
         };
         agents.pair = [this](const std::string& host, std::uint16_t port, const secure::PairingKey& key,
-                             std::function<void(Result<bool>)> done) { hub_.pair(host, port, key, std::move(done)); };
-        agents.cancel_dial = [this](const std::string& host, std::uint16_t port) {
-            return hub_.cancel_dial(host, port);
+                             std::function<void(Result<bool>)> done) {
+            hub_.dialer().pair(host, port, key, std::move(done));
         };
-        agents.dials = [this] { return hub_.dials(); };
+        agents.cancel_dial = [this](const std::string& host, std::uint16_t port) {
+            return hub_.dialer().cancel(host, port);
+        };
+        agents.dials = [this] { return hub_.dialer().list(); };
         agents.turned_away = [this] { return hub_.turned_away(); };
         agents.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value& args,
                                 std::chrono::milliseconds timeout, const Api::Reply& reply) {

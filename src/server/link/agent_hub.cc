@@ -27,16 +27,6 @@ std::string random_id() {
     return to_hex(std::string_view(bytes.data(), bytes.size()));
 }
 
-// Explains why a connection to a dialed address ended.
-std::string disconnect_reason(const AgentConnection& connection, const std::string& reason) {
-    if (connection.wrong_key())
-        return "it does not take this pairing code: give the one that it printed when it started";
-    if (connection.silent())
-        return fmt::format(
-            "it closed the connection unexpectedly ({}): it may not be flamewire-agent, or it is too busy", reason);
-    return "the connection ended: " + reason;
-}
-
 // Formats JSON on one line, whatever line breaks the received text has.
 std::string compact(const rapidjson::Document& document) {
     rapidjson::StringBuffer buffer;
@@ -57,11 +47,14 @@ AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catal
       perflens_(std::move(perflens)),
       events_(std::move(events)),
       acceptor_(io),
-      resolver_(io),
       timer_(io),
       handshake_timer_(io),
       registry_(events_.agent_changed),
-      turned_away_(log_, events_.turned_away) {
+      turned_away_(log_, events_.turned_away),
+      dialer_(threads_, pairing_, registry_,
+              [this](const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket, secure::Carrier carrier) {
+                  return add_peer(std::move(socket), dial, std::move(carrier))->connection;
+              }) {
     tick();
 }
 
@@ -121,8 +114,7 @@ std::string AgentHub::owner_of(const AgentPeer& peer) const {
     std::string key = peer.connection->key_id();
     if (key.empty()) return key;
     if (peer.dial && peer.dial->offered_key)
-        if (const auto before = pairing_.keys.of_address(fmt::format("{}:{}", peer.dial->host, peer.dial->port)))
-            key = before->id;
+        if (const auto before = pairing_.keys.of_address(peer.dial->address())) key = before->id;
     return pairing_.keys.owner_of(key);
 }
 
@@ -197,14 +189,7 @@ void AgentHub::handle_hello(const PeerPtr& peer, const std::string& payload) {
         connection_log_.info(fmt::format("agent {} connected from {} ({} {}{})", agent.info.id, agent.info.address,
                                          wire::refusal_text(hello->agent), wire::refusal_text(hello->agent_version),
                                          peer->connection->encrypted() ? ", encrypted" : ", NOT ENCRYPTED"));
-    if (peer->dial) {
-        store_offered_key(*peer->dial);
-        peer->dial->backoff = std::chrono::milliseconds(1000);
-        peer->dial->kept = true;
-        peer->dial->attempts = 0;
-        peer->dial->problem.clear();
-        if (auto answer = std::exchange(peer->dial->answer, nullptr)) answer(agent.info);
-    }
+    if (peer->dial) dialer_.succeeded(*peer->dial, agent.info);
     registry_.publish(agent);
     if (peer->perflens) return;  // it does not use acknowledgments
     if (!hello->recording) {
@@ -291,24 +276,11 @@ void AgentHub::finish_command(const std::string& id, CommandAnswer answer) {
     callback(std::move(answer));
 }
 
-// A listening agent's new code has worked: it replaces the old one.
-void AgentHub::store_offered_key(Dial& dial) {
-    if (!dial.offered_key) return;
-    const std::string address = fmt::format("{}:{}", dial.host, dial.port);
-    offered_keys_.erase(address);
-    asio::post(threads_.pool, [this, address, key = *std::exchange(dial.offered_key, std::nullopt)] {
-        if (const auto kept = pairing_.keys.put(address, key); !kept)
-            spdlog::warn("the pairing code of {} is not kept: {}", address, kept.error().message);
-    });
-}
-
 void AgentHub::handle_close(const PeerPtr& peer, const std::string& reason) {
     peer->open = false;
     peers_.remove(peer);
     if (!stopping_) {
         const bool wrong_key = peer->connection->wrong_key() && !peer->dial;
-        if (peer->connection->wrong_key() && peer->dial)
-            offered_keys_.erase(fmt::format("{}:{}", peer->dial->host, peer->dial->port));
         // A handshake costs CPU time, so a peer that gives up before its end counts as a failed attempt.
         if (peer->connection->handshake_failed() && !peer->dial) attempts_.failed(peer->host, monotonic_ns());
         if (peer->agent_id.empty())
@@ -339,7 +311,7 @@ void AgentHub::handle_close(const PeerPtr& peer, const std::string& reason) {
     }
     end_perflens_recording(peer, "the agent disconnected");
     peer->session.reset();
-    if (peer->dial && !stopping_) dial_failed(peer->dial, disconnect_reason(*peer->connection, reason));
+    if (peer->dial) dialer_.ended(peer->dial, *peer->connection, reason);
 }
 
 // Once a second: handles everything that depends on elapsed time.
@@ -384,8 +356,7 @@ void AgentHub::stop() {
     acceptor_.close(ignored);
     timer_.cancel();
     handshake_timer_.cancel();
-    resolver_.cancel();
-    for (const auto& dial : dials_) dial->timer.cancel();
+    dialer_.stop();
     for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) peer->connection->close("the server is shutting down");
 }
 

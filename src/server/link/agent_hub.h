@@ -21,11 +21,11 @@
 
 #include "secure/attempts.h"
 #include "server/limits.h"
+#include "server/link/agent_dialer.h"
 #include "server/link/agent_events.h"
 #include "server/link/agent_info.h"
 #include "server/link/agent_peer.h"
 #include "server/link/agent_registry.h"
-#include "server/link/dial_info.h"
 #include "server/link/ingest.h"
 #include "server/link/key_ring.h"
 #include "server/link/link_threads.h"
@@ -52,12 +52,6 @@ public:
         std::uint64_t cap_bytes = 0;   // limit of one module's stream
     };
 
-    // Which agents are accepted: those with one of these keys.
-    struct PairingPolicy {
-        KeyRing& keys;
-        bool insecure = false;  // also those without a key
-    };
-
     // Whether agents of PerfLens are accepted.
     struct PerfLensPolicy {
         bool accept = false;
@@ -71,18 +65,8 @@ public:
     // Starts accepting and returns the port (chosen by the kernel for 0). busy or permission: one sentence with the
     // remedy.
     Result<std::uint16_t> listen(const std::string& bind, std::uint16_t port);
-    // Keeps a connection to a listening agent until it is canceled, with a backoff of 1 to 30 s. A dial that waits for
-    // its next attempt starts at once. busy: there are too many.
-    Result<bool> keep_dialing(const std::string& host, std::uint16_t port);
-    // Sets the pairing code of a listening agent and stores it with the keys. The next attempt uses it. `done` runs on
-    // the io thread.
-    void pair(const std::string& host, std::uint16_t port, const secure::PairingKey& key,
-              std::function<void(Result<bool>)> done);
-    // Stops dialing and closes the connection that the dial made. False if there is no such address.
-    bool cancel_dial(const std::string& host, std::uint16_t port);
-    [[nodiscard]] std::vector<DialInfo> dials() const;
-    // Dials once. If the attempt succeeds, the connection is kept. The answer names the agent.
-    void connect(const std::string& host, std::uint16_t port, std::function<void(Result<AgentInfo>)> answer);
+    // The listening agents that the server dials.
+    [[nodiscard]] AgentDialer& dialer() { return dialer_; }
     // Returns the id that the command was sent with. Empty: it was not sent.
     std::string command(const std::string& agent_id, const std::string& name, const rapidjson::Value& args,
                         std::chrono::milliseconds timeout, std::function<void(CommandAnswer)> answer);
@@ -105,7 +89,6 @@ private:
     bool make_room(const std::string& host);
     void run_delayed_handshakes();
     PeerPtr add_accepted(asio::ip::tcp::socket socket);
-    void add_dialed(const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket);
     std::optional<secure::PairingKey> key_of(std::string_view id);
     void check_keys();
     void handle_frame(const PeerPtr& peer, wire::Frame frame);
@@ -126,12 +109,8 @@ private:
     void finish_ingest(const PeerPtr& peer, Ingested result);
     void assign_session(const PeerPtr& peer, const std::shared_ptr<Session>& session);
     void update_agent(const PeerPtr& peer, const Session::Taken& taken);
-    void store_offered_key(Dial& dial);
     void handle_close(const PeerPtr& peer, const std::string& reason);
     void acknowledge(const PeerPtr& peer, std::uint64_t seq);
-    Result<std::shared_ptr<Dial>> new_dial(const std::string& host, std::uint16_t port);
-    void start_dial(const std::shared_ptr<Dial>& dial);
-    void dial_failed(const std::shared_ptr<Dial>& dial, const std::string& reason);
     void finish_command(const std::string& id, CommandAnswer answer);
     void apply_reply(AgentRegistry::Agent& agent, const std::string& command, const rapidjson::Document& reply);
     void tick();
@@ -160,14 +139,9 @@ private:
     const PerfLensPolicy perflens_;
     const AgentEvents events_;
     asio::ip::tcp::acceptor acceptor_;
-    asio::ip::tcp::resolver resolver_;
     asio::steady_timer timer_, handshake_timer_;
     std::list<PeerPtr> peers_;
     const std::shared_ptr<std::size_t> unfinished_ = std::make_shared<std::size_t>(0);  // of all connections
-    std::vector<std::shared_ptr<Dial>> dials_;
-    std::deque<Clock::time_point> dials_begun_;  // within limits::new_dials_window
-    // New codes of listening agents, by address, until they have worked.
-    std::map<std::string, secure::PairingKey> offered_keys_;
     std::map<std::string, PendingCommand> commands_;
     std::map<std::string, SessionState> states_seen_;
     secure::Attempts attempts_;        // with wrong keys, by peers that dial
@@ -175,6 +149,7 @@ private:
     std::string key_error_;            // why the keys could not be reloaded; logged once
     AgentRegistry registry_;
     TurnedAwayList turned_away_;
+    AgentDialer dialer_;
     RateLimitedLog log_;  // for lines that any peer can trigger
     RateLimitedLog connection_log_{
         limits::agent_connections};  // for agents that connect and disconnect, so that these lines hide no warning

@@ -16,11 +16,10 @@
 
 #include "base/result.h"
 #include "secure/pairing_key.h"
+#include "server/link/agent_connection.h"
 #include "server/link/agent_info.h"
 
 namespace flamewire::server {
-
-struct AgentPeer;
 
 struct Dial {
     static constexpr std::chrono::milliseconds first_backoff{1000};
@@ -39,8 +38,9 @@ struct Dial {
     std::string problem;     // of the last attempt
     std::uint64_t attempts = 0;
     std::chrono::steady_clock::time_point next_at{};
-    std::weak_ptr<asio::ip::tcp::socket> attempt;  // under way
-    std::weak_ptr<AgentPeer> peer;
+    std::weak_ptr<asio::ip::tcp::socket> attempt;   // under way
+    std::shared_ptr<AgentConnection> connection;    // until it ends
+    std::string agent;                              // id of the connected agent; empty until its hello
     std::function<void(Result<AgentInfo>)> answer;  // of connect(), until hello or failure
     std::optional<secure::PairingKey> offered_key;  // the offered code that this attempt uses
 };

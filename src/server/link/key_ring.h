@@ -99,4 +99,10 @@ private:
     std::set<std::string, std::less<>> reserved_;  // ids
 };
 
+// Which agents are accepted: those with one of these keys.
+struct PairingPolicy {
+    KeyRing& keys;
+    bool insecure = false;  // also those without a key
+};
+
 }  // namespace flamewire::server
