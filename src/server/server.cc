@@ -268,7 +268,7 @@ private:
         agents.turned_away = [this] { return hub_.turned_away(); };
         agents.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value& args,
                                 std::chrono::milliseconds timeout, const Api::Reply& reply) {
-            hub_.command(agent, command, args, timeout, [reply](const CommandAnswer& answer) {
+            hub_.commands().send(agent, command, args, timeout, [reply](const CommandAnswer& answer) {
                 switch (answer.kind) {
                     case CommandAnswer::Kind::reply:
                         return reply(json_answer(answer.text));

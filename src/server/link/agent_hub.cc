@@ -7,12 +7,10 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 #include <spdlog/spdlog.h>
-#include <sys/random.h>
 
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/hex.h"
 #include "secure/host.h"
 #include "server/limits.h"
 #include "server/link/agent_peer.h"
@@ -20,12 +18,6 @@
 
 namespace flamewire::server {
 namespace {
-
-std::string random_id() {
-    std::array<char, 6> bytes{};
-    (void)!::getrandom(bytes.data(), bytes.size(), 0);
-    return to_hex(std::string_view(bytes.data(), bytes.size()));
-}
 
 // Formats JSON on one line, whatever line breaks the received text has.
 std::string compact(const rapidjson::Document& document) {
@@ -51,6 +43,8 @@ AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catal
       handshake_timer_(io),
       registry_(events_.agent_changed),
       turned_away_(log_, events_.turned_away),
+      relay_(registry_, [this](const PeerPtr& peer, const std::string& id, const std::string& name,
+                               const rapidjson::Value& args) { send_perflens_command(peer, id, name, args); }),
       dialer_(threads_, pairing_, registry_,
               [this](const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket, secure::Carrier carrier) {
                   return add_peer(std::move(socket), dial, std::move(carrier))->connection;
@@ -210,14 +204,14 @@ void AgentHub::handle_reply(const PeerPtr& peer, const std::string& payload) {
     // The agent continues a recording that this server has not looked up yet.
     if (!peer->perflens && wire::text_member(*reply, "type") == "hello") return handle_hello(peer, payload);
     const std::string id = wire::text_member(*reply, "id");
-    const auto pending = commands_.find(id);
-    if (pending == commands_.end() || pending->second.agent != peer->agent_id) return;
+    const auto command = relay_.pending(id, peer->agent_id);
+    if (!command) return;
     const auto ok = reply->FindMember("ok");
     CommandAnswer answer{CommandAnswer::Kind::reply, payload,
                          ok != reply->MemberEnd() && ok->value.IsBool() && ok->value.GetBool()};
-    if (peer->perflens) translate_reply(peer, pending->second.name, *reply, answer);
-    if (answer.ok) apply_reply(registry_.entry(peer->agent_id), pending->second.name, *reply);
-    finish_command(id, std::move(answer));
+    if (peer->perflens) translate_reply(peer, *command, *reply, answer);
+    if (answer.ok) apply_reply(registry_.entry(peer->agent_id), *command, *reply);
+    relay_.finish(id, std::move(answer));
 }
 
 void AgentHub::apply_reply(AgentRegistry::Agent& agent, const std::string& command, const rapidjson::Document& reply) {
@@ -237,43 +231,6 @@ void AgentHub::apply_reply(AgentRegistry::Agent& agent, const std::string& comma
         events_.sessions_changed();
     }
     registry_.publish(agent);
-}
-
-std::string AgentHub::command(const std::string& agent_id, const std::string& name, const rapidjson::Value& args,
-                              std::chrono::milliseconds timeout, std::function<void(CommandAnswer)> answer) {
-    const auto* agent = registry_.find(agent_id);
-    if (agent == nullptr || !agent->peer) {
-        answer({CommandAnswer::Kind::unreachable, "the agent is not connected", false});
-        return {};
-    }
-    const auto waiting =
-        std::ranges::count_if(commands_, [&](const auto& pending) { return pending.second.agent == agent_id; });
-    if (static_cast<std::size_t>(waiting) >= limits::commands_of_agent) {
-        limit_reached(Limit::commands_of_agent);
-        answer({CommandAnswer::Kind::unreachable,
-                fmt::format("{} commands are already waiting for the agent: try again later", waiting), false});
-        return {};
-    }
-    std::string id = random_id();
-    const std::string json = wire::encode_command(id, name, args);
-    if (json.size() > wire::max_payload_to_agent) {
-        answer({CommandAnswer::Kind::unreachable, "the command is too long", false});
-        return {};
-    }
-    commands_[id] = {agent_id, name, std::move(answer), Clock::now() + timeout};
-    if (agent->peer->perflens)
-        send_perflens_command(agent->peer, id, name, args);
-    else
-        agent->peer->connection->send(wire::Flag::command, json);
-    return id;
-}
-
-void AgentHub::finish_command(const std::string& id, CommandAnswer answer) {
-    const auto pending = commands_.find(id);
-    if (pending == commands_.end()) return;
-    auto callback = std::move(pending->second.answer);
-    commands_.erase(pending);
-    callback(std::move(answer));
 }
 
 void AgentHub::handle_close(const PeerPtr& peer, const std::string& reason) {
@@ -302,11 +259,7 @@ void AgentHub::handle_close(const PeerPtr& peer, const std::string& reason) {
             events_.session_changed(peer->session);
             events_.sessions_changed();
         }
-        std::vector<std::string> lost;
-        for (const auto& [id, pending] : commands_)
-            if (pending.agent == peer->agent_id) lost.push_back(id);
-        for (const std::string& id : lost)
-            finish_command(id, {CommandAnswer::Kind::unreachable, "the agent disconnected before it answered", false});
+        relay_.agent_disconnected(peer->agent_id);
         registry_.publish(*agent);
     }
     end_perflens_recording(peer, "the agent disconnected");
@@ -317,11 +270,7 @@ void AgentHub::handle_close(const PeerPtr& peer, const std::string& reason) {
 // Once a second: handles everything that depends on elapsed time.
 void AgentHub::tick() {
     const auto now = Clock::now();
-    std::vector<std::string> late;
-    for (const auto& [id, pending] : commands_)
-        if (pending.deadline <= now) late.push_back(id);
-    for (const std::string& id : late)
-        finish_command(id, {CommandAnswer::Kind::timeout, "the agent did not answer in time", false});
+    relay_.end_late();
     for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) {
         if (peer->agent_id.empty() && now - peer->connected_at > limits::hello_time) {
             limit_reached(Limit::hello_time);

@@ -26,6 +26,7 @@
 #include "server/link/agent_info.h"
 #include "server/link/agent_peer.h"
 #include "server/link/agent_registry.h"
+#include "server/link/command_relay.h"
 #include "server/link/ingest.h"
 #include "server/link/key_ring.h"
 #include "server/link/link_threads.h"
@@ -35,14 +36,6 @@
 #include "wire/control.h"
 
 namespace flamewire::server {
-
-// The result of a relayed command.
-struct CommandAnswer {
-    enum class Kind { reply, unreachable, timeout };
-    Kind kind = Kind::unreachable;
-    std::string text;  // reply: JSON, verbatim; otherwise one sentence
-    bool ok = false;   // the `ok` of the reply
-};
 
 class AgentHub {
 public:
@@ -67,9 +60,7 @@ public:
     Result<std::uint16_t> listen(const std::string& bind, std::uint16_t port);
     // The listening agents that the server dials.
     [[nodiscard]] AgentDialer& dialer() { return dialer_; }
-    // Returns the id that the command was sent with. Empty: it was not sent.
-    std::string command(const std::string& agent_id, const std::string& name, const rapidjson::Value& args,
-                        std::chrono::milliseconds timeout, std::function<void(CommandAnswer)> answer);
+    [[nodiscard]] CommandRelay& commands() { return relay_; }
     // Called from the disk thread: all batches up to seq are durable.
     void synced(std::shared_ptr<Session> session, std::uint64_t seq);
     // Closes everything.
@@ -111,7 +102,6 @@ private:
     void update_agent(const PeerPtr& peer, const Session::Taken& taken);
     void handle_close(const PeerPtr& peer, const std::string& reason);
     void acknowledge(const PeerPtr& peer, std::uint64_t seq);
-    void finish_command(const std::string& id, CommandAnswer answer);
     void apply_reply(AgentRegistry::Agent& agent, const std::string& command, const rapidjson::Document& reply);
     void tick();
     void request_kernel_names(AgentRegistry::Agent& agent);
@@ -125,12 +115,6 @@ private:
     void end_fetch(const PeerPtr& peer, ModuleFetch::State state, const std::string& why);
     void report_fetch(const AgentPeer::Fetching& fetching);
 
-    struct PendingCommand {
-        std::string agent, name;
-        std::function<void(CommandAnswer)> answer;
-        Clock::time_point deadline;
-    };
-
     const LinkThreads threads_;
     Catalog& catalog_;
     Ingest& ingest_;
@@ -142,13 +126,13 @@ private:
     asio::steady_timer timer_, handshake_timer_;
     std::list<PeerPtr> peers_;
     const std::shared_ptr<std::size_t> unfinished_ = std::make_shared<std::size_t>(0);  // of all connections
-    std::map<std::string, PendingCommand> commands_;
     std::map<std::string, SessionState> states_seen_;
     secure::Attempts attempts_;        // with wrong keys, by peers that dial
     bool handshakes_pending_ = false;  // run_delayed_handshakes() is due
     std::string key_error_;            // why the keys could not be reloaded; logged once
     AgentRegistry registry_;
     TurnedAwayList turned_away_;
+    CommandRelay relay_;
     AgentDialer dialer_;
     RateLimitedLog log_;  // for lines that any peer can trigger
     RateLimitedLog connection_log_{

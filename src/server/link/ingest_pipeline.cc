@@ -201,7 +201,7 @@ void AgentHub::request_kernel_names(AgentRegistry::Agent& agent) {
     peer.kernel_requested_at = now;
     peer.kernel_missing_at_request = missing;
     const rapidjson::Value none(rapidjson::kObjectType);
-    command(agent.info.id, "resolve_kernel", none, std::chrono::seconds(30), [](const CommandAnswer&) {});
+    relay_.send(agent.info.id, "resolve_kernel", none, std::chrono::seconds(30), [](const CommandAnswer&) {});
 }
 
 }  // namespace flamewire::server

@@ -73,8 +73,9 @@ void AgentHub::request_part(const PeerPtr& peer, std::uint64_t offset) {
         report_fetch(fetching);
     }
     fetching.requested_at = Clock::now();
-    const std::string id = command(peer->agent_id, "fetch_module", args, part_time,
-                                   [this, peer](const CommandAnswer& answer) { handle_fetch_failure(peer, answer); });
+    const std::string id =
+        relay_.send(peer->agent_id, "fetch_module", args, part_time,
+                    [this, peer](const CommandAnswer& answer) { handle_fetch_failure(peer, answer); });
     if (peer->fetching) peer->fetching->command = id;
 }
 
@@ -99,9 +100,8 @@ void AgentHub::mark_refused(const PeerPtr& peer, const std::string& why) {
 void AgentHub::handle_chunk(const PeerPtr& peer, const std::string& payload) {
     auto chunk = wire::decode_module_chunk(payload);
     if (!chunk) return peer->connection->close("sends " + chunk.error().message);
-    const auto pending = commands_.find(chunk->id);
-    if (!peer->fetching || pending == commands_.end() || chunk->id != peer->fetching->command) return;  // given up
-    commands_.erase(pending);
+    const bool current = peer->fetching && chunk->id == peer->fetching->command;
+    if (!current || !relay_.discard(chunk->id)) return;  // given up
     AgentPeer::Fetching& fetching = *peer->fetching;
     const auto took = Clock::now() - fetching.requested_at;
     if (took < quick_part) fetching.bytes = std::min(fetching.bytes * 2, wire::max_module_chunk);

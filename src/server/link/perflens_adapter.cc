@@ -38,7 +38,7 @@ void AgentHub::handle_perflens_hello(const PeerPtr& peer, const rapidjson::Docum
         return peer->connection->send(wire::Flag::command, auth_for_perflens("pairing", perflens_.token));
     }
     const rapidjson::Value none(rapidjson::kObjectType);
-    command(peer->agent_id, "status", none, status_time, [](const CommandAnswer&) {});
+    relay_.send(peer->agent_id, "status", none, status_time, [](const CommandAnswer&) {});
 }
 
 void AgentHub::handle_pairing_reply(const PeerPtr& peer, const rapidjson::Document& reply) {
@@ -51,7 +51,7 @@ void AgentHub::handle_pairing_reply(const PeerPtr& peer, const rapidjson::Docume
         return peer->connection->close(fmt::format(
             "it refused the pairing code ({:.100}): give the one that it printed with --perflens-token CODE", error));
     const rapidjson::Value none(rapidjson::kObjectType);
-    command(peer->agent_id, "status", none, status_time, [](const CommandAnswer&) {});
+    relay_.send(peer->agent_id, "status", none, status_time, [](const CommandAnswer&) {});
 }
 
 void AgentHub::send_perflens_command(const PeerPtr& peer, const std::string& id, const std::string& name,
@@ -63,7 +63,7 @@ void AgentHub::send_perflens_command(const PeerPtr& peer, const std::string& id,
     }
     // Post the answer: the caller does not have the command's id yet.
     asio::post(threads_.io, [this, id, error = translated.error().message] {
-        finish_command(id, {CommandAnswer::Kind::reply, wire::encode_error_reply(id, error), false});
+        relay_.finish(id, {CommandAnswer::Kind::reply, wire::encode_error_reply(id, error), false});
     });
 }
 
