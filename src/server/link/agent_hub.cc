@@ -34,18 +34,18 @@ AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catal
     : threads_{io, pool},
       catalog_(catalog),
       ingest_(ingest),
-      pairing_(pairing),
       fetch_(fetch),
       perflens_(std::move(perflens)),
       events_(std::move(events)),
-      acceptor_(io),
       timer_(io),
-      handshake_timer_(io),
-      registry_(events_.agent_changed),
       turned_away_(log_, events_.turned_away),
+      registry_(events_.agent_changed),
+      peers_(io),
+      admission_(threads_, pairing, peers_, registry_),
+      listener_(io, log_, [this](asio::ip::tcp::socket socket) { add_accepted(std::move(socket)); }),
       relay_(registry_, [this](const PeerPtr& peer, const std::string& id, const std::string& name,
                                const rapidjson::Value& args) { send_perflens_command(peer, id, name, args); }),
-      dialer_(threads_, pairing_, registry_,
+      dialer_(threads_, pairing, registry_,
               [this](const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket, secure::Carrier carrier) {
                   return add_peer(std::move(socket), dial, std::move(carrier))->connection;
               }) {
@@ -55,22 +55,21 @@ AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catal
 AgentHub::~AgentHub() = default;
 
 PeerPtr AgentHub::add_peer(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier) {
-    std::error_code error;
-    const auto remote = socket.remote_endpoint(error);
-    auto peer = std::make_shared<AgentPeer>();
-    peer->dial = std::move(dial);
-    peer->address = error ? "unknown" : remote.address().to_string();
-    peer->host = error ? "unknown" : secure::host_of(remote.address());
-    peer->connection = std::make_shared<AgentConnection>(std::move(socket), error ? "unknown" : address_text(remote),
-                                                         std::move(carrier), unfinished_);
-    peers_.push_back(peer);
-    if (!peer->dial && attempts_.exceeded(peer->host, monotonic_ns())) {
-        peer->connection->delay_handshake();
-        if (!std::exchange(handshakes_pending_, true)) run_delayed_handshakes();
-    }
+    const PeerPtr peer = peers_.add(std::move(socket), std::move(dial), std::move(carrier));
     peer->connection->start({.frame = [this, peer](wire::Frame frame) { handle_frame(peer, std::move(frame)); },
                              .closed = [this, peer](const std::string& reason) { handle_close(peer, reason); }});
     return peer;
+}
+
+void AgentHub::add_accepted(asio::ip::tcp::socket socket) {
+    std::error_code gone;
+    const auto remote = socket.remote_endpoint(gone);
+    if (gone) return;
+    if (!peers_.make_room(secure::host_of(remote.address()))) {
+        limit_reached(Limit::agent_connections);
+        return turned_away_.add(address_text(remote), fmt::format("{} are connected already", peers_.size()));
+    }
+    add_peer(std::move(socket), nullptr, admission_.accepted_carrier());
 }
 
 void AgentHub::handle_frame(const PeerPtr& peer, wire::Frame frame) {
@@ -102,38 +101,6 @@ void AgentHub::handle_frame(const PeerPtr& peer, wire::Frame frame) {
     }
 }
 
-// A code that replaced another one continues the recordings of that key. A listening agent's new code enters the key
-// ring only after it has worked, so until then the owner comes from the key of the same address.
-std::string AgentHub::owner_of(const AgentPeer& peer) const {
-    std::string key = peer.connection->key_id();
-    if (key.empty()) return key;
-    if (peer.dial && peer.dial->offered_key)
-        if (const auto before = pairing_.keys.of_address(peer.dial->address())) key = before->id;
-    return pairing_.keys.owner_of(key);
-}
-
-// An agent id belongs to its key while the agent is listed, and the connections per key are limited. Empty: not
-// refused.
-std::string AgentHub::refusal_reason(const AgentPeer& peer, const std::string& agent_id) const {
-    const std::string key = peer.connection->key_id();
-    if (const auto* known = registry_.find(agent_id)) {
-        const AgentInfo& info = known->info;
-        if (info.owner != peer.owner && (info.connected || !info.owner.empty())) {
-            limit_reached(Limit::foreign_recordings);
-            return "an agent of this name is known already, with another pairing key: start this one again";
-        }
-        return {};
-    }
-    const auto same_key = [&](const PeerPtr& other) {
-        return !other->agent_id.empty() && other->connection->key_id() == key;
-    };
-    if (key.empty() || static_cast<std::size_t>(std::ranges::count_if(peers_, same_key)) < limits::connections_of_key)
-        return {};
-    limit_reached(Limit::connections_of_key);
-    return fmt::format("{} agents are connected with this pairing key already: give this one its own",
-                       limits::connections_of_key);
-}
-
 void AgentHub::handle_hello(const PeerPtr& peer, const std::string& payload) {
     auto document = wire::parse_object(payload);
     auto hello = wire::parse_hello(payload);
@@ -151,8 +118,8 @@ void AgentHub::handle_hello(const PeerPtr& peer, const std::string& payload) {
     const std::string sent_id = wire::refusal_text(hello->agent_id).substr(0, limits::agent_id_bytes);
     const std::string id = sent_id.empty() ? peer->connection->address() : sent_id;
     if (!again) {
-        peer->owner = owner_of(*peer);
-        if (const std::string why = refusal_reason(*peer, id); !why.empty()) {
+        peer->owner = admission_.owner_of(*peer);
+        if (const std::string why = admission_.refusal_reason(*peer, id); !why.empty()) {
             log_.warn(fmt::format("security: {} says it is agent {}: {}", peer->connection->address(), id, why));
             return peer->connection->refuse(why);
         }
@@ -169,12 +136,7 @@ void AgentHub::handle_hello(const PeerPtr& peer, const std::string& payload) {
     agent.info.link = peer->connection->encrypted() ? AgentInfo::Link::encrypted : AgentInfo::Link::insecure;
     agent.info.key = peer->connection->key_id();
     agent.info.owner = peer->owner;
-    if (!again && !agent.info.key.empty()) {
-        pairing_.keys.reserve(agent.info.key);
-        asio::post(threads_.pool, [this, id = agent.info.key, address = peer->address] {
-            pairing_.keys.used(id, address, realtime_ns());
-        });
-    }
+    if (!again) admission_.key_used(*peer);
     agent.info.state = hello->state;
     agent.info.hello = compact(*document);
     agent.info.problem.clear();
@@ -238,8 +200,6 @@ void AgentHub::handle_close(const PeerPtr& peer, const std::string& reason) {
     peers_.remove(peer);
     if (!stopping_) {
         const bool wrong_key = peer->connection->wrong_key() && !peer->dial;
-        // A handshake costs CPU time, so a peer that gives up before its end counts as a failed attempt.
-        if (peer->connection->handshake_failed() && !peer->dial) attempts_.failed(peer->host, monotonic_ns());
         if (peer->agent_id.empty())
             turned_away_.add(peer->connection->address(),
                              wrong_key
@@ -271,7 +231,7 @@ void AgentHub::handle_close(const PeerPtr& peer, const std::string& reason) {
 void AgentHub::tick() {
     const auto now = Clock::now();
     relay_.end_late();
-    for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) {
+    for (const PeerPtr& peer : peers_.all()) {
         if (peer->agent_id.empty() && now - peer->connected_at > limits::hello_time) {
             limit_reached(Limit::hello_time);
             peer->connection->close("sent no hello");
@@ -280,7 +240,7 @@ void AgentHub::tick() {
         if (peer->perflens && peer->perflens->end_at != Clock::time_point{} && now >= peer->perflens->end_at)
             end_perflens_recording(peer, "stopped");
     }
-    check_keys();
+    admission_.check_keys();
     log_.settle();
     connection_log_.settle();
     for (auto& [id, agent] : registry_.agents()) {
@@ -301,12 +261,10 @@ void AgentHub::tick() {
 
 void AgentHub::stop() {
     stopping_ = true;
-    std::error_code ignored;
-    acceptor_.close(ignored);
+    listener_.stop();
     timer_.cancel();
-    handshake_timer_.cancel();
     dialer_.stop();
-    for (const PeerPtr& peer : std::list<PeerPtr>(peers_)) peer->connection->close("the server is shutting down");
+    peers_.stop();
 }
 
 }  // namespace flamewire::server

@@ -19,12 +19,12 @@
 #include <string>
 #include <vector>
 
-#include "secure/attempts.h"
 #include "server/limits.h"
+#include "server/link/admission.h"
 #include "server/link/agent_dialer.h"
 #include "server/link/agent_events.h"
-#include "server/link/agent_info.h"
-#include "server/link/agent_peer.h"
+#include "server/link/agent_listener.h"
+#include "server/link/agent_peers.h"
 #include "server/link/agent_registry.h"
 #include "server/link/command_relay.h"
 #include "server/link/ingest.h"
@@ -57,7 +57,7 @@ public:
 
     // Starts accepting and returns the port (chosen by the kernel for 0). busy or permission: one sentence with the
     // remedy.
-    Result<std::uint16_t> listen(const std::string& bind, std::uint16_t port);
+    Result<std::uint16_t> listen(const std::string& bind, std::uint16_t port) { return listener_.listen(bind, port); }
     // The listening agents that the server dials.
     [[nodiscard]] AgentDialer& dialer() { return dialer_; }
     [[nodiscard]] CommandRelay& commands() { return relay_; }
@@ -75,17 +75,10 @@ public:
 
 private:
     using Clock = std::chrono::steady_clock;
-    void accept();
     PeerPtr add_peer(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier);
-    bool make_room(const std::string& host);
-    void run_delayed_handshakes();
-    PeerPtr add_accepted(asio::ip::tcp::socket socket);
-    std::optional<secure::PairingKey> key_of(std::string_view id);
-    void check_keys();
+    void add_accepted(asio::ip::tcp::socket socket);
     void handle_frame(const PeerPtr& peer, wire::Frame frame);
     void handle_hello(const PeerPtr& peer, const std::string& payload);
-    [[nodiscard]] std::string owner_of(const AgentPeer& peer) const;
-    [[nodiscard]] std::string refusal_reason(const AgentPeer& peer, const std::string& agent_id) const;
     void handle_perflens_hello(const PeerPtr& peer, const rapidjson::Document& hello);
     void handle_pairing_reply(const PeerPtr& peer, const rapidjson::Document& reply);
     void translate_reply(const PeerPtr& peer, const std::string& command, const rapidjson::Document& reply,
@@ -118,25 +111,21 @@ private:
     const LinkThreads threads_;
     Catalog& catalog_;
     Ingest& ingest_;
-    const PairingPolicy pairing_;
     const FetchPolicy fetch_;
     const PerfLensPolicy perflens_;
     const AgentEvents events_;
-    asio::ip::tcp::acceptor acceptor_;
-    asio::steady_timer timer_, handshake_timer_;
-    std::list<PeerPtr> peers_;
-    const std::shared_ptr<std::size_t> unfinished_ = std::make_shared<std::size_t>(0);  // of all connections
+    asio::steady_timer timer_;
     std::map<std::string, SessionState> states_seen_;
-    secure::Attempts attempts_;        // with wrong keys, by peers that dial
-    bool handshakes_pending_ = false;  // run_delayed_handshakes() is due
-    std::string key_error_;            // why the keys could not be reloaded; logged once
-    AgentRegistry registry_;
+    RateLimitedLog log_;  // for lines that any peer can trigger
+    // For agents that connect and disconnect, so that these lines hide no warning.
+    RateLimitedLog connection_log_{limits::agent_connections};
     TurnedAwayList turned_away_;
+    AgentRegistry registry_;
+    AgentPeers peers_;
+    Admission admission_;
+    AgentListener listener_;
     CommandRelay relay_;
     AgentDialer dialer_;
-    RateLimitedLog log_;  // for lines that any peer can trigger
-    RateLimitedLog connection_log_{
-        limits::agent_connections};  // for agents that connect and disconnect, so that these lines hide no warning
     bool stopping_ = false;
 };
 

@@ -173,7 +173,7 @@ void AgentHub::update_agent(const PeerPtr& peer, const Session::Taken& taken) {
 
 void AgentHub::synced(std::shared_ptr<Session> session, std::uint64_t seq) {
     asio::post(threads_.io, [this, session = std::move(session), seq] {
-        for (const PeerPtr& peer : peers_)
+        for (const PeerPtr& peer : peers_.all())
             if (peer->session == session) acknowledge(peer, seq);
     });
 }
