@@ -19,6 +19,8 @@
 namespace flamewire::server {
 namespace {
 
+constexpr std::chrono::seconds kernel_names_time{30};
+
 // Formats JSON on one line, whatever line breaks the received text has.
 std::string compact(const rapidjson::Document& document) {
     rapidjson::StringBuffer buffer;
@@ -33,7 +35,6 @@ AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catal
                    PairingPolicy pairing, FetchPolicy fetch, PerfLensPolicy perflens, AgentEvents events)
     : threads_{io, pool},
       catalog_(catalog),
-      ingest_(ingest),
       fetch_(fetch),
       perflens_(std::move(perflens)),
       events_(std::move(events)),
@@ -45,6 +46,7 @@ AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catal
       listener_(io, log_, [this](asio::ip::tcp::socket socket) { add_accepted(std::move(socket)); }),
       relay_(registry_, [this](const PeerPtr& peer, const std::string& id, const std::string& name,
                                const rapidjson::Value& args) { send_perflens_command(peer, id, name, args); }),
+      pipeline_(threads_, ingest, registry_, events_, log_),
       dialer_(threads_, pairing, registry_,
               [this](const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket, secure::Carrier carrier) {
                   return add_peer(std::move(socket), dial, std::move(carrier))->connection;
@@ -83,18 +85,12 @@ void AgentHub::handle_frame(const PeerPtr& peer, wire::Frame frame) {
         case wire::Flag::batch:
         case wire::Flag::batch_zstd:
         case wire::Flag::metrics:
-            peer->inbox_bytes += frame.payload.size();
-            peer->inbox.push_back({std::move(frame), realtime_ns()});
-            return process_inbox(peer);
+            return pipeline_.add(peer, std::move(frame));
         case wire::Flag::module_chunk:
             return handle_chunk(peer, frame.payload);
         case wire::Flag::legacy_text:
         case wire::Flag::legacy_text_zstd:
-            if (peer->perflens) {
-                peer->inbox_bytes += frame.payload.size();
-                peer->inbox.push_back({std::move(frame), realtime_ns()});
-                return process_inbox(peer);
-            }
+            if (peer->perflens) return pipeline_.add(peer, std::move(frame));
             return peer->connection->close("sends perf script text, which this server does not read");
         default:
             return;  // a frame type of a newer agent: skipped
@@ -148,14 +144,8 @@ void AgentHub::handle_hello(const PeerPtr& peer, const std::string& payload) {
     if (peer->dial) dialer_.succeeded(*peer->dial, agent.info);
     registry_.publish(agent);
     if (peer->perflens) return;  // it does not use acknowledgments
-    if (!hello->recording) {
-        peer->connection->send(wire::Flag::acknowledgement, wire::encode_ack({}));
-        return;
-    }
-    peer->recording = hello->recording->id;
-    peer->hello_waiting = true;
-    peer->hello = {{wire::Flag::reply, payload}, realtime_ns()};
-    process_inbox(peer);
+    if (!hello->recording) return peer->connection->send(wire::Flag::acknowledgement, wire::encode_ack({}));
+    pipeline_.resume(peer, hello->recording->id, payload);
 }
 
 void AgentHub::handle_reply(const PeerPtr& peer, const std::string& payload) {
@@ -222,7 +212,7 @@ void AgentHub::handle_close(const PeerPtr& peer, const std::string& reason) {
         relay_.agent_disconnected(peer->agent_id);
         registry_.publish(*agent);
     }
-    end_perflens_recording(peer, "the agent disconnected");
+    pipeline_.end_recording(peer, "the agent disconnected");
     peer->session.reset();
     if (peer->dial) dialer_.ended(peer->dial, *peer->connection, reason);
 }
@@ -236,16 +226,18 @@ void AgentHub::tick() {
             limit_reached(Limit::hello_time);
             peer->connection->close("sent no hello");
         }
-        if (!peer->inbox.empty()) process_inbox(peer);
+        if (!peer->inbox.empty()) pipeline_.process(peer);
         if (peer->perflens && peer->perflens->end_at != Clock::time_point{} && now >= peer->perflens->end_at)
-            end_perflens_recording(peer, "stopped");
+            pipeline_.end_recording(peer, "stopped");
     }
     admission_.check_keys();
     log_.settle();
     connection_log_.settle();
     for (auto& [id, agent] : registry_.agents()) {
         if (!agent.peer || !agent.peer->session || agent.peer->perflens) continue;
-        if (!agent.peer->session->ended()) request_kernel_names(agent);
+        if (!agent.peer->session->ended() && agent.peer->kernel_names.due(agent.peer->session->unresolved_kernel()))
+            relay_.send(id, "resolve_kernel", rapidjson::Value(rapidjson::kObjectType), kernel_names_time,
+                        [](const CommandAnswer&) {});
         fetch_modules(agent);
     }
     registry_.remove_old();
@@ -264,6 +256,7 @@ void AgentHub::stop() {
     listener_.stop();
     timer_.cancel();
     dialer_.stop();
+    pipeline_.stop();
     peers_.stop();
 }
 

@@ -27,7 +27,7 @@
 #include "server/link/agent_peers.h"
 #include "server/link/agent_registry.h"
 #include "server/link/command_relay.h"
-#include "server/link/ingest.h"
+#include "server/link/ingest_pipeline.h"
 #include "server/link/key_ring.h"
 #include "server/link/link_threads.h"
 #include "server/link/turned_away_list.h"
@@ -62,7 +62,7 @@ public:
     [[nodiscard]] AgentDialer& dialer() { return dialer_; }
     [[nodiscard]] CommandRelay& commands() { return relay_; }
     // Called from the disk thread: all batches up to seq are durable.
-    void synced(std::shared_ptr<Session> session, std::uint64_t seq);
+    void synced(std::shared_ptr<Session> session, std::uint64_t seq) { pipeline_.synced(std::move(session), seq); }
     // Closes everything.
     void stop();
 
@@ -85,19 +85,10 @@ private:
                          CommandAnswer& answer);
     void send_perflens_command(const PeerPtr& peer, const std::string& id, const std::string& name,
                                const rapidjson::Value& args);
-    void end_perflens_recording(const PeerPtr& peer, const std::string& reason);
-    void session_resumed(const PeerPtr& peer, Result<std::shared_ptr<Session>> session);
     void handle_reply(const PeerPtr& peer, const std::string& payload);
-    void refuse_foreign(const PeerPtr& peer, const std::string& why);
-    void process_inbox(const PeerPtr& peer);
-    void finish_ingest(const PeerPtr& peer, Ingested result);
-    void assign_session(const PeerPtr& peer, const std::shared_ptr<Session>& session);
-    void update_agent(const PeerPtr& peer, const Session::Taken& taken);
     void handle_close(const PeerPtr& peer, const std::string& reason);
-    void acknowledge(const PeerPtr& peer, std::uint64_t seq);
     void apply_reply(AgentRegistry::Agent& agent, const std::string& command, const rapidjson::Document& reply);
     void tick();
-    void request_kernel_names(AgentRegistry::Agent& agent);
     void fetch_modules(AgentRegistry::Agent& agent);
     [[nodiscard]] bool is_fetching(const symbol::ModuleIdentity& module) const;
     void request_part(const PeerPtr& peer, std::uint64_t offset);
@@ -110,7 +101,6 @@ private:
 
     const LinkThreads threads_;
     Catalog& catalog_;
-    Ingest& ingest_;
     const FetchPolicy fetch_;
     const PerfLensPolicy perflens_;
     const AgentEvents events_;
@@ -125,6 +115,7 @@ private:
     Admission admission_;
     AgentListener listener_;
     CommandRelay relay_;
+    IngestPipeline pipeline_;
     AgentDialer dialer_;
     bool stopping_ = false;
 };

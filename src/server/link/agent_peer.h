@@ -3,17 +3,17 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "server/link/agent_connection.h"
+#include "server/link/agent_statistics.h"
 #include "server/link/dial.h"
 #include "server/link/ingest.h"
+#include "server/link/kernel_name_requests.h"
 #include "server/link/perflens_recording.h"
 #include "symbol/types/module_identity.h"
 #include "wire/batch.h"
@@ -45,9 +45,8 @@ struct AgentPeer {
     std::shared_ptr<Session> session;
     std::optional<wire::RecordingId> recording;  // the recording that gets acknowledgments
 
-    // The agent's CPU time over the last seconds, and the smallest clock difference.
-    std::deque<std::pair<std::uint64_t, std::uint64_t>> cpu;  // (monotonic, cpu) ns
-    std::optional<std::int64_t> least_difference_ns;
+    AgentStatistics statistics;
+    KernelNameRequests kernel_names;
 
     // For an agent of PerfLens, whose frames are translated for the rest of the server.
     struct PerfLens {
@@ -72,10 +71,6 @@ struct AgentPeer {
     std::optional<Fetching> fetching;
     std::set<profile::ModuleId> fetch_refused;  // of `session`: refused or already fetched
     Clock::time_point next_fetch_at{};
-
-    // Requests for kernel symbols.
-    Clock::time_point kernel_requested_at{}, kernel_missing_since{};
-    std::size_t kernel_missing_at_request = 0;
 
     // The sender of its frames. The address, the host and the owner do not change after the hello.
     [[nodiscard]] Sender sender() const { return {connection->address(), host, owner}; }

@@ -58,7 +58,7 @@ void AgentHub::send_perflens_command(const PeerPtr& peer, const std::string& id,
                                      const rapidjson::Value& args) {
     const Result<std::string> translated = command_for_perflens(id, name, args);
     if (translated) {
-        if (name == "start") end_perflens_recording(peer, "stopped");
+        if (name == "start") pipeline_.end_recording(peer, "stopped");
         return peer->connection->send(wire::Flag::command, *translated);
     }
     // Post the answer: the caller does not have the command's id yet.
@@ -83,27 +83,6 @@ void AgentHub::translate_reply(const PeerPtr& peer, const std::string& command, 
     metadata.interval_ms = static_cast<std::uint32_t>(wire::number_member(reply, "duration") * 1000);
     if (command == "start") metadata.unwind = wire::text_member(reply, "callgraph");
     peer->perflens->recording.set_metadata(metadata);
-}
-
-// Runs on the pool, after the texts that are already queued.
-void AgentHub::end_perflens_recording(const PeerPtr& peer, const std::string& reason) {
-    if (!peer->perflens) return;
-    peer->perflens->end_at = {};
-    if (peer->busy) {
-        peer->perflens->end_reason = reason;
-        return;
-    }
-    peer->busy = true;
-    asio::post(threads_.pool,
-               [this, peer, reason, session = peer->session, frames = std::exchange(peer->inbox, {})]() mutable {
-                   PerfLensRecording& recording = peer->perflens->recording;
-                   frames = recording.convert(std::move(frames));
-                   for (ArrivedFrame& last : recording.end(reason, realtime_ns())) frames.push_back(std::move(last));
-                   auto result = ingest_.store(std::move(frames), std::move(session), peer->sender());
-                   asio::post(threads_.io, [this, peer, result = std::move(result)]() mutable {
-                       finish_ingest(peer, std::move(result));
-                   });
-               });
 }
 
 }  // namespace flamewire::server
