@@ -1,19 +1,10 @@
-// Connections, greetings and commands. Accepting agents is in agent_listener.cc, handling batches in ingest_pipeline.cc
-// and dialing in agent_dialer.cc.
 #include "server/link/agent_hub.h"
 
-#include <asio/post.hpp>
 #include <fmt/format.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
-#include <spdlog/spdlog.h>
 
-#include <algorithm>
-
-#include "base/clock.h"
 #include "secure/host.h"
-#include "server/limits.h"
-#include "server/link/agent_peer.h"
 #include "server/link/perflens_messages.h"
 
 namespace flamewire::server {
@@ -29,14 +20,25 @@ std::string compact(const rapidjson::Document& document) {
     return {buffer.GetString(), buffer.GetSize()};
 }
 
+// Sets what the connection shows about its agent.
+void describe(AgentInfo& info, const AgentPeer& peer) {
+    info.id = peer.agent_id;
+    info.address = peer.connection->address();
+    info.connected = true;
+    info.outgoing = peer.dial != nullptr;
+    info.link = peer.connection->encrypted() ? AgentInfo::Link::encrypted : AgentInfo::Link::insecure;
+    info.key = peer.connection->key_id();
+    info.owner = peer.owner;
+    info.problem.clear();
+}
+
 }  // namespace
 
 AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catalog, Ingest& ingest,
-                   PairingPolicy pairing, FetchPolicy fetch, PerfLensPolicy perflens, AgentEvents events)
+                   PairingPolicy pairing, ModuleFetcher::Policy fetch, PerfLensAdapter::Policy perflens,
+                   AgentEvents events)
     : threads_{io, pool},
       catalog_(catalog),
-      fetch_(fetch),
-      perflens_(std::move(perflens)),
       events_(std::move(events)),
       timer_(io),
       turned_away_(log_, events_.turned_away),
@@ -44,17 +46,17 @@ AgentHub::AgentHub(asio::io_context& io, asio::thread_pool& pool, Catalog& catal
       peers_(io),
       admission_(threads_, pairing, peers_, registry_),
       listener_(io, log_, [this](asio::ip::tcp::socket socket) { add_accepted(std::move(socket)); }),
-      relay_(registry_, [this](const PeerPtr& peer, const std::string& id, const std::string& name,
-                               const rapidjson::Value& args) { send_perflens_command(peer, id, name, args); }),
+      commands_(registry_, [this](const PeerPtr& peer, const std::string& id, const std::string& name,
+                                  const rapidjson::Value& args) { perflens_.send_command(peer, id, name, args); }),
       pipeline_(threads_, ingest, registry_, events_, log_),
+      modules_(threads_, fetch, registry_, commands_, events_),
+      perflens_(threads_, std::move(perflens), commands_, pipeline_),
       dialer_(threads_, pairing, registry_,
               [this](const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket, secure::Carrier carrier) {
                   return add_peer(std::move(socket), dial, std::move(carrier))->connection;
               }) {
     tick();
 }
-
-AgentHub::~AgentHub() = default;
 
 PeerPtr AgentHub::add_peer(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier) {
     const PeerPtr peer = peers_.add(std::move(socket), std::move(dial), std::move(carrier));
@@ -87,7 +89,7 @@ void AgentHub::handle_frame(const PeerPtr& peer, wire::Frame frame) {
         case wire::Flag::metrics:
             return pipeline_.add(peer, std::move(frame));
         case wire::Flag::module_chunk:
-            return handle_chunk(peer, frame.payload);
+            return modules_.handle_chunk(peer, frame.payload);
         case wire::Flag::legacy_text:
         case wire::Flag::legacy_text_zstd:
             if (peer->perflens) return pipeline_.add(peer, std::move(frame));
@@ -104,43 +106,33 @@ void AgentHub::handle_hello(const PeerPtr& peer, const std::string& payload) {
         const std::string why = document ? hello.error().message : document.error().message;
         return peer->connection->close("no valid hello: " + why);
     }
-    if (is_perflens_hello(*document) && !peer->perflens) return handle_perflens_hello(peer, *document);
+    if (is_perflens_hello(*document) && !peer->perflens) {
+        const auto translated = perflens_.accept(*peer, *document);
+        if (!translated) return;
+        handle_hello(peer, *translated);
+        if (!peer->agent_id.empty()) perflens_.begin(*peer, *document);
+        return;
+    }
     if (hello->version > wire::protocol_version)
         return peer->connection->refuse(fmt::format(
             "this agent speaks version {} of the wire protocol and this server version {}: update the server",
             hello->version, wire::protocol_version));
-    const bool again = !peer->agent_id.empty();
-    // The agent chooses this text, which appears in logs and answers. Limit it to one short line.
-    const std::string sent_id = wire::refusal_text(hello->agent_id).substr(0, limits::agent_id_bytes);
-    const std::string id = sent_id.empty() ? peer->connection->address() : sent_id;
-    if (!again) {
-        peer->owner = admission_.owner_of(*peer);
-        if (const std::string why = admission_.refusal_reason(*peer, id); !why.empty()) {
-            log_.warn(fmt::format("security: {} says it is agent {}: {}", peer->connection->address(), id, why));
-            return peer->connection->refuse(why);
-        }
-        peer->agent_id = id;
-    }
+    const bool first = peer->agent_id.empty();
+    if (first && !admit(*peer, *hello)) return;
     AgentRegistry::Agent& agent = registry_.entry(peer->agent_id);
     if (agent.peer && agent.peer != peer)
         agent.peer->connection->close("replaced by a newer connection of the same agent");
     agent.peer = peer;
-    agent.info.id = peer->agent_id;
-    agent.info.address = peer->connection->address();
-    agent.info.connected = true;
-    agent.info.outgoing = peer->dial != nullptr;
-    agent.info.link = peer->connection->encrypted() ? AgentInfo::Link::encrypted : AgentInfo::Link::insecure;
-    agent.info.key = peer->connection->key_id();
-    agent.info.owner = peer->owner;
-    if (!again) admission_.key_used(*peer);
+    agent.same_boot = !own_boot_id().empty() && hello->platform.boot_id == own_boot_id();
+    describe(agent.info, *peer);
     agent.info.state = hello->state;
     agent.info.hello = compact(*document);
-    agent.info.problem.clear();
-    agent.same_boot = !own_boot_id().empty() && hello->platform.boot_id == own_boot_id();
-    if (!again)
+    if (first) {
+        admission_.key_used(*peer);
         connection_log_.info(fmt::format("agent {} connected from {} ({} {}{})", agent.info.id, agent.info.address,
                                          wire::refusal_text(hello->agent), wire::refusal_text(hello->agent_version),
                                          peer->connection->encrypted() ? ", encrypted" : ", NOT ENCRYPTED"));
+    }
     if (peer->dial) dialer_.succeeded(*peer->dial, agent.info);
     registry_.publish(agent);
     if (peer->perflens) return;  // it does not use acknowledgments
@@ -148,22 +140,36 @@ void AgentHub::handle_hello(const PeerPtr& peer, const std::string& payload) {
     pipeline_.resume(peer, hello->recording->id, payload);
 }
 
+// Sets the agent id of a connection, or refuses it.
+bool AgentHub::admit(AgentPeer& peer, const wire::Hello& hello) {
+    // The agent chooses this text, which appears in logs and answers. Limit it to one short line.
+    const std::string sent_id = wire::refusal_text(hello.agent_id).substr(0, limits::agent_id_bytes);
+    const std::string id = sent_id.empty() ? peer.connection->address() : sent_id;
+    peer.owner = admission_.owner_of(peer);
+    if (const std::string why = admission_.refusal_reason(peer, id); !why.empty()) {
+        log_.warn(fmt::format("security: {} says it is agent {}: {}", peer.connection->address(), id, why));
+        peer.connection->refuse(why);
+        return false;
+    }
+    peer.agent_id = id;
+    return true;
+}
+
 void AgentHub::handle_reply(const PeerPtr& peer, const std::string& payload) {
     const auto reply = wire::parse_object(payload);
     if (!reply) return peer->connection->close("a reply is not JSON: " + reply.error().message);
-    if (peer->perflens && wire::text_member(*reply, "id") == peer->perflens->auth_id)
-        return handle_pairing_reply(peer, *reply);
+    if (peer->perflens && perflens_.handle_pairing_reply(*peer, *reply)) return;
     // The agent continues a recording that this server has not looked up yet.
     if (!peer->perflens && wire::text_member(*reply, "type") == "hello") return handle_hello(peer, payload);
     const std::string id = wire::text_member(*reply, "id");
-    const auto command = relay_.pending(id, peer->agent_id);
+    const auto command = commands_.pending(id, peer->agent_id);
     if (!command) return;
     const auto ok = reply->FindMember("ok");
     CommandAnswer answer{CommandAnswer::Kind::reply, payload,
                          ok != reply->MemberEnd() && ok->value.IsBool() && ok->value.GetBool()};
-    if (peer->perflens) translate_reply(peer, *command, *reply, answer);
+    if (peer->perflens) PerfLensAdapter::translate_reply(*peer, *command, *reply, answer);
     if (answer.ok) apply_reply(registry_.entry(peer->agent_id), *command, *reply);
-    relay_.finish(id, std::move(answer));
+    commands_.finish(id, std::move(answer));
 }
 
 void AgentHub::apply_reply(AgentRegistry::Agent& agent, const std::string& command, const rapidjson::Document& reply) {
@@ -209,7 +215,7 @@ void AgentHub::handle_close(const PeerPtr& peer, const std::string& reason) {
             events_.session_changed(peer->session);
             events_.sessions_changed();
         }
-        relay_.agent_disconnected(peer->agent_id);
+        commands_.agent_disconnected(peer->agent_id);
         registry_.publish(*agent);
     }
     pipeline_.end_recording(peer, "the agent disconnected");
@@ -220,15 +226,14 @@ void AgentHub::handle_close(const PeerPtr& peer, const std::string& reason) {
 // Once a second: handles everything that depends on elapsed time.
 void AgentHub::tick() {
     const auto now = Clock::now();
-    relay_.end_late();
+    commands_.end_late();
     for (const PeerPtr& peer : peers_.all()) {
         if (peer->agent_id.empty() && now - peer->connected_at > limits::hello_time) {
             limit_reached(Limit::hello_time);
             peer->connection->close("sent no hello");
         }
         if (!peer->inbox.empty()) pipeline_.process(peer);
-        if (peer->perflens && peer->perflens->end_at != Clock::time_point{} && now >= peer->perflens->end_at)
-            pipeline_.end_recording(peer, "stopped");
+        perflens_.end_stopped(peer);
     }
     admission_.check_keys();
     log_.settle();
@@ -236,19 +241,24 @@ void AgentHub::tick() {
     for (auto& [id, agent] : registry_.agents()) {
         if (!agent.peer || !agent.peer->session || agent.peer->perflens) continue;
         if (!agent.peer->session->ended() && agent.peer->kernel_names.due(agent.peer->session->unresolved_kernel()))
-            relay_.send(id, "resolve_kernel", rapidjson::Value(rapidjson::kObjectType), kernel_names_time,
-                        [](const CommandAnswer&) {});
-        fetch_modules(agent);
+            commands_.send(id, "resolve_kernel", rapidjson::Value(rapidjson::kObjectType), kernel_names_time,
+                           [](const CommandAnswer&) {});
+        modules_.fetch(agent.peer);
     }
     registry_.remove_old();
-    std::map<std::string, SessionState> states;
-    for (const auto& session : catalog_.all_loaded()) states[session->id()] = session->state();
-    if (states != states_seen_) events_.sessions_changed();
-    states_seen_ = std::move(states);
+    watch_sessions();
     timer_.expires_after(std::chrono::seconds(1));
     timer_.async_wait([this](const std::error_code& error) {
         if (!error && !stopping_) tick();
     });
+}
+
+// A session starts to wait, or ends, also because time passes.
+void AgentHub::watch_sessions() {
+    std::map<std::string, SessionState> states;
+    for (const auto& session : catalog_.all_loaded()) states[session->id()] = session->state();
+    if (states != session_states_) events_.sessions_changed();
+    session_states_ = std::move(states);
 }
 
 void AgentHub::stop() {
@@ -257,6 +267,7 @@ void AgentHub::stop() {
     timer_.cancel();
     dialer_.stop();
     pipeline_.stop();
+    modules_.stop();
     peers_.stop();
 }
 
