@@ -32,7 +32,7 @@ struct AgentPeer {
     Clock::time_point connected_at = Clock::now();
     bool open = true;
 
-    // Frames that wait for the pool.
+    // Frames that wait for the pool. Of IngestPipeline.
     std::deque<ArrivedFrame> inbox;
     std::size_t inbox_bytes = 0;
     bool inbox_full = false;
@@ -48,7 +48,7 @@ struct AgentPeer {
     AgentStatistics statistics;
     KernelNameRequests kernel_names;
 
-    // For an agent of PerfLens, whose frames are translated for the rest of the server.
+    // For an agent of PerfLens, whose frames are translated for the rest of the server. Of PerfLensAdapter.
     struct PerfLens {
         PerfLensRecording recording;  // belongs to the pool while `busy`
         wire::Recording metadata;     // for the next recording
@@ -58,7 +58,7 @@ struct AgentPeer {
     };
     std::shared_ptr<PerfLens> perflens;  // null for our own agents
 
-    // The module file that is being fetched.
+    // The module file that is being fetched. Of ModuleFetcher.
     struct Fetching {
         std::shared_ptr<Session> session;
         profile::ModuleId module = 0;
