@@ -76,7 +76,7 @@ private:
     const AgentEvents events_;
     asio::steady_timer timer_;
     std::map<std::string, SessionState> session_states_;  // at the last tick
-    RateLimitedLog log_;                                         // for lines that any peer can trigger
+    RateLimitedLog log_;                                  // for lines that any peer can trigger
     // For agents that connect and disconnect, so that these lines hide no warning.
     RateLimitedLog connection_log_{limits::agent_connections};
     TurnedAwayList turned_away_;
