@@ -118,7 +118,7 @@ Result<int> write_archive(const ExportOptions& options) {
         server::SourceLookup sources(source_config(options.open.symbols));
         TRY(keep_sources(session, sources));
     }
-    session.keep_symbols();
+    session.write_symbol_cache();
     const server::ArchiveFile made =
         TRY(server::write_archive(session.id(), session.stream_path(), open.scratch->path()));
     return write_output(made.fd.get(), made.size, options.output);

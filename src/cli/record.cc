@@ -141,7 +141,7 @@ Result<int> record(const RecordOptions& options) {
     const bool from_processes = name_by_running_files(open, std::move(command_file));
     // Store the symbols: a session in the server's folder must stay readable wherever it is copied, and files of
     // processes are gone later.
-    if (options.file.empty() || from_processes) session.keep_symbols();
+    if (options.file.empty() || from_processes) session.write_symbol_cache();
     if (options.output.json) {
         const std::string json = TRY(json_of(session, path, code));
         TRY(print_paged(json, options.output));

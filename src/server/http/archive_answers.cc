@@ -18,7 +18,7 @@ Answer archive_answer(Session& session, const Request& request, SourceLookup& so
         return error_answer(400, "validation", "sources must be 0 or 1");
     if (with_sources == "1")
         if (const auto kept = keep_sources(session, sources); !kept) return error_answer(kept.error());
-    session.keep_symbols();
+    session.write_symbol_cache();
     auto archive = write_archive(session.id(), session.stream_path(), scratch_dir);
     if (!archive) return error_answer(archive.error());
     Answer answer = download("application/zstd", {}, fmt::format("{}.flamewire", session.id()));

@@ -25,7 +25,7 @@ std::string_view state_of(const profile::Module& module, const symbol::ModuleRep
     const bool fetching = debug_fetch != nullptr && (debug_fetch->state == ModuleFetch::State::asked ||
                                                      debug_fetch->state == ModuleFetch::State::arriving);
     if (fetching && report->quality < Quality::debug_info) return "fetching";
-    if (report->kept) return "kept";
+    if (report->from_cache) return "kept";
     switch (report->quality) {
         case Quality::debug_info:
             return "debug_info";

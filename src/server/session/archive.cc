@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "profile/symbols/kept_symbols.h"
+#include "profile/symbols/symbol_cache.h"
 #include "server/session/scratch_file.h"
 #include "server/session/side_files.h"
 
@@ -99,7 +99,7 @@ std::optional<std::uint64_t> limit_of(std::string_view name) {
     if (name == stream_name) return std::numeric_limits<std::uint64_t>::max();
     if (name == label_name) return std::uint64_t{1} << 20;
     const bool ours = std::ranges::find(travelling_files, name) != travelling_files.end();
-    return ours ? std::optional<std::uint64_t>(profile::max_kept_symbol_bytes) : std::nullopt;
+    return ours ? std::optional<std::uint64_t>(profile::max_symbol_cache_bytes) : std::nullopt;
 }
 
 struct Name {

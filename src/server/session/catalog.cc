@@ -494,7 +494,7 @@ std::vector<std::shared_ptr<Session>> Catalog::live() {
 void Catalog::save(Session& session) {
     const EntryPtr entry = find(session.id());
     if (!entry || session.reading()) return;
-    if (!session.fed()) session.try_keep_symbols();
+    if (!session.fed()) session.try_write_symbol_cache();
     SessionInfo info = session.info();
     if (!session.ended()) info.end_reason.clear();
     info.notices.erase(std::remove_if(info.notices.begin(), info.notices.end(),

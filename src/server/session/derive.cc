@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "profile/store/gap_repair.h"
 #include "profile/store/recording_copy.h"
-#include "profile/symbols/kept_symbols.h"
+#include "profile/symbols/symbol_cache.h"
 #include "server/session/kept_sources.h"
 #include "server/session/sequence.h"
 #include "server/session/side_files.h"
@@ -196,21 +196,21 @@ void copy_side_file(const Session& from, const Session& to, std::string_view nam
 }
 
 // Copies the stored symbols and sources of all of them. `apart`: see CopySource.
-void merge_kept(std::span<const std::shared_ptr<Session>> from, const std::vector<std::uint32_t>& apart,
-                const std::string& boot_id, const Session& to) {
-    std::vector<profile::KeptModule> modules;
+void merge_side_files(std::span<const std::shared_ptr<Session>> from, const std::vector<std::uint32_t>& apart,
+                      const std::string& boot_id, const Session& to) {
+    std::vector<profile::CachedModule> modules;
     std::vector<KeptSource> sources;
     for (std::size_t i = 0; i < from.size(); ++i) {
-        from[i]->keep_symbols();
-        const auto bytes = read_file(side_file(from[i]->stream_path(), symbols_name), profile::max_kept_symbol_bytes);
-        auto kept = bytes ? profile::decode_kept(as_bytes_view(*bytes)) : std::unexpected(bytes.error());
-        if (kept) {
-            for (profile::KeptModule& module : *kept) {
+        from[i]->write_symbol_cache();
+        const auto bytes = read_file(side_file(from[i]->stream_path(), symbols_name), profile::max_symbol_cache_bytes);
+        auto cached = bytes ? profile::decode_symbol_cache(as_bytes_view(*bytes)) : std::unexpected(bytes.error());
+        if (cached) {
+            for (profile::CachedModule& module : *cached) {
                 if (module.identity.kind == symbol::ModuleKind::kernel) {
                     module.identity.boot_id = boot_id;
                     if (module.identity.build_id.empty()) module.identity.mtime_ns = apart[i];
                 }
-                profile::add_kept(modules, std::move(module));
+                profile::merge_cached(modules, std::move(module));
             }
         }
         for (KeptSource& source : read_kept_sources(from[i]->stream_path()).value_or(std::vector<KeptSource>{}))
@@ -219,7 +219,7 @@ void merge_kept(std::span<const std::shared_ptr<Session>> from, const std::vecto
     }
     if (!modules.empty())
         (void)replace_file(side_file(to.stream_path(), symbols_name),
-                           as_bytes_view(profile::encode_kept(modules).bytes));
+                           as_bytes_view(profile::encode_symbol_cache(modules).bytes));
     std::size_t bytes = 0;
     std::erase_if(sources, [&](const KeptSource& source) {
         bytes += source.text.size() + source.name.size() + source.path.size() + 32;
@@ -257,8 +257,8 @@ Result<std::shared_ptr<Session>> cut_session(Catalog& catalog, Session& from, st
     // A window may extend beyond the end of its session.
     const auto known_until_ns = info.start_ns + static_cast<std::uint64_t>(info.duration_ms * 1e6);
     TRY(end_session(made, copy, "cut", std::min(end_ns, known_until_ns)));
-    from.keep_symbols();
-    copy_side_file(from, made.session(), symbols_name, profile::max_kept_symbol_bytes);
+    from.write_symbol_cache();
+    copy_side_file(from, made.session(), symbols_name, profile::max_symbol_cache_bytes);
     copy_side_file(from, made.session(), sources_name, max_kept_source_bytes);
     return made.finish();
 }
@@ -304,7 +304,7 @@ Result<std::shared_ptr<Session>> merge_sessions(Catalog& catalog, std::span<cons
                           "machine's own: they are in those sessions.",
                           fmt::join(names, " and "), differences(recordings)));
     TRY(end_session(made, copy, "merged", closed_ns));
-    merge_kept(from, apart, about.boot_id, made.session());
+    merge_side_files(from, apart, about.boot_id, made.session());
     return made.finish();
 }
 

@@ -89,7 +89,7 @@ void DiskSync::stop() {
     thread_.join();
     for (auto& [session, item] : items_) {
         if (auto seq = item.session->sync(); !seq) spdlog::error("session {}: {}", session->id(), seq.error().message);
-        item.session->try_keep_symbols();  // also of sessions that still run
+        item.session->try_write_symbol_cache();  // also of sessions that still run
         catalog_.save(*item.session);
     }
 }

@@ -19,7 +19,7 @@
 #include "base/result.h"
 #include "profile/store/gap_repair.h"
 #include "profile/store/store.h"
-#include "profile/symbols/kept_symbols.h"
+#include "profile/symbols/symbol_cache.h"
 #include "server/session/fair_shared_mutex.h"
 #include "server/session/file_damage.h"
 #include "server/session/health_history.h"
@@ -103,9 +103,9 @@ public:
     void forget_frames();
     // Writes the resolved symbols beside the stream, for machines that can resolve fewer, unless they are written
     // already. Waits for a symbolize() that runs, which has most of them. Blocking.
-    void keep_symbols();
+    void write_symbol_cache();
     // The same, but does nothing while symbolize() runs: call it again after that.
-    void try_keep_symbols();
+    void try_write_symbol_cache();
     // Resolving its symbols threw an exception. Sets a notice with the reason, which stays until resolving succeeds.
     void symbols_failed(const std::string& why);
     [[nodiscard]] std::size_t unresolved_kernel() const { return unresolved_kernel_; }
@@ -184,8 +184,8 @@ private:
     Result<Taken> take_locked(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns, Origin origin);
     void state_damage();
     Result<bool> append(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
-    void read_kept_symbols();
-    void write_kept_symbols();  // under symbols_mutex_
+    void load_symbol_cache();
+    void write_symbol_cache_locked();  // under symbols_mutex_
     void symbolize_module(symbol::Symbolizer& symbolizer, const profile::PendingModule& module,
                           const symbol::ModuleIdentity& identity);
     std::vector<WantedModule> listed(const std::map<profile::ModuleId, WantedModule>& modules) const;
@@ -222,9 +222,10 @@ private:
 
     std::mutex symbols_mutex_;  // one resolver at a time
     std::uint64_t symbol_generation_ = 0;
-    std::optional<std::vector<profile::KeptModule>> kept_;  // as on disk; not read before the first symbolize()
-    bool symbols_changed_ = false;                          // since they were last written
-    bool kept_unreadable_ = false;                          // do not overwrite the file then
+    std::optional<std::vector<profile::CachedModule>>
+        symbol_cache_;                      // as on disk; not read before the first symbolize()
+    bool symbol_cache_dirty_ = false;       // since they were last written
+    bool symbol_cache_unreadable_ = false;  // do not overwrite the file then
     std::atomic<std::size_t> unresolved_kernel_{0};
 
     mutable std::mutex info_mutex_;

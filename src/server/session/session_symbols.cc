@@ -60,11 +60,11 @@ void Session::symbolize(symbol::Symbolizer& symbolizer, const std::function<void
         pending = store_.take_pending();
         for (const auto& module : pending) identities.push_back(store_.modules()[module.module].identity);
     }
-    if (!pending.empty()) read_kept_symbols();
+    if (!pending.empty()) load_symbol_cache();
     for (std::size_t i = 0; i < pending.size(); ++i) symbolize_module(symbolizer, pending[i], identities[i]);
     unresolved_kernel_ = read([](const profile::Store& store) { return store.unresolved_kernel_locations(); });
     if (pending.empty()) return;
-    symbols_changed_ = true;
+    symbol_cache_dirty_ = true;
     set_notice("symbols-failed", "", "");
     publish(true);
     progress();
@@ -75,14 +75,15 @@ void Session::symbolize(symbol::Symbolizer& symbolizer, const std::function<void
 void Session::symbolize_module(symbol::Symbolizer& symbolizer, const profile::PendingModule& module,
                                const symbol::ModuleIdentity& identity) {
     symbol::ModuleReport report = symbolizer.report(identity);
-    const profile::KeptModule* kept = profile::find_kept(*kept_, identity);
-    const bool kept_is_better = kept != nullptr && kept->report.quality > report.quality;
+    const profile::CachedModule* cached = profile::find_cached(*symbol_cache_, identity);
+    const bool cached_is_better = cached != nullptr && cached->report.quality > report.quality;
     for (std::size_t at = 0; at < module.locations.size(); at += symbol_slice) {
         const profile::PendingModule slice = slice_of(module, at, std::min(module.locations.size(), at + symbol_slice));
         symbol::Resolved resolved = symbolizer.resolve(identity, slice.addresses);
-        if (kept != nullptr) {
-            const symbol::Resolved known = kept->resolve(slice.addresses);
-            resolved = kept_is_better ? profile::first_known(known, resolved) : profile::first_known(resolved, known);
+        if (cached != nullptr) {
+            const symbol::Resolved cached_frames = cached->resolve(slice.addresses);
+            resolved = cached_is_better ? profile::coalesce(cached_frames, resolved)
+                                        : profile::coalesce(resolved, cached_frames);
         }
         const std::unique_lock lock(store_mutex_);
         store_.set_frames(slice, resolved);
@@ -94,14 +95,14 @@ void Session::symbolize_module(symbol::Symbolizer& symbolizer, const profile::Pe
                    "inlined functions are not shown.",
                    "--table-memory SIZE of flamewire-server, then open it again");
     }
-    if (!kept_is_better)
+    if (!cached_is_better)
         report = symbolizer.report(identity);  // the lookup may have found that its debug info is too large
     const bool no_program = lacks_program(identity, report);
-    if (kept_is_better) {
+    if (cached_is_better) {
         std::vector<std::string> tried = std::move(report.tried);
-        report = kept->report;
+        report = cached->report;
         report.tried = std::move(tried);
-        report.kept = true;
+        report.from_cache = true;
     }
     const bool wanted = is_wanted(identity, report), lacks = lacks_debug_info(identity, report);
     const std::lock_guard lock(info_mutex_);
@@ -121,58 +122,59 @@ void Session::symbols_failed(const std::string& why) {
                "free memory where the server runs, then open the session again");
 }
 
-void Session::read_kept_symbols() {
-    if (kept_) return;
-    kept_.emplace();
+void Session::load_symbol_cache() {
+    if (symbol_cache_) return;
+    symbol_cache_.emplace();
     const std::string path = side_file(stream_path_, symbols_name);
-    const auto bytes = read_file(path, profile::max_kept_symbol_bytes);
+    const auto bytes = read_file(path, profile::max_symbol_cache_bytes);
     if (!bytes && bytes.error().code == ErrorCode::not_found) return;
-    auto modules = bytes ? profile::decode_kept(as_bytes_view(*bytes)) : std::unexpected(bytes.error());
+    auto modules = bytes ? profile::decode_symbol_cache(as_bytes_view(*bytes)) : std::unexpected(bytes.error());
     if (modules) {
-        kept_ = std::move(*modules);
+        symbol_cache_ = std::move(*modules);
         return;
     }
-    kept_unreadable_ = true;
+    symbol_cache_unreadable_ = true;
     set_notice("kept-symbols",
                fmt::format("The symbols that the session keeps are not used: {}.", modules.error().message),
                "delete " + path + ": it is written again from the files found here");
 }
 
-void Session::keep_symbols() {
+void Session::write_symbol_cache() {
     const std::lock_guard symbols_lock(symbols_mutex_);
-    write_kept_symbols();
+    write_symbol_cache_locked();
 }
 
-void Session::try_keep_symbols() {
+void Session::try_write_symbol_cache() {
     const std::unique_lock symbols_lock(symbols_mutex_, std::try_to_lock);
-    if (symbols_lock) write_kept_symbols();
+    if (symbols_lock) write_symbol_cache_locked();
 }
 
-void Session::write_kept_symbols() {
-    if (!symbols_changed_ || kept_unreadable_ || reading_) return;
-    symbols_changed_ = false;
-    std::vector<profile::KeptModule> modules;
+void Session::write_symbol_cache_locked() {
+    if (!symbol_cache_dirty_ || symbol_cache_unreadable_ || reading_) return;
+    symbol_cache_dirty_ = false;
+    std::vector<profile::CachedModule> modules;
     const auto reports = module_reports();
-    for (profile::NamedModule& named :
-         read([](const profile::Store& store) { return profile::named_modules(store); })) {
+    for (profile::SymbolizedModule& named :
+         read([](const profile::Store& store) { return profile::symbolized_modules(store); })) {
         const auto report = reports.find(named.module);
         if (report == reports.end()) continue;
-        named.kept.report = report->second;
-        named.kept.report.kept = false;
-        modules.push_back(std::move(named.kept));
+        named.cached.report = report->second;
+        named.cached.report.from_cache = false;
+        modules.push_back(std::move(named.cached));
     }
     if (modules.empty()) return;
-    const profile::EncodedSymbols encoded = profile::encode_kept(modules);
-    kept_ = std::move(modules);
+    const profile::EncodedSymbolCache encoded = profile::encode_symbol_cache(modules);
+    symbol_cache_ = std::move(modules);
     const std::string path = side_file(stream_path_, symbols_name);
-    if (const auto before = read_file(path, profile::max_kept_symbol_bytes); before && *before == encoded.bytes) return;
+    if (const auto before = read_file(path, profile::max_symbol_cache_bytes); before && *before == encoded.bytes)
+        return;
     Result<bool> written = replace_file(path, as_bytes_view(encoded.bytes));
     std::string problem;
     if (!written)
         problem = fmt::format("The symbols of this session are not kept with it: {}.", written.error().message);
     else if (encoded.left_out > 0)
         problem = fmt::format("The symbols of {} modules are not kept with this session: they have more than {} MiB.",
-                              encoded.left_out, profile::max_kept_symbol_bytes >> 20);
+                              encoded.left_out, profile::max_symbol_cache_bytes >> 20);
     set_notice("kept-symbols", problem, written ? "" : "free some space under the data directory");
 }
 

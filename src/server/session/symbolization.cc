@@ -29,7 +29,7 @@ void Symbolization::finish(const std::shared_ptr<Session>& session) {
     resolve(session);
     // Callers that wait for symbols do not wait for the file.
     if (!session->fed())
-        post([session] { session->try_keep_symbols(); },
+        post([session] { session->try_write_symbol_cache(); },
              [session](const std::string& why) { session->symbols_failed(why); });
 }
 

@@ -38,7 +38,7 @@ struct ModuleReport {
     std::string problem;             // one sentence ("build-id mismatch: …"); empty if all is well
     std::string remedy;              // what to configure; may be empty
     std::vector<std::string> tried;  // places checked, in order
-    bool kept = false;               // the session kept these names; the files are those of the machine that saved them
+    bool from_cache = false;         // the session kept these names; the files are those of the machine that saved them
 };
 
 }  // namespace flamewire::symbol

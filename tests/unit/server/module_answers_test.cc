@@ -125,7 +125,7 @@ TEST_CASE("a module's state is the value that docs/openapi.yaml defines") {
         report.quality = quality;
         report.file = file;
         report.mismatch = mismatch;
-        report.kept = kept;
+        report.from_cache = kept;
         return state(&report, debug_fetch);
     };
     CHECK(state(nullptr) == "pending");

@@ -6,7 +6,7 @@
 #include <future>
 
 #include "base/file.h"
-#include "profile/symbols/kept_symbols.h"
+#include "profile/symbols/symbol_cache.h"
 #include "recording.h"
 #include "server/session/side_files.h"
 #include "symbol/symbolizer.h"
@@ -292,21 +292,21 @@ TEST_CASE("an archive waits for the symbols that are being looked up") {
     const auto session = begin(directory, scene);
     give(*session, scene.next()).value();
     const std::string path = side_file(session->stream_path(), symbols_name);
-    profile::KeptModule kept;
-    kept.identity = session->read([](const profile::Store& store) { return store.modules()[1].identity; });
-    kept.report.quality = symbol::Quality::symbols;
-    kept.addresses = {{0x1000, false}};
-    kept.frames = {.first = {0, 1}, .frames = {{.function = 1}}, .strings = {"", "main"}};
-    replace_file(path, as_bytes_view(profile::encode_kept({&kept, 1}).bytes)).value();
+    profile::CachedModule cached;
+    cached.identity = session->read([](const profile::Store& store) { return store.modules()[1].identity; });
+    cached.report.quality = symbol::Quality::symbols;
+    cached.addresses = {{0x1000, false}};
+    cached.frames = {.first = {0, 1}, .frames = {{.function = 1}}, .strings = {"", "main"}};
+    replace_file(path, as_bytes_view(profile::encode_symbol_cache({&cached, 1}).bytes)).value();
 
     symbol::Symbolizer symbolizer{symbol::Config{}};
     std::future<void> waiting;
     bool waited = false;
     session->symbolize(symbolizer, [&] {
         std::filesystem::remove(path);
-        session->try_keep_symbols();
-        waiting = std::async(std::launch::async, [&] { session->keep_symbols(); });
-        // A call that does not wait would end within this time.
+        session->try_write_symbol_cache();
+        waiting = std::async(std::launch::async, [&] { session->write_symbol_cache(); });
+        // Only a call that does not wait could end within this time.
         waited = waiting.wait_for(std::chrono::milliseconds(200)) == std::future_status::timeout;
     });
     waiting.get();

@@ -1,5 +1,5 @@
-// The names that a session keeps: collected from a store, encoded, decoded, and used in another store.
-#include "profile/symbols/kept_symbols.h"
+// What a session keeps of its names: collected from a store, through bytes, back into another store.
+#include "profile/symbols/symbol_cache.h"
 
 #include <catch2/catch.hpp>
 
@@ -28,17 +28,17 @@ Store recorded(BatchMaker& maker) {
     return store;
 }
 
-std::vector<KeptModule> named(Store& store) {
+std::vector<CachedModule> named(Store& store) {
     symbolize(store, {{0x100, {{"main", "main.cc", 10, false}}},
                       {0x200, {{"inner", "work.h", 5, true}, {"work", "work.cc", 20, false}}},
                       {0x201, {{"leaf", "", 0, false}}},
                       {0xabc, {{"read_it [ext4]", "", 0, false}}}});
-    std::vector<KeptModule> modules;
-    for (NamedModule& module : named_modules(store)) {
-        module.kept.report.quality = symbol::Quality::debug_info;
-        module.kept.report.file = "/opt/" + store.modules()[module.module].name;
-        module.kept.report.found = symbol::FoundBy::sysroot;
-        modules.push_back(std::move(module.kept));
+    std::vector<CachedModule> modules;
+    for (SymbolizedModule& module : symbolized_modules(store)) {
+        module.cached.report.quality = symbol::Quality::debug_info;
+        module.cached.report.file = "/opt/" + store.modules()[module.module].name;
+        module.cached.report.found = symbol::FoundBy::sysroot;
+        modules.push_back(std::move(module.cached));
     }
     return modules;
 }
@@ -52,14 +52,14 @@ std::string trees(const Store& store) {
 TEST_CASE("embedded symbols name another store of the same stream") {
     BatchMaker maker, again_maker;
     Store store = recorded(maker);
-    const std::vector<KeptModule> modules = named(store);
+    const std::vector<CachedModule> modules = named(store);
     REQUIRE(modules.size() == 2);
     CHECK(modules[0].addresses.size() == 3);  // the kernel's second address has no name
     CHECK(modules[1].addresses.size() == 1);
 
-    const EncodedSymbols encoded = encode_kept(modules);
+    const EncodedSymbolCache encoded = encode_symbol_cache(modules);
     CHECK(encoded.left_out == 0);
-    const std::vector<KeptModule> back = decode_kept(as_bytes_view(encoded.bytes)).value();
+    const std::vector<CachedModule> back = decode_symbol_cache(as_bytes_view(encoded.bytes)).value();
     REQUIRE(back.size() == 2);
     CHECK(back[0].report.quality == symbol::Quality::debug_info);
     CHECK(back[0].report.file == "/opt/app");
@@ -71,21 +71,21 @@ TEST_CASE("embedded symbols name another store of the same stream") {
                                           {symbol::Quality::symbols, '\x03'},
                                           {symbol::Quality::debug_info, '\x04'},
                                           {symbol::Quality::go_table, '\x05'}}) {
-        std::vector<KeptModule> one = {modules[0]};
+        std::vector<CachedModule> one = {modules[0]};
         one[0].report.quality = quality;
-        const EncodedSymbols kept = encode_kept(one);
-        CHECK(decode_kept(as_bytes_view(kept.bytes)).value()[0].report.quality == quality);
+        const EncodedSymbolCache kept = encode_symbol_cache(one);
+        CHECK(decode_symbol_cache(as_bytes_view(kept.bytes)).value()[0].report.quality == quality);
         const std::string message = wire::decompress(as_bytes_view(kept.bytes)).value();
         CHECK(message.find(std::string("\x38") + number) != std::string::npos);  // field 7, a varint
     }
 
-    // The identifying fields of a module.
-    std::vector<KeptModule> single = {modules[0]};
+    // What a module is known by.
+    std::vector<CachedModule> single = {modules[0]};
     single[0].identity.boot_id = "boot";
     single[0].identity.size = 4711;
     single[0].identity.mtime_ns = -5;
     const symbol::ModuleIdentity identity =
-        decode_kept(as_bytes_view(encode_kept(single).bytes)).value().at(0).identity;
+        decode_symbol_cache(as_bytes_view(encode_symbol_cache(single).bytes)).value().at(0).identity;
     CHECK(identity.path == "/usr/bin/app");
     CHECK(identity.build_id == "id");
     CHECK(identity.boot_id == "boot");
@@ -95,28 +95,28 @@ TEST_CASE("embedded symbols name another store of the same stream") {
     Store other = recorded(again_maker);
     CHECK(trees(other) != trees(store));
     for (const PendingModule& pending : other.take_pending()) {
-        const KeptModule* kept = find_kept(back, other.modules()[pending.module].identity);
-        REQUIRE(kept != nullptr);
-        other.set_frames(pending, kept->resolve(pending.addresses));
+        const CachedModule* cached = find_cached(back, other.modules()[pending.module].identity);
+        REQUIRE(cached != nullptr);
+        other.set_frames(pending, cached->resolve(pending.addresses));
     }
     CHECK(trees(other) == trees(store));
-    // A second round gives the same.
-    std::vector<KeptModule> third;
-    for (NamedModule& module : named_modules(other)) third.push_back(std::move(module.kept));
-    for (KeptModule& module : third) module.report = find_kept(back, module.identity)->report;
-    CHECK(encode_kept(third).bytes == encoded.bytes);
+    // And keeps the same when it is kept again.
+    std::vector<CachedModule> third;
+    for (SymbolizedModule& module : symbolized_modules(other)) third.push_back(std::move(module.cached));
+    for (CachedModule& module : third) module.report = find_cached(back, module.identity)->report;
+    CHECK(encode_symbol_cache(third).bytes == encoded.bytes);
 
     symbol::ModuleIdentity rebuilt = modules[0].identity;
     rebuilt.build_id = "another";
-    CHECK(find_kept(back, rebuilt) == nullptr);
+    CHECK(find_cached(back, rebuilt) == nullptr);
 }
 
 TEST_CASE("missing frames are taken from the other source") {
     BatchMaker maker;
     Store store = recorded(maker);
-    const KeptModule app = named(store).front();
-    const std::vector<CodeAddress> addresses = {{0x999, false}, {0x201, false}, {0x201, true}};
-    const symbol::Resolved kept = app.resolve(addresses);
+    const CachedModule app = named(store).front();
+    const std::vector<CodeAddress> asked = {{0x999, false}, {0x201, false}, {0x201, true}};
+    const symbol::Resolved kept = app.resolve(asked);
     symbol::Resolved found;
     found.strings = {"", "here", "better"};
     found.first = {0, 1, 1, 2};
@@ -129,32 +129,32 @@ TEST_CASE("missing frames are taken from the other source") {
         return text;
     };
     CHECK(names(kept) == ";leaf ;inner work ;");
-    CHECK(names(first_known(found, kept)) == "here ;leaf ;better ;");
-    CHECK(names(first_known(kept, found)) == "here ;leaf ;inner work ;");
+    CHECK(names(coalesce(found, kept)) == "here ;leaf ;better ;");
+    CHECK(names(coalesce(kept, found)) == "here ;leaf ;inner work ;");
 }
 
 TEST_CASE("damaged embedded symbols are refused") {
     BatchMaker maker;
     Store store = recorded(maker);
-    const std::string bytes = encode_kept(named(store)).bytes;
+    const std::string bytes = encode_symbol_cache(named(store)).bytes;
     const std::string message = wire::decompress(as_bytes_view(bytes)).value();
     for (std::size_t size = 1; size < message.size(); ++size)
-        (void)decode_kept(as_bytes_view(wire::compress(message.substr(0, size))));
+        (void)decode_symbol_cache(as_bytes_view(wire::compress(message.substr(0, size))));
     for (std::size_t at = 0; at < message.size(); ++at) {
         for (const char change : {'\x01', '\x7f', '\x80', '\xff'}) {
             std::string damaged = message;
             damaged[at] = static_cast<char>(damaged[at] ^ change);
-            const auto modules = decode_kept(as_bytes_view(wire::compress(damaged)));
+            const auto modules = decode_symbol_cache(as_bytes_view(wire::compress(damaged)));
             if (!modules) continue;
-            // Whatever it contains now, a store can use it.
-            for (const KeptModule& module : *modules) {
+            // Whatever it says now, it is something that a store can take.
+            for (const CachedModule& module : *modules) {
                 CHECK(module.frames.first.size() == module.addresses.size() + 1);
                 CHECK(module.resolve(module.addresses).frames.size() == module.frames.frames.size());
             }
         }
     }
-    CHECK(decode_kept(as_bytes_view(bytes.substr(0, bytes.size() - 1))).error().code == ErrorCode::invalid);
-    CHECK_FALSE(decode_kept({}));
+    CHECK(decode_symbol_cache(as_bytes_view(bytes.substr(0, bytes.size() - 1))).error().code == ErrorCode::invalid);
+    CHECK_FALSE(decode_symbol_cache({}));
 }
 
 }  // namespace flamewire::profile

@@ -1,4 +1,4 @@
-#include "profile/symbols/kept_symbols.h"
+#include "profile/symbols/symbol_cache.h"
 
 #include <algorithm>
 #include <iterator>
@@ -11,9 +11,9 @@ namespace flamewire::profile {
 namespace {
 
 // Appends frames of one address to an answer. Converts text numbers from `from` to those of the answer.
-class Answer {
+class ResolvedBuilder {
 public:
-    explicit Answer(symbol::Resolved& to) : to_(to) { to_.strings.emplace_back(); }
+    explicit ResolvedBuilder(symbol::Resolved& to) : to_(to) { to_.strings.emplace_back(); }
 
     void begin() { to_.first.push_back(narrow32(to_.frames.size())); }
     void end() { begin(); }
@@ -50,88 +50,88 @@ std::string symbolizer_name(const Store::Tables& t, const Location& location, co
     return name;
 }
 
-KeptModule named_module(const Store::Tables& t, ModuleId id, std::vector<LocationId>& locations) {
+CachedModule symbolized_module(const Store::Tables& t, ModuleId id, std::vector<LocationId>& locations) {
     const auto address_of = [&](LocationId location) { return t.locations[location].code_address(); };
     // Locations that differ only in other flags have the same answer.
     std::ranges::sort(locations, {}, address_of);
-    KeptModule kept;
-    kept.identity = t.modules[id].identity;
-    Answer answer(kept.frames);
+    CachedModule cached;
+    cached.identity = t.modules[id].identity;
+    ResolvedBuilder builder(cached.frames);
     for (const LocationId location : locations) {
         const CodeAddress address = address_of(location);
-        if (!kept.addresses.empty() && kept.addresses.back() == address) continue;
-        kept.addresses.push_back(address);
-        answer.begin();
+        if (!cached.addresses.empty() && cached.addresses.back() == address) continue;
+        cached.addresses.push_back(address);
+        builder.begin();
         for (const LocationFrame& frame : t.frames_of(location)) {
             const Function& function = t.functions[frame.function];
-            answer.add({.line = frame.line, .inlined = function.kind == FrameKind::inlined},
-                       symbolizer_name(t, t.locations[location], function), t.strings[frame.file]);
+            builder.add({.line = frame.line, .inlined = function.kind == FrameKind::inlined},
+                        symbolizer_name(t, t.locations[location], function), t.strings[frame.file]);
         }
     }
-    answer.end();
-    return kept;
+    builder.end();
+    return cached;
 }
 
 }  // namespace
 
-std::vector<NamedModule> named_modules(const Store& store) {
+std::vector<SymbolizedModule> symbolized_modules(const Store& store) {
     const Store::Tables& t = store.tables();
     std::vector<std::vector<LocationId>> named(t.modules.size());
     for (LocationId id = 1; id < t.locations.size(); ++id)
         if (t.locations[id].by_symbolizer) named[t.locations[id].module].push_back(id);
-    std::vector<NamedModule> modules;
+    std::vector<SymbolizedModule> modules;
     for (ModuleId id = 1; id < named.size(); ++id)
-        if (!named[id].empty()) modules.push_back({id, named_module(t, id, named[id])});
+        if (!named[id].empty()) modules.push_back({id, symbolized_module(t, id, named[id])});
     return modules;
 }
 
-symbol::Resolved KeptModule::resolve(std::span<const CodeAddress> wanted) const {
+symbol::Resolved CachedModule::resolve(std::span<const CodeAddress> wanted) const {
     symbol::Resolved resolved;
-    Answer answer(resolved);
+    ResolvedBuilder builder(resolved);
     for (const CodeAddress& address : wanted) {
-        answer.begin();
+        builder.begin();
         const auto at = std::ranges::lower_bound(addresses, address);
         if (at != addresses.end() && *at == address)
-            answer.add_all(frames, static_cast<std::size_t>(at - addresses.begin()));
+            builder.add_all(frames, static_cast<std::size_t>(at - addresses.begin()));
     }
-    answer.end();
+    builder.end();
     return resolved;
 }
 
-const KeptModule* find_kept(std::span<const KeptModule> modules, const symbol::ModuleIdentity& identity) {
+const CachedModule* find_cached(std::span<const CachedModule> modules, const symbol::ModuleIdentity& identity) {
     const auto all_of = [](const symbol::ModuleIdentity& one) {
         return std::tie(one.kind, one.path, one.build_id, one.boot_id, one.size, one.mtime_ns);
     };
     const auto at =
-        std::ranges::find_if(modules, [&](const KeptModule& it) { return all_of(it.identity) == all_of(identity); });
+        std::ranges::find_if(modules, [&](const CachedModule& it) { return all_of(it.identity) == all_of(identity); });
     return at == modules.end() ? nullptr : &*at;
 }
 
-void add_kept(std::vector<KeptModule>& modules, KeptModule module) {
-    const KeptModule* known = find_kept(modules, module.identity);
+void merge_cached(std::vector<CachedModule>& modules, CachedModule module) {
+    const CachedModule* known = find_cached(modules, module.identity);
     if (known == nullptr) {
         modules.push_back(std::move(module));
         return;
     }
-    KeptModule& one = modules[static_cast<std::size_t>(known - modules.data())];
-    KeptModule both;
+    CachedModule& one = modules[static_cast<std::size_t>(known - modules.data())];
+    CachedModule both;
     std::ranges::set_union(one.addresses, module.addresses, std::back_inserter(both.addresses));
-    const KeptModule& better = module.report.quality > one.report.quality ? module : one;
-    const KeptModule& other = &better == &one ? module : one;
-    both.frames = first_known(better.resolve(both.addresses), other.resolve(both.addresses));
+    const CachedModule& better = module.report.quality > one.report.quality ? module : one;
+    const CachedModule& other = &better == &one ? module : one;
+    both.frames = coalesce(better.resolve(both.addresses), other.resolve(both.addresses));
     both.identity = better.identity;
     both.report = better.report;
     one = std::move(both);
 }
 
-symbol::Resolved first_known(const symbol::Resolved& first, const symbol::Resolved& second) {
+symbol::Resolved coalesce(const symbol::Resolved& first, const symbol::Resolved& second) {
     symbol::Resolved both;
-    Answer answer(both);
+    ResolvedBuilder builder(both);
     for (std::size_t i = 0; i + 1 < first.first.size(); ++i) {
-        answer.begin();
-        answer.add_all(first.first[i] != first.first[i + 1] ? first : second, i);
+        builder.begin();
+        builder.add_all(first.first[i] != first.first[i + 1] ? first : second, i);
     }
-    answer.end();
+    builder.end();
     return both;
 }
 

@@ -1,5 +1,6 @@
-// The names that symbolizers found for a session's addresses, as values and as bytes, so that a session keeps its names
-// on machines that lack its programs. docs/kept.proto is the schema. Pure: the owner reads and writes the file.
+// The symbol cache of a session: the names that symbolizers found for its addresses, as values and as bytes. With it, a
+// session has names on machines that lack its programs. docs/kept.proto is the schema. Pure: the owner reads and writes
+// the file.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +21,9 @@
 namespace flamewire::profile {
 
 // Of the unpacked message. Above this size an encoder omits modules and a decoder returns an error.
-inline constexpr std::size_t max_kept_symbol_bytes = std::size_t{64} << 20;
+inline constexpr std::size_t max_symbol_cache_bytes = std::size_t{64} << 20;
 
-struct KeptModule {
+struct CachedModule {
     symbol::ModuleIdentity identity;
     symbol::ModuleReport report;         // as of that time; `tried` is not kept
     std::vector<CodeAddress> addresses;  // ascending; each has a frame
@@ -33,28 +34,28 @@ struct KeptModule {
 };
 
 // The kept module of that identity; nullptr if there is none.
-const KeptModule* find_kept(std::span<const KeptModule> modules, const symbol::ModuleIdentity& identity);
+const CachedModule* find_cached(std::span<const CachedModule> modules, const symbol::ModuleIdentity& identity);
 
 // Adds a module to a list. If the list has a module of the same identity, that one takes the addresses, and the report
 // if it describes better symbols.
-void add_kept(std::vector<KeptModule>& modules, KeptModule module);
+void merge_cached(std::vector<CachedModule>& modules, CachedModule module);
 
 // All addresses of a store that a symbolizer has named, by module. Reports are empty, because only the owner has them.
-struct NamedModule {
+struct SymbolizedModule {
     ModuleId module = 0;
-    KeptModule kept;
+    CachedModule cached;
 };
-std::vector<NamedModule> named_modules(const Store& store);
+std::vector<SymbolizedModule> symbolized_modules(const Store& store);
 
-struct EncodedSymbols {
+struct EncodedSymbolCache {
     std::string bytes;         // one zstd frame
     std::size_t left_out = 0;  // number of modules that did not fit
 };
-EncodedSymbols encode_kept(std::span<const KeptModule> modules);
+EncodedSymbolCache encode_symbol_cache(std::span<const CachedModule> modules);
 // invalid: not a file of this format. too_large: it unpacks to more than the limit.
-Result<std::vector<KeptModule>> decode_kept(Bytes bytes);
+Result<std::vector<CachedModule>> decode_symbol_cache(Bytes bytes);
 
 // The frames of `first`; for addresses without frames there, those of `second`. Both must be for the same addresses.
-symbol::Resolved first_known(const symbol::Resolved& first, const symbol::Resolved& second);
+symbol::Resolved coalesce(const symbol::Resolved& first, const symbol::Resolved& second);
 
 }  // namespace flamewire::profile

@@ -6,7 +6,7 @@
 #include <limits>
 #include <unordered_map>
 
-#include "profile/symbols/kept_symbols.h"
+#include "profile/symbols/symbol_cache.h"
 #include "wire/batch_read.h"
 #include "wire/frame.h"
 
@@ -60,7 +60,7 @@ private:
     std::vector<const std::string*> order_;
 };
 
-void put_about(protozero::pbf_writer& out, const KeptModule& module) {
+void put_about(protozero::pbf_writer& out, const CachedModule& module) {
     const auto text = [&](Tag tag, const std::string& value) {
         if (!value.empty()) out.add_bytes(tag, value);
     };
@@ -90,7 +90,7 @@ void put_column(protozero::pbf_writer& out, Tag tag, const List& list, Value val
     for (std::size_t i = 0; i < list.size(); ++i) column.add_element(value(i));
 }
 
-void put_frames(protozero::pbf_writer& out, const KeptModule& module, Strings& strings) {
+void put_frames(protozero::pbf_writer& out, const CachedModule& module, Strings& strings) {
     const auto& addresses = module.addresses;
     const auto& frames = module.frames.frames;
     put_column(out, module_field::address_delta, addresses,
@@ -123,7 +123,7 @@ struct Columns {
 };
 
 // Reads everything of a module except its frames. Their columns become values when their lengths are known.
-void read_field(pbf_reader& in, KeptModule& module, Columns& columns) {
+void read_field(pbf_reader& in, CachedModule& module, Columns& columns) {
     namespace f = module_field;
     switch (in.tag_and_type()) {
         case varint(f::kind):
@@ -195,7 +195,7 @@ void read_field(pbf_reader& in, KeptModule& module, Columns& columns) {
     }
 }
 
-void put_addresses(KeptModule& module, const Columns& columns) {
+void put_addresses(CachedModule& module, const Columns& columns) {
     const std::size_t count = columns.address_delta.size();
     if (columns.return_address.size() != count || columns.frame_count.size() != count)
         throw Malformed{"columns of different lengths"};
@@ -220,7 +220,7 @@ void put_addresses(KeptModule& module, const Columns& columns) {
 }
 
 // Each module gets its own texts, like a symbolizer's answer.
-void put_frames(KeptModule& module, const Columns& columns, const std::vector<std::string>& strings) {
+void put_frames(CachedModule& module, const Columns& columns, const std::vector<std::string>& strings) {
     std::unordered_map<std::uint64_t, std::uint32_t> numbers{{0, 0}};
     module.frames.strings.emplace_back();
     const auto text = [&](std::uint64_t id) {
@@ -235,9 +235,9 @@ void put_frames(KeptModule& module, const Columns& columns, const std::vector<st
                                         narrow(columns.line[i]), !columns.inlined.empty() && columns.inlined[i] != 0});
 }
 
-KeptModule read_module(pbf_reader in, const std::vector<std::string>& strings, std::size_t& text_budget,
-                       std::size_t& frame_budget) {
-    KeptModule module;
+CachedModule read_module(pbf_reader in, const std::vector<std::string>& strings, std::size_t& text_budget,
+                         std::size_t& frame_budget) {
+    CachedModule module;
     Columns columns;
     while (in.next()) read_field(in, module, columns);
     if (columns.function.size() > frame_budget) throw Malformed{"more frames than a session has"};
@@ -254,13 +254,13 @@ KeptModule read_module(pbf_reader in, const std::vector<std::string>& strings, s
 
 }  // namespace
 
-EncodedSymbols encode_kept(std::span<const KeptModule> modules) {
-    EncodedSymbols encoded;
+EncodedSymbolCache encode_symbol_cache(std::span<const CachedModule> modules) {
+    EncodedSymbolCache encoded;
     Strings strings;
     std::string body;
     std::size_t text_bytes = 0, frames = 0;
     constexpr std::size_t overhead = 16;  // per entry, at most
-    for (const KeptModule& module : modules) {
+    for (const CachedModule& module : modules) {
         const std::size_t texts = strings.in_order().size();
         std::string one;
         protozero::pbf_writer out(one);
@@ -270,7 +270,7 @@ EncodedSymbols encode_kept(std::span<const KeptModule> modules) {
         for (std::size_t i = texts; i < strings.in_order().size(); ++i)
             added += strings.in_order()[i]->size() + overhead;
         frames += module.frames.frames.size();
-        if (body.size() + one.size() + overhead + text_bytes + added > max_kept_symbol_bytes || frames > max_frames) {
+        if (body.size() + one.size() + overhead + text_bytes + added > max_symbol_cache_bytes || frames > max_frames) {
             frames -= module.frames.frames.size();
             strings.forget_from(texts);
             ++encoded.left_out;
@@ -287,8 +287,8 @@ EncodedSymbols encode_kept(std::span<const KeptModule> modules) {
     return encoded;
 }
 
-Result<std::vector<KeptModule>> decode_kept(Bytes compressed) {
-    const std::string message = TRY(wire::decompress(compressed, max_kept_symbol_bytes));
+Result<std::vector<CachedModule>> decode_symbol_cache(Bytes compressed) {
+    const std::string message = TRY(wire::decompress(compressed, max_symbol_cache_bytes));
     try {
         std::vector<std::string> strings;
         std::vector<pbf_reader> messages;
@@ -305,8 +305,8 @@ Result<std::vector<KeptModule>> decode_kept(Bytes compressed) {
                     in.skip();
             }
         }
-        std::vector<KeptModule> modules;
-        std::size_t text_budget = 2 * max_kept_symbol_bytes, frame_budget = max_frames;
+        std::vector<CachedModule> modules;
+        std::size_t text_budget = 2 * max_symbol_cache_bytes, frame_budget = max_frames;
         modules.reserve(messages.size());
         for (const pbf_reader& one : messages) modules.push_back(read_module(one, strings, text_budget, frame_budget));
         return modules;
