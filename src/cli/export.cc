@@ -17,7 +17,7 @@
 #include "server/http/assets.h"
 #include "server/http/html_answer.h"
 #include "server/session/archive.h"
-#include "server/source/keep_sources.h"
+#include "server/source/bundle_sources.h"
 
 namespace flamewire::cli {
 namespace {
@@ -116,7 +116,7 @@ Result<int> write_archive(const ExportOptions& options) {
     server::Session& session = *open.session;
     if (options.sources) {
         server::SourceLookup sources(source_config(options.open.symbols));
-        TRY(keep_sources(session, sources));
+        TRY(bundle_sources(session, sources));
     }
     session.write_symbol_cache();
     const server::ArchiveFile made =

@@ -291,7 +291,7 @@ Answer Api::session_view(const Request& request) {
     if (path == "/api/source-files") return source_files_answer(session, request);
     if (path == "/api/export/flamegraph") return export_flamegraph_answer(session, request);
     if (path.ends_with(cut_suffix)) return cut_answer(catalog_, symbols_, **found, request);
-    if (path.ends_with(sources_suffix)) return sources_kept_answer(session, sources_);
+    if (path.ends_with(sources_suffix)) return bundle_sources_answer(session, sources_);
     if (is_archive(request)) return archive_answer(**found, request, sources_, facts_.data_dir);
     if (request.parameter("format") == "html") return html_answer(session, request, facts_.page);
     return export_session_answer(session, request);

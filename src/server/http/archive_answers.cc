@@ -4,7 +4,8 @@
 
 #include "base/json_writer.h"
 #include "server/session/archive.h"
-#include "server/source/keep_sources.h"
+#include "base/json_writer.h"
+#include "server/source/bundle_sources.h"
 
 namespace flamewire::server {
 
@@ -17,7 +18,7 @@ Answer archive_answer(Session& session, const Request& request, SourceLookup& so
     if (!with_sources.empty() && with_sources != "0" && with_sources != "1")
         return error_answer(400, "validation", "sources must be 0 or 1");
     if (with_sources == "1")
-        if (const auto kept = keep_sources(session, sources); !kept) return error_answer(kept.error());
+        if (const auto result = bundle_sources(session, sources); !result) return error_answer(result.error());
     session.write_symbol_cache();
     auto archive = write_archive(session.id(), session.stream_path(), scratch_dir);
     if (!archive) return error_answer(archive.error());
@@ -26,15 +27,15 @@ Answer archive_answer(Session& session, const Request& request, SourceLookup& so
     return answer;
 }
 
-Answer sources_kept_answer(const Session& session, SourceLookup& sources) {
-    const auto kept = keep_sources(session, sources);
-    if (!kept) return error_answer(kept.error());
+Answer bundle_sources_answer(const Session& session, SourceLookup& sources) {
+    const auto result = bundle_sources(session, sources);
+    if (!result) return error_answer(result.error());
     JsonWriter json;
     json.object();
-    json.member("files", kept->files);
-    json.member("bytes", kept->bytes);
-    json.texts("not_found", kept->not_found);
-    json.texts("no_room", kept->no_room);
+    json.member("files", result->files);
+    json.member("bytes", result->bytes);
+    json.texts("not_found", result->not_found);
+    json.texts("no_room", result->no_room);
     json.end_object();
     return json_answer(json.take());
 }

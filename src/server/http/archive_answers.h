@@ -16,6 +16,6 @@ bool is_archive(const Request& request);
 Answer archive_answer(Session& session, const Request& request, SourceLookup& sources, const std::string& scratch_dir);
 
 // Stores the source files with the session and reports which.
-Answer sources_kept_answer(const Session& session, SourceLookup& sources);
+Answer bundle_sources_answer(const Session& session, SourceLookup& sources);
 
 }  // namespace flamewire::server

@@ -10,7 +10,7 @@
 #include "server/http/flamegraph.h"
 #include "server/http/profile_answers.h"
 #include "server/http/view.h"
-#include "server/session/kept_sources.h"
+#include "server/session/source_bundle.h"
 
 namespace flamewire::server {
 namespace {
@@ -118,7 +118,7 @@ void write_inlined(JsonWriter& json, const profile::Store& store, const std::vec
 // The file on this machine, otherwise the session's stored copy.
 Result<std::string> text_of(const Session& session, const std::string& file, SourceMatch& match) {
     if (match.found) return read_source(match.path);
-    auto kept = kept_source(session.stream_path(), file);
+    auto kept = find_bundled_source(session.stream_path(), file);
     if (!kept) return fail(ErrorCode::not_found, file + " is not found");
     match.found = true;
     match.path = std::move(kept->path);

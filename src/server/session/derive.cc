@@ -13,9 +13,9 @@
 #include "profile/store/gap_repair.h"
 #include "profile/store/recording_copy.h"
 #include "profile/symbols/symbol_cache.h"
-#include "server/session/kept_sources.h"
 #include "server/session/sequence.h"
 #include "server/session/side_files.h"
+#include "server/session/source_bundle.h"
 #include "wire/control.h"
 #include "wire/session_scan.h"
 
@@ -199,7 +199,7 @@ void copy_side_file(const Session& from, const Session& to, std::string_view nam
 void merge_side_files(std::span<const std::shared_ptr<Session>> from, const std::vector<std::uint32_t>& apart,
                       const std::string& boot_id, const Session& to) {
     std::vector<profile::CachedModule> modules;
-    std::vector<KeptSource> sources;
+    std::vector<BundledSource> sources;
     for (std::size_t i = 0; i < from.size(); ++i) {
         from[i]->write_symbol_cache();
         const auto bytes = read_file(side_file(from[i]->stream_path(), symbols_name), profile::max_symbol_cache_bytes);
@@ -213,20 +213,20 @@ void merge_side_files(std::span<const std::shared_ptr<Session>> from, const std:
                 profile::merge_cached(modules, std::move(module));
             }
         }
-        for (KeptSource& source : read_kept_sources(from[i]->stream_path()).value_or(std::vector<KeptSource>{}))
-            if (std::ranges::find(sources, source.name, &KeptSource::name) == sources.end())
+        for (BundledSource& source : read_source_bundle(from[i]->stream_path()).value_or(std::vector<BundledSource>{}))
+            if (std::ranges::find(sources, source.name, &BundledSource::name) == sources.end())
                 sources.push_back(std::move(source));
     }
     if (!modules.empty())
         (void)replace_file(side_file(to.stream_path(), symbols_name),
                            as_bytes_view(profile::encode_symbol_cache(modules).bytes));
     std::size_t bytes = 0;
-    std::erase_if(sources, [&](const KeptSource& source) {
+    std::erase_if(sources, [&](const BundledSource& source) {
         bytes += source.text.size() + source.name.size() + source.path.size() + 32;
-        return bytes > max_kept_source_bytes;
+        return bytes > max_source_bundle_bytes;
     });
     if (!sources.empty())
-        (void)replace_file(side_file(to.stream_path(), sources_name), as_bytes_view(encode_sources(sources)));
+        (void)replace_file(side_file(to.stream_path(), sources_name), as_bytes_view(encode_source_bundle(sources)));
 }
 
 // Data missing from a source session is also missing from the result.
@@ -259,7 +259,7 @@ Result<std::shared_ptr<Session>> cut_session(Catalog& catalog, Session& from, st
     TRY(end_session(made, copy, "cut", std::min(end_ns, known_until_ns)));
     from.write_symbol_cache();
     copy_side_file(from, made.session(), symbols_name, profile::max_symbol_cache_bytes);
-    copy_side_file(from, made.session(), sources_name, max_kept_source_bytes);
+    copy_side_file(from, made.session(), sources_name, max_source_bundle_bytes);
     return made.finish();
 }
 

@@ -20,9 +20,9 @@
 #include "server/link/key_ring.h"
 #include "server/options.h"
 #include "server/session/health_history.h"
-#include "server/session/kept_sources.h"
 #include "server/session/label.h"
 #include "server/session/module_store.h"
+#include "server/session/source_bundle.h"
 #include "server/session/unpack.h"
 #include "server/session/upload_store.h"
 #include "symbol/dwarf/index_budget.h"
@@ -203,7 +203,7 @@ std::vector<Part> parts() {
            metric(Limit::health_frame),
            {"unit_server: health: invalid frames are not kept"}},
           {"sources kept with a session",
-           fmt::format("{}, {} files", bytes(server::max_kept_source_bytes), count(server::max_kept_source_files)),
+           fmt::format("{}, {} files", bytes(server::max_source_bundle_bytes), count(server::max_source_bundle_files)),
            "the rest is not kept",
            "the answer",
            {"unit_server: sources beyond 5,000 files or 64 MiB are not kept"}},

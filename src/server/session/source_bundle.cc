@@ -1,4 +1,4 @@
-#include "server/session/kept_sources.h"
+#include "server/session/source_bundle.h"
 
 #include <protozero/pbf_writer.hpp>
 
@@ -19,8 +19,8 @@ using wire::read::pbf_reader;
 
 constexpr std::uint32_t files_tag = 1, name_tag = 1, path_tag = 2, text_tag = 3;
 
-KeptSource read_source_message(pbf_reader in) {
-    KeptSource source;
+BundledSource read_source_message(pbf_reader in) {
+    BundledSource source;
     while (in.next()) {
         switch (in.tag_and_type()) {
             case bytes(name_tag):
@@ -41,10 +41,10 @@ KeptSource read_source_message(pbf_reader in) {
 
 }  // namespace
 
-std::string encode_sources(std::span<const KeptSource> files) {
+std::string encode_source_bundle(std::span<const BundledSource> files) {
     std::string message;
     protozero::pbf_writer out(message);
-    for (const KeptSource& source : files) {
+    for (const BundledSource& source : files) {
         protozero::pbf_writer file(out, files_tag);
         file.add_bytes(name_tag, source.name);
         file.add_bytes(path_tag, source.path);
@@ -53,14 +53,14 @@ std::string encode_sources(std::span<const KeptSource> files) {
     return wire::compress(message);
 }
 
-Result<std::vector<KeptSource>> decode_sources(Bytes packed) {
-    const std::string message = TRY(wire::decompress(packed, max_kept_source_bytes));
+Result<std::vector<BundledSource>> decode_source_bundle(Bytes packed) {
+    const std::string message = TRY(wire::decompress(packed, max_source_bundle_bytes));
     try {
-        std::vector<KeptSource> files;
+        std::vector<BundledSource> files;
         pbf_reader in(message);
         while (in.next()) {
             if (in.tag_and_type() == bytes(files_tag))
-                wire::read::append(files, max_kept_source_files) = read_source_message(in.get_message());
+                wire::read::append(files, max_source_bundle_files) = read_source_message(in.get_message());
             else
                 in.skip();
         }
@@ -72,17 +72,17 @@ Result<std::vector<KeptSource>> decode_sources(Bytes packed) {
     }
 }
 
-Result<std::vector<KeptSource>> read_kept_sources(const std::string& stream_path) {
-    const auto packed = read_file(side_file(stream_path, sources_name), max_kept_source_bytes);
-    if (!packed && packed.error().code == ErrorCode::not_found) return std::vector<KeptSource>{};
+Result<std::vector<BundledSource>> read_source_bundle(const std::string& stream_path) {
+    const auto packed = read_file(side_file(stream_path, sources_name), max_source_bundle_bytes);
+    if (!packed && packed.error().code == ErrorCode::not_found) return std::vector<BundledSource>{};
     if (!packed) return std::unexpected(packed.error());
-    return decode_sources(as_bytes_view(*packed));
+    return decode_source_bundle(as_bytes_view(*packed));
 }
 
-std::optional<KeptSource> kept_source(const std::string& stream_path, std::string_view name) {
-    auto files = read_kept_sources(stream_path);
+std::optional<BundledSource> find_bundled_source(const std::string& stream_path, std::string_view name) {
+    auto files = read_source_bundle(stream_path);
     if (!files) return std::nullopt;
-    const auto at = std::ranges::find(*files, name, &KeptSource::name);
+    const auto at = std::ranges::find(*files, name, &BundledSource::name);
     return at == files->end() ? std::nullopt : std::optional(std::move(*at));
 }
 

@@ -1,5 +1,5 @@
-// Source files stored with a session: limited in number and bytes, with the heaviest first.
-#include "server/source/keep_sources.h"
+// Source files beside a session: so many files and bytes, the heaviest first.
+#include "server/source/bundle_sources.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "recording.h"
-#include "server/session/kept_sources.h"
+#include "server/session/source_bundle.h"
 
 using namespace flamewire;
 using namespace flamewire::server;
@@ -53,29 +53,29 @@ TEST_CASE("sources beyond 5,000 files or 64 MiB are not kept") {
     SECTION("files") {
         const auto session = session_of_files(directory, 5001);
         for (std::size_t file = 1; file <= 5000; ++file) write(directory, file, 3);
-        auto kept = keep_sources(*session, sources).value();
+        auto kept = bundle_sources(*session, sources).value();
         CHECK(kept.files == 5000);
         CHECK(kept.bytes == 15'000);
         CHECK(kept.no_room.empty());
         CHECK(kept.not_found == std::vector{name_of(directory, 0)});
         write(directory, 0, 3);
-        kept = keep_sources(*session, sources).value();
+        kept = bundle_sources(*session, sources).value();
         CHECK(kept.files == 5000);
         CHECK(kept.not_found.empty());
         CHECK(kept.no_room == std::vector{name_of(directory, 0)});  // it has the fewest samples
-        CHECK(read_kept_sources(session->stream_path()).value().size() == 5000);
+        CHECK(read_source_bundle(session->stream_path()).value().size() == 5000);
     }
     SECTION("bytes") {
         const auto session = session_of_files(directory, 4);
         // Each file counts with its name, its path, and 32 bytes.
         const std::size_t beside = 2 * name_of(directory, 0).size() + 32, quarter = (std::size_t{16} << 20) - beside;
         for (std::size_t file = 0; file < 4; ++file) write(directory, file, quarter);
-        auto kept = keep_sources(*session, sources).value();
+        auto kept = bundle_sources(*session, sources).value();
         CHECK(kept.files == 4);
         CHECK(kept.bytes == 4 * quarter);
-        CHECK(read_kept_sources(session->stream_path()).value().size() == 4);
+        CHECK(read_source_bundle(session->stream_path()).value().size() == 4);
         write(directory, 3, quarter + 1);
-        kept = keep_sources(*session, sources).value();
+        kept = bundle_sources(*session, sources).value();
         CHECK(kept.files == 3);
         CHECK(kept.no_room == std::vector{name_of(directory, 0)});
     }
