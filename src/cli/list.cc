@@ -36,7 +36,7 @@ std::string row(const server::SessionInfo& info) {
                                    human_weight(static_cast<double>(info.size_bytes), "bytes"), info.id,
                                    label.empty() ? "" : "  ", printable(label));
     for (const wire::Notice& notice : info.notices)
-        if (server::is_of_damage(notice)) text += fmt::format("#   {}\n", printable(notice.text));
+        if (server::is_damage_notice(notice)) text += fmt::format("#   {}\n", printable(notice.text));
     return text;
 }
 

@@ -121,7 +121,7 @@ Result<std::string> find_session(const std::string& file, const std::string& dat
 
 Result<bool> ask_debuginfod(server::Session& session, symbol::Symbolizer& symbolizer,
                             const server::SettingsValues& symbols, Progress& progress) {
-    if (symbols.debuginfod.empty() || session.lacking_debug_info().empty()) return true;
+    if (symbols.debuginfod.empty() || session.missing_debug_info().empty()) return true;
     if (symbols.debuginfod_directory.empty()) return std::unexpected(no_home());
     TRY(symbol::prepare_debuginfod(symbols.debuginfod, symbols.debuginfod_directory, symbols.debuginfod_cache_bytes));
     const auto problems =

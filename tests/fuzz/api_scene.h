@@ -26,7 +26,7 @@ struct Scene {
         for (const std::string& frame :
              {R"({"type":"system",)" + at + R"(,"cpu_percent":12.5})",
               R"({"type":"threads",)" + at + R"(,"pid":42,"threads":[{"tid":43,"state":"S"}]})"})
-            (void)session->take(wire::Flag::metrics, frame, test::arrival);
+            (void)session->ingest(wire::Flag::metrics, frame, test::arrival);
     }
 };
 

@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::string_view lines(reinterpret_cast<const char*>(data), size);
     while (!lines.empty()) {
         const std::size_t end = lines.find('\n');
-        (void)scene->session->take(wire::Flag::metrics, std::string(lines.substr(0, end)), flamewire::test::arrival);
+        (void)scene->session->ingest(wire::Flag::metrics, std::string(lines.substr(0, end)), flamewire::test::arrival);
         lines.remove_prefix(end == std::string_view::npos ? lines.size() : end + 1);
     }
     for (const char* target :

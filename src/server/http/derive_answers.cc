@@ -58,7 +58,7 @@ Answer merge_answer(Catalog& catalog, Symbolization& symbols, const Request& req
             return error_answer(400, "validation", "a session is listed twice: its samples would count twice");
         auto session = catalog.get({id.GetString(), id.GetStringLength()});
         if (!session) return error_answer(session.error());
-        if ((*session)->fed())
+        if ((*session)->receiving())
             return error_answer(409, "conflict", "session " + (*session)->id() + " is still recorded: stop it first");
         symbols.finish(*session);
         sessions.push_back(*std::move(session));

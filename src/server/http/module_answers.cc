@@ -74,7 +74,7 @@ symbol::ModuleReport without_names(const profile::Store& store, const profile::M
     report.problem = "This code was generated at run time, and nothing on the target names it";
     report.remedy = "enable perf maps in its runtime, if it supports them (/tmp/perf-PID.map)";
     for (const wire::Notice& notice : store.notices()) {
-        if (!misses_names(notice, module.identity)) continue;
+        if (!lacks_symbols(notice, module.identity)) continue;
         report.problem = notice.text;
         report.remedy = notice.remedy;
     }

@@ -12,7 +12,7 @@ bool is_batch(wire::Flag flag) { return flag == wire::Flag::batch || flag == wir
 
 // A recording that began with a key continues only with that key. One that began without a key has no known owner.
 Result<bool> check_owner(const Session& session, const Sender& sender) {
-    if (session.made_by().empty() || session.made_by() == sender.key) return true;
+    if (session.owner_key().empty() || session.owner_key() == sender.key) return true;
     limit_reached(Limit::foreign_recordings);
     return fail(ErrorCode::permission,
                 fmt::format("recording {} was begun with another pairing key, and only that one may continue it: start "
@@ -65,18 +65,18 @@ Ingested Ingest::store(std::deque<ArrivedFrame> frames, std::shared_ptr<Session>
     for (; !frames.empty(); frames.pop_front()) {
         const ArrivedFrame& it = frames.front();
         if (!is_batch(it.frame.flag)) {
-            if (result.session) (void)result.session->keep(it.frame.flag, it.frame.payload, it.arrival_ns);
+            if (result.session) (void)result.session->append(it.frame.flag, it.frame.payload, it.arrival_ns);
             continue;
         }
-        Result<Session::Taken> taken = fail(ErrorCode::not_found, "no session yet");
-        if (result.session) taken = result.session->take(it.frame.flag, it.frame.payload, it.arrival_ns);
+        Result<Session::IngestResult> taken = fail(ErrorCode::not_found, "no session yet");
+        if (result.session) taken = result.session->ingest(it.frame.flag, it.frame.payload, it.arrival_ns);
         if (!taken && taken.error().code == ErrorCode::not_found) {
             auto found = session_of(it.frame, sender);
             if (found) {
-                if (result.session && took) disk_.touched(result.session, true);
+                if (result.session && took) disk_.mark_dirty(result.session, true);
                 result.session = *found;
                 result.session->attach_agent(sender.address);
-                taken = result.session->take(it.frame.flag, it.frame.payload, it.arrival_ns);
+                taken = result.session->ingest(it.frame.flag, it.frame.payload, it.arrival_ns);
             } else {
                 taken = std::unexpected(found.error());
             }
@@ -99,7 +99,7 @@ Ingested Ingest::store(std::deque<ArrivedFrame> frames, std::shared_ptr<Session>
         if (taken->stored) result.last = std::move(*taken);
     }
     if (result.session && took) {
-        disk_.touched(result.session, urgent);
+        disk_.mark_dirty(result.session, urgent);
         symbols_.schedule(result.session);
     }
     return result;
@@ -112,7 +112,7 @@ Result<std::shared_ptr<Session>> Ingest::resume(const wire::RecordingId& recordi
     if (session) {
         TRY(check_owner(*session, sender));
         // On a full disk this fails and sets a notice. The recording can still continue.
-        if (!session->ended()) (void)session->keep(hello.frame.flag, hello.frame.payload, hello.arrival_ns);
+        if (!session->ended()) (void)session->append(hello.frame.flag, hello.frame.payload, hello.arrival_ns);
         (void)TRY(session->sync());
         symbols_.schedule(session);
     }

@@ -285,14 +285,14 @@ bool Catalog::exists(std::string_view id) {
     return find(id) != nullptr;
 }
 
-Result<std::shared_ptr<Session>> Catalog::get(std::string_view id, const Session::More& more) {
+Result<std::shared_ptr<Session>> Catalog::get(std::string_view id, const Session::OnPartial& on_partial) {
     if (!exists(id)) return fail(ErrorCode::not_found, fmt::format("there is no session {}", id));
     const EntryPtr entry = find(id);
     if (!entry) return fail(ErrorCode::not_found, fmt::format("there is no session {}", id));
-    return load(entry, more);
+    return load(entry, on_partial);
 }
 
-Result<std::shared_ptr<Session>> Catalog::load(const EntryPtr& entry, const Session::More& more) {
+Result<std::shared_ptr<Session>> Catalog::load(const EntryPtr& entry, const Session::OnPartial& on_partial) {
     const std::lock_guard loading(entry->loading);
     if (auto session = loaded(entry->id)) return session;
     const auto place = [&](const std::shared_ptr<Session>& session) {
@@ -311,7 +311,7 @@ Result<std::shared_ptr<Session>> Catalog::load(const EntryPtr& entry, const Sess
     bool placed = false;
     auto session = TRY(Session::load(entry->id, entry->stream_path, limits_, [&](const auto& begun) {
         if (!std::exchange(placed, true)) place(begun);
-        if (more) more(begun);
+        if (on_partial) on_partial(begun);
     }));
     if (!placed) place(session);
     unload_idle(idle_sessions_kept);
@@ -339,7 +339,7 @@ Result<std::shared_ptr<Session>> Catalog::of_recording(const wire::RecordingId& 
 }
 
 Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& recording, std::string_view target,
-                                                 const std::string& made_by) {
+                                                 const std::string& owner_key) {
     const std::string base =
         fmt::format("{}_{}", session_word(target), to_hex(std::as_bytes(std::span(recording))).substr(0, 8));
     std::string id = base;
@@ -353,7 +353,7 @@ Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& record
             id = fmt::format("{}_{}", base, attempt);
         }
         const std::string directory = sessions_dir_ + "/" + id;
-        session = Session::create(id, fmt::format("{}/{}", directory, stream_name), recording, limits_, made_by);
+        session = Session::create(id, fmt::format("{}/{}", directory, stream_name), recording, limits_, owner_key);
         if (!session) {
             std::error_code ignored;
             fs::remove_all(directory, ignored);
@@ -494,7 +494,7 @@ std::vector<std::shared_ptr<Session>> Catalog::live() {
 void Catalog::save(Session& session) {
     const EntryPtr entry = find(session.id());
     if (!entry || session.reading()) return;
-    if (!session.fed()) session.try_write_symbol_cache();
+    if (!session.receiving()) session.try_write_symbol_cache();
     SessionInfo info = session.info();
     if (!session.ended()) info.end_reason.clear();
     info.notices.erase(std::remove_if(info.notices.begin(), info.notices.end(),

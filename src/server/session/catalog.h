@@ -68,13 +68,13 @@ public:
     std::shared_ptr<Session> opened(std::string_view id);
     // In memory or on disk. Blocking only if a new file may have appeared.
     bool exists(std::string_view id);
-    // Loads the session if necessary; for `more`, see Session::load(). not_found. Blocking.
-    Result<std::shared_ptr<Session>> get(std::string_view id, const Session::More& more = {});
+    // Loads the session if necessary; for `on_partial`, see Session::load(). not_found. Blocking.
+    Result<std::shared_ptr<Session>> get(std::string_view id, const Session::OnPartial& on_partial = {});
     // The session of a recording, from memory or disk, ready to be continued. Null if there is none. Blocking.
     Result<std::shared_ptr<Session>> of_recording(const wire::RecordingId& recording);
-    // Creates a session. `target` goes into the directory name; for `made_by`, see Session::create(). Blocking.
+    // Creates a session. `target` goes into the directory name; for `owner_key`, see Session::create(). Blocking.
     Result<std::shared_ptr<Session>> create(const wire::RecordingId& recording, std::string_view target,
-                                            const std::string& made_by = {});
+                                            const std::string& owner_key = {});
 
     // Adopts a copy of a session file written elsewhere and returns its id. No agent continues it. Blocking.
     Result<std::string> adopt(const std::string& path, std::string_view name);
@@ -140,7 +140,7 @@ private:
     // Rereads unreadable files that have changed.
     void recheck_unreadable();
     EntryPtr find(std::string_view id);
-    Result<std::shared_ptr<Session>> load(const EntryPtr& entry, const Session::More& more = {});
+    Result<std::shared_ptr<Session>> load(const EntryPtr& entry, const Session::OnPartial& on_partial = {});
     Result<bool> remove_when(const std::string& id, const std::function<Result<bool>(const Entry&)>& allowed);
     void label_new(const EntryPtr& entry);
     void save_label(const EntryPtr& entry);

@@ -189,7 +189,7 @@ std::optional<SessionInfo> Catalog::shown_info(const EntryPtr& entry, Clock::tim
         info->state = SessionState::ended;
         if (info->end_reason.empty()) {
             const std::int64_t age = realtime_ns() - stream->modified_ns;
-            if (age < std::chrono::nanoseconds(waiting_time).count() && !info->agent.empty() &&
+            if (age < std::chrono::nanoseconds(reconnect_timeout).count() && !info->agent.empty() &&
                 !is_imported(entry->stream_path))
                 info->state = SessionState::waiting;
             else
@@ -213,7 +213,7 @@ bool Catalog::in_use(const Entry& entry, const std::optional<FileStatus>& stream
     }
     if (entry.last_used_ns != 0 && now - entry.last_used_ns < looked_at_ns) return true;
     // Its agent may also return after a restart of the server.
-    return stream && realtime_ns() - stream->modified_ns < std::chrono::nanoseconds(waiting_time).count() &&
+    return stream && realtime_ns() - stream->modified_ns < std::chrono::nanoseconds(reconnect_timeout).count() &&
            (!entry.info || entry.info->end_reason.empty());
 }
 

@@ -35,7 +35,7 @@ DebugFetch::DebugFetch(std::string folder, std::uint64_t limit_bytes, Events eve
 }
 
 void DebugFetch::want(const std::shared_ptr<Session>& session) {
-    const auto lacking = session->lacking_debug_info();
+    const auto lacking = session->missing_debug_info();
     if (lacking.empty()) return;
     bool told = false;
     {
@@ -48,7 +48,7 @@ void DebugFetch::want(const std::shared_ptr<Session>& session) {
             if (!known) job.waiting.emplace_back(session, wanted.id);
             if (!job.under_way && Clock::now() >= job.again) {
                 job.identity = wanted.identity;
-                job.no_program = wanted.no_program;
+                job.no_executable = wanted.no_executable;
                 job.progress = {};
                 job.under_way = true;
                 queue_.push_back({id, {}});
@@ -121,7 +121,7 @@ Result<std::string> DebugFetch::fetch_program(symbol::DebuginfodClient& client, 
     {
         const std::lock_guard lock(mutex_);
         const Job& job = jobs_[build_id];
-        if (!job.no_program) return fail(ErrorCode::not_found, "it is not wanted");
+        if (!job.no_executable) return fail(ErrorCode::not_found, "it is not wanted");
         identity = job.identity;
     }
     auto outcome = client.executable(build_id, progress);
@@ -179,7 +179,7 @@ void DebugFetch::fetch_source(symbol::DebuginfodClient& client, const Task& task
     if (!outcome) spdlog::info("{}: {}", task.file, outcome.error().message);
     for (const auto& weak : waiting)
         if (const auto session = weak.lock()) {
-            session->source_came();
+            session->source_changed();
             events_.changed(session);
         }
 }
@@ -255,14 +255,14 @@ std::vector<std::string> fetch_debug_info(
     const std::function<void(const std::string& name, std::uint64_t got, std::uint64_t total)>& progress) {
     std::vector<std::string> problems;
     symbol::DebuginfodClient client;
-    for (const Session::WantedModule& wanted : session.lacking_debug_info()) {
+    for (const Session::WantedModule& wanted : session.missing_debug_info()) {
         const std::string name = file_name(wanted.identity.path);
         const symbol::DebuginfodClient::Progress told = [&](std::uint64_t got, std::uint64_t total) {
             progress(name, got, total);
             return true;
         };
         auto outcome = client.debug_info(wanted.identity.build_id, told);
-        if (!outcome && outcome.error().code == ErrorCode::not_found && wanted.no_program)
+        if (!outcome && outcome.error().code == ErrorCode::not_found && wanted.no_executable)
             outcome = client.executable(wanted.identity.build_id, told);
         if (!outcome && outcome.error().code != ErrorCode::not_found)
             problems.push_back(fmt::format("no debug info for {}: {}", name, outcome.error().message));

@@ -57,7 +57,7 @@ private:
         std::vector<std::pair<std::weak_ptr<Session>, profile::ModuleId>> waiting;
         ModuleFetch progress;
         bool under_way = false;  // queued or being fetched
-        bool no_program = false;
+        bool no_executable = false;
         Clock::time_point again{};
     };
 

@@ -56,18 +56,18 @@ private:
     Result<wire::Batch> next_batch(const wire::Frame& frame) {
         const std::string bytes = TRY(wire::batch_bytes(frame));
         const wire::BatchHeader header = TRY(wire::peek_header(as_bytes_view(bytes)));
-        const Sequence::Classification verdict = sequence_.judge(header);
-        if (verdict != Sequence::Classification::next && verdict != Sequence::Classification::gap)
+        const Sequence::Kind kind = sequence_.classify(header);
+        if (kind != Sequence::Kind::next && kind != Sequence::Kind::gap)
             return fail(ErrorCode::invalid, "not the next batch");
         wire::EventPeriods periods;
         if (header.epoch == sequence_.epoch()) periods = periods_;
         profile::GapRepair repair = repair_;
-        repair.begin(header.epoch, verdict == Sequence::Classification::gap);
+        repair.begin(header.epoch, kind == Sequence::Kind::gap);
         wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods, repair.events()));
         repair.apply(batch);
         repair_ = std::move(repair);
         periods_ = std::move(periods);
-        sequence_.take(header);
+        sequence_.advance(header);
         return batch;
     }
 
@@ -108,7 +108,7 @@ private:
         wire::learn_periods(batch, periods_);
         const std::int64_t arrival_ns = batch.realtime_ns + clock_difference_ns_;
         const wire::Frame frame = wire::batch_frame(wire::encode(batch, periods_));
-        TRY(session_->take(frame.flag, frame.payload, arrival_ns));
+        TRY(session_->ingest(frame.flag, frame.payload, arrival_ns));
         return true;
     }
 
@@ -232,7 +232,7 @@ void merge_side_files(std::span<const std::shared_ptr<Session>> from, const std:
 // Data missing from a source session is also missing from the result.
 void note_damage(profile::RecordingCopy& copy, const SessionInfo& info) {
     for (const wire::Notice& notice : info.notices)
-        if (is_of_damage(notice))
+        if (is_damage_notice(notice))
             copy.note("source-damaged", fmt::format("Of session {}, in its own time: {}", info.id, notice.text));
 }
 
@@ -250,7 +250,7 @@ Result<std::shared_ptr<Session>> cut_session(Catalog& catalog, Session& from, st
                                  ms(end_ns)));
     TRY(copy_all(from, copy, [&](const wire::SoundRecord& other) -> Result<bool> {
         if (!health_in_window(other, start_ns, end_ns)) return true;
-        return made.session().keep(other.frame.flag, other.frame.payload, other.arrival_ns);
+        return made.session().append(other.frame.flag, other.frame.payload, other.arrival_ns);
     }));
     if (copy.rows() == 0)
         return fail(ErrorCode::not_found, "there are no samples in this window: choose one that has some");

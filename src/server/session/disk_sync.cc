@@ -8,28 +8,28 @@
 namespace flamewire::server {
 namespace {
 
-constexpr std::chrono::milliseconds between_syncs{1000};
-constexpr std::chrono::seconds between_sidecars{10};
-constexpr std::chrono::seconds forget_after{60};
+constexpr std::chrono::milliseconds sync_interval{1000};
+constexpr std::chrono::seconds sidecar_interval{10};
+constexpr std::chrono::seconds idle_time{60};
 
 }  // namespace
 
 DiskSync::DiskSync(Catalog& catalog, Synced synced)
     : catalog_(catalog), synced_(std::move(synced)), thread_([this] { run(); }) {}
 
-void DiskSync::touched(std::shared_ptr<Session> session, bool urgent) {
+void DiskSync::mark_dirty(std::shared_ptr<Session> session, bool urgent) {
     const std::lock_guard lock(mutex_);
     Item& item = items_[session.get()];
     if (!item.session) item.session = std::move(session);
     const auto now = Clock::now();
-    item.due = std::min(item.due, urgent ? now : std::max(now, item.last + between_syncs));
+    item.due = std::min(item.due, urgent ? now : std::max(now, item.last + sync_interval));
     wake_.notify_one();
 }
 
 void DiskSync::run() {
     std::unique_lock lock(mutex_);
     while (!stopping_) {
-        auto next = Clock::now() + forget_after;
+        auto next = Clock::now() + idle_time;
         for (const auto& [session, item] : items_) next = std::min(next, item.due);
         wake_.wait_until(lock, next, [&] {
             const auto now = Clock::now();
@@ -52,7 +52,7 @@ void DiskSync::run() {
                 at->second.was_ended = item.was_ended;
                 at->second.due = std::min(at->second.due, item.due);
                 ++at;
-            } else if (at->second.due == Clock::time_point::max() && now - at->second.last > forget_after) {
+            } else if (at->second.due == Clock::time_point::max() && now - at->second.last > idle_time) {
                 at = items_.erase(at);
             } else {
                 ++at;
@@ -67,12 +67,12 @@ void DiskSync::sync(Item& item) {
     auto seq = item.session->sync();
     if (!seq) {
         spdlog::error("session {}: {}", item.session->id(), seq.error().message);
-        item.due = item.last + between_syncs;
+        item.due = item.last + sync_interval;
         return;
     }
     synced_(item.session, *seq);
     const bool ended = item.session->ended();
-    if (item.last - item.saved >= between_sidecars || ended != item.was_ended) {
+    if (item.last - item.saved >= sidecar_interval || ended != item.was_ended) {
         catalog_.save(*item.session);
         item.saved = item.last;
         item.was_ended = ended;

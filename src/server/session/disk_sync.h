@@ -24,7 +24,7 @@ public:
     ~DiskSync() { stop(); }
 
     // A session has new data. Cheap, any thread.
-    void touched(std::shared_ptr<Session> session, bool urgent);
+    void mark_dirty(std::shared_ptr<Session> session, bool urgent);
     // Makes all sessions durable, writes their sidecars and ends the thread.
     void stop();
 

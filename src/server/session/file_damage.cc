@@ -35,7 +35,7 @@ std::string range_text(const MissingTime& time, std::uint64_t start_ns) {
 
 }  // namespace
 
-bool is_of_damage(const wire::Notice& notice) { return notice.code == damaged_code || notice.code == cut_code; }
+bool is_damage_notice(const wire::Notice& notice) { return notice.code == damaged_code || notice.code == cut_code; }
 
 void FileDamage::add(MissingTime time) {
     if (times_.size() < max_times)
@@ -70,7 +70,7 @@ void FileDamage::finish(const wire::SessionTail& tail, std::uint64_t file_bytes,
     if (std::exchange(open_, false) && !ended) add({open_from_ns_, 0});
 }
 
-void FileDamage::forget_tail() { cut_bytes_ = 0; }
+void FileDamage::clear_tail() { cut_bytes_ = 0; }
 
 std::vector<wire::Notice> FileDamage::notices(std::uint64_t start_ns, std::uint64_t unusable) const {
     std::vector<wire::Notice> result;

@@ -17,7 +17,7 @@ struct MissingTime {
 };
 
 // Whether FileDamage::notices() made this notice.
-bool is_of_damage(const wire::Notice& notice);
+bool is_damage_notice(const wire::Notice& notice);
 
 class FileDamage {
 public:
@@ -31,7 +31,7 @@ public:
     // Adds what follows the last sound record. `ended`: the last batch of the recording was read.
     void finish(const wire::SessionTail& tail, std::uint64_t file_bytes, std::uint64_t known_until_ns, bool ended);
     // The incomplete frame at the end was cut off: the agent sends it again.
-    void forget_tail();
+    void clear_tail();
 
     [[nodiscard]] std::uint64_t unread_bytes() const { return bytes_ + cut_bytes_; }
     // Batches in the skipped parts.

@@ -140,7 +140,7 @@ public:
             TRY(limits_.check());
             wire::learn_periods(batch, periods_);
             const wire::Frame frame = wire::batch_frame(wire::encode(batch, periods_));
-            TRY(session_.take(frame.flag, frame.payload, realtime_ns()));
+            TRY(session_.ingest(frame.flag, frame.payload, realtime_ns()));
             return true;
         };
         return builder_.emplace(recording_, std::move(about), realtime != 0 ? realtime : realtime_ns(), take);

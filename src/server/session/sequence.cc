@@ -9,15 +9,15 @@ std::uint64_t first_of(const wire::BatchHeader& header) {
 
 }  // namespace
 
-Sequence::Classification Sequence::judge(const wire::BatchHeader& header) const {
-    if (header.seq == 0 || header.epoch == 0 || first_of(header) > header.seq) return Classification::malformed;
-    if (header.seq <= last_seq_) return Classification::duplicate;
-    if (first_of(header) <= last_seq_) return Classification::overlap;
-    if (header.epoch < epoch_) return Classification::stale;
-    return first_of(header) > last_seq_ + 1 ? Classification::gap : Classification::next;
+Sequence::Kind Sequence::classify(const wire::BatchHeader& header) const {
+    if (header.seq == 0 || header.epoch == 0 || first_of(header) > header.seq) return Kind::malformed;
+    if (header.seq <= last_seq_) return Kind::duplicate;
+    if (first_of(header) <= last_seq_) return Kind::overlap;
+    if (header.epoch < epoch_) return Kind::stale;
+    return first_of(header) > last_seq_ + 1 ? Kind::gap : Kind::next;
 }
 
-std::uint64_t Sequence::take(const wire::BatchHeader& header) {
+std::uint64_t Sequence::advance(const wire::BatchHeader& header) {
     const std::uint64_t missing = first_of(header) - last_seq_ - 1;
     missing_ += missing;
     last_seq_ = header.seq;

@@ -12,7 +12,7 @@ namespace flamewire::server {
 
 class Sequence {
 public:
-    enum class Classification {
+    enum class Kind {
         next,       // store it
         duplicate,  // all of it is already here: acknowledge it, do not store it
         overlap,    // a merged batch of which a part is already here: storing it would count that part twice
@@ -21,10 +21,10 @@ public:
         malformed,  // seq 0, epoch 0, or first_seq after seq
     };
 
-    [[nodiscard]] Classification judge(const wire::BatchHeader& header) const;
-    // Call it after the batch is on disk. Returns how many batches are missing before it (0 unless `judge()` returned
-    // gap).
-    std::uint64_t take(const wire::BatchHeader& header);
+    [[nodiscard]] Kind classify(const wire::BatchHeader& header) const;
+    // Call it after the batch is on disk. Returns how many batches are missing before it (0 unless `classify()`
+    // returned gap).
+    std::uint64_t advance(const wire::BatchHeader& header);
 
     [[nodiscard]] std::uint64_t last_seq() const { return last_seq_; }
     [[nodiscard]] std::uint32_t epoch() const { return epoch_; }

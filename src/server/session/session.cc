@@ -85,31 +85,31 @@ Session::Session(std::string id, std::string stream_path, SessionLimits limits)
 
 Result<std::shared_ptr<Session>> Session::create(std::string id, std::string stream_path,
                                                  const wire::RecordingId& recording, SessionLimits limits,
-                                                 const std::string& made_by) {
+                                                 const std::string& owner_key) {
     std::shared_ptr<Session> session(new Session(std::move(id), std::move(stream_path), limits));
     session->recording_ = recording;
     session->info_.recording = recording_hex(recording);
     session->writer_ = TRY(wire::SessionWriter::create(session->stream_path_));
-    if (!made_by.empty()) {
-        session->made_by_ = made_by;
-        session->store_.set_owner(made_by);
-        TRY(session->writer_->append(realtime_ns(), wire::Flag::reply, link_record(made_by)));
+    if (!owner_key.empty()) {
+        session->owner_key_ = owner_key;
+        session->store_.set_owner(owner_key);
+        TRY(session->writer_->append(realtime_ns(), wire::Flag::reply, link_record(owner_key)));
     }
     session->attached_ = true;  // an agent is sending its first batch; attach_agent() adds its address
     return session;
 }
 
 Result<std::shared_ptr<Session>> Session::load(std::string id, std::string stream_path, SessionLimits limits,
-                                               const More& more) {
+                                               const OnPartial& on_partial) {
     std::shared_ptr<Session> session(new Session(std::move(id), std::move(stream_path), limits));
     session->reading_ = true;
     TRY(session->read_stream([&](const Session&) {
-        if (more) more(session);
+        if (on_partial) on_partial(session);
     }));
     return session;
 }
 
-Result<bool> Session::read_stream(const std::function<void(const Session&)>& more) {
+Result<bool> Session::read_stream(const std::function<void(const Session&)>& on_partial) {
     wire::SessionScanner scanner = TRY(wire::SessionScanner::open(stream_path_));
     const std::lock_guard lock(ingest_mutex_);
     auto slice_began = std::chrono::steady_clock::now();
@@ -119,11 +119,11 @@ Result<bool> Session::read_stream(const std::function<void(const Session&)>& mor
         if (record->frame.flag == wire::Flag::batch) {
             // If batches are missing here, these frames were the batches, with damaged flags.
             const auto header = wire::peek_header(as_bytes_view(record->frame.payload));
-            if (header && doubtful_bytes != 0 && sequence_.judge(*header) == Sequence::Classification::gap)
-                damage_.skip(doubtful_bytes, known_until_ns_);
+            if (header && doubtful_bytes != 0 && sequence_.classify(*header) == Sequence::Kind::gap)
+                damage_.skip(doubtful_bytes, last_batch_ns_);
             doubtful_bytes = 0;
         }
-        take_record(*record);
+        replay_record(*record);
         size_bytes_ = scanner.offset();
         if (std::chrono::steady_clock::now() - slice_began < read_slice || appended_seq_ == 0) continue;
         {
@@ -131,12 +131,12 @@ Result<bool> Session::read_stream(const std::function<void(const Session&)>& mor
             info_.reading = ReadProgress{scanner.offset(), scanner.size_bytes()};
         }
         publish(false);
-        more(*this);
+        on_partial(*this);
         slice_began = std::chrono::steady_clock::now();
     }
     // An incomplete record at the end of a file that is still being written is not damage: the rest follows.
     const bool growing = scanner.tail().kind == wire::SessionTail::Kind::cut && wire::is_being_written(stream_path_);
-    damage_.finish(growing ? wire::SessionTail{} : scanner.tail(), scanner.size_bytes(), known_until_ns_, ended_);
+    damage_.finish(growing ? wire::SessionTail{} : scanner.tail(), scanner.size_bytes(), last_batch_ns_, ended_);
     if (appended_seq_ == 0 && damage_.unread_bytes() != 0 && scanner.tail().kind != wire::SessionTail::Kind::cut)
         return fail(ErrorCode::invalid, wire::unreadable_session(stream_path_, scanner.size_bytes()));
     synced_seq_ = appended_seq_.load();
@@ -144,32 +144,32 @@ Result<bool> Session::read_stream(const std::function<void(const Session&)>& mor
     {
         const std::lock_guard info_lock(info_mutex_);
         info_.reading.reset();
-        away_since_ = std::chrono::steady_clock::now() -
-                      std::chrono::nanoseconds(std::max<std::int64_t>(0, realtime_ns() - last_arrival_ns_));
+        detached_at_ = std::chrono::steady_clock::now() -
+                       std::chrono::nanoseconds(std::max<std::int64_t>(0, realtime_ns() - last_arrival_ns_));
     }
     reading_ = false;
     publish(true);
-    state_damage();
+    publish_damage();
     return true;
 }
 
-void Session::take_record(const wire::SoundRecord& record) {
+void Session::replay_record(const wire::SoundRecord& record) {
     const wire::Frame& frame = record.frame;
-    if (record.unread_bytes != 0) damage_.skip(record.unread_bytes, known_until_ns_);
+    if (record.unread_bytes != 0) damage_.skip(record.unread_bytes, last_batch_ns_);
     if (std::exchange(first_record_, false) && frame.flag == wire::Flag::reply)
         if (const auto link = wire::parse_object(frame.payload); link && wire::text_member(*link, "type") == "link")
-            store_.set_owner(made_by_ = wire::text_member(*link, "key"));
-    if (frame.flag != wire::Flag::batch) return learn_from_kept(frame.flag, frame.payload, record.arrival_ns);
-    const auto taken = take_locked(frame.flag, frame.payload, record.arrival_ns,
-                                   record.unread_bytes != 0 ? Origin::behind_damage : Origin::file);
+            store_.set_owner(owner_key_ = wire::text_member(*link, "key"));
+    if (frame.flag != wire::Flag::batch) return record_frame(frame.flag, frame.payload, record.arrival_ns);
+    const auto result = ingest_locked(frame.flag, frame.payload, record.arrival_ns,
+                                      record.unread_bytes != 0 ? Origin::after_damage : Origin::file);
     // Only accepted batches are in the file, so a refused one is damaged.
-    if (!taken || !taken->stored)
-        damage_.skip(record.size_bytes, known_until_ns_);
+    if (!result || !result->stored)
+        damage_.skip(record.size_bytes, last_batch_ns_);
     else
-        known_until_ns_ = taken->monotonic_ns;
+        last_batch_ns_ = result->monotonic_ns;
 }
 
-void Session::state_damage() {
+void Session::publish_damage() {
     std::uint64_t unusable = 0;
     {
         const std::shared_lock lock(store_mutex_);
@@ -185,18 +185,18 @@ Result<bool> Session::make_writable() {
     const std::lock_guard lock(ingest_mutex_);
     if (writer_) return true;
     writer_ = TRY(wire::SessionWriter::append_to(stream_path_));
-    damage_.forget_tail();
-    state_damage();
+    damage_.clear_tail();
+    publish_damage();
     return true;
 }
 
-Result<Session::Taken> Session::take(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
+Result<Session::IngestResult> Session::ingest(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
     const std::lock_guard lock(ingest_mutex_);
-    return take_locked(flag, payload, arrival_ns, Origin::link);
+    return ingest_locked(flag, payload, arrival_ns, Origin::link);
 }
 
-Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns,
-                                            Origin origin) {
+Result<Session::IngestResult> Session::ingest_locked(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns,
+                                                     Origin origin) {
     const bool from_file = origin != Origin::link;
     const std::string bytes = TRY(wire::batch_bytes(flag, as_bytes_view(payload)));
     const wire::BatchHeader header = TRY(wire::peek_header(as_bytes_view(bytes)));
@@ -205,37 +205,37 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
         info_.recording = recording_hex(recording_);
     }
     if (header.recording_id != recording_) return fail(ErrorCode::not_found, "a batch of another recording");
-    Taken taken;
-    taken.seq = header.seq;
-    const Sequence::Classification verdict = sequence_.judge(header);
-    switch (verdict) {
-        case Sequence::Classification::duplicate:
-            taken.urgent = true;
-            return taken;
-        case Sequence::Classification::malformed:
+    IngestResult result;
+    result.seq = header.seq;
+    const Sequence::Kind kind = sequence_.classify(header);
+    switch (kind) {
+        case Sequence::Kind::duplicate:
+            result.urgent = true;
+            return result;
+        case Sequence::Kind::malformed:
             return fail(ErrorCode::invalid, "a batch without sequence number or epoch");
-        case Sequence::Classification::stale:
+        case Sequence::Kind::stale:
             return fail(ErrorCode::invalid,
                         fmt::format("batch {} is of epoch {}, which is over", header.seq, header.epoch));
-        case Sequence::Classification::overlap:
+        case Sequence::Kind::overlap:
             return fail(ErrorCode::invalid, fmt::format("batch {} to {} overlaps batch {}, which is stored already",
                                                         header.first_seq, header.seq, sequence_.last_seq()));
-        case Sequence::Classification::next:
-        case Sequence::Classification::gap:
+        case Sequence::Kind::next:
+        case Sequence::Kind::gap:
             break;
     }
     wire::EventPeriods periods;
     if (header.epoch == sequence_.epoch()) periods = periods_;
     profile::GapRepair repair = repair_;
-    repair.begin(header.epoch, verdict == Sequence::Classification::gap);
+    repair.begin(header.epoch, kind == Sequence::Kind::gap);
     wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods, repair.events()));
-    if (!from_file) TRY(append(flag, payload, arrival_ns));
+    if (!from_file) TRY(write_record(flag, payload, arrival_ns));
 
     periods_ = std::move(periods);
-    const std::uint64_t missing = sequence_.take(header);
+    const std::uint64_t missing = sequence_.advance(header);
     std::optional<MissingTime> missing_time;
     if (damage_.open())
-        missing_time = damage_.close(first_sample_ns(batch, known_until_ns_), missing);
+        missing_time = damage_.close(first_sample_ns(batch, last_batch_ns_), missing);
     else if (missing > 0)
         set_notice("batches-missing",
                    fmt::format("{} batches of this recording never arrived here; their samples are not shown.",
@@ -243,11 +243,11 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
                    "");
     repair.apply(batch);
     appended_seq_ = header.seq;
-    taken.stored = true;
-    taken.monotonic_ns = batch.monotonic_ns;
-    taken.clock_difference_ns = arrival_ns - batch.realtime_ns;
-    taken.stats = batch.agent;
-    taken.end = batch.end;
+    result.stored = true;
+    result.monotonic_ns = batch.monotonic_ns;
+    result.clock_difference_ns = arrival_ns - batch.realtime_ns;
+    result.stats = batch.agent;
+    result.end = batch.end;
     Result<bool> applied = true;
     bool filled = false;
     {
@@ -259,7 +259,7 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
         filled = store_.tables_full() && !was_full;
         if (store_.row_count() != 0 && (first_row_ns_ == 0 || store_.first_ns() < first_row_ns_))
             first_row_ns_ = store_.first_ns();
-        taken.same_boot = store_.recording() && !own_boot_id().empty() && store_.recording()->boot_id == own_boot_id();
+        result.same_boot = store_.recording() && !own_boot_id().empty() && store_.recording()->boot_id == own_boot_id();
     }
     if (applied) {
         repair_ = std::move(repair);
@@ -277,14 +277,14 @@ Result<Session::Taken> Session::take_locked(wire::Flag flag, std::string_view pa
                    "file and counted, but not shown.",
                    "--table-memory SIZE of flamewire-server, then open it again");
     }
-    learn_clock(batch, arrival_ns, origin);
+    update_clock(batch, arrival_ns, origin);
     if (batch.end) ended_ = true;
-    if (!from_file) publish(taken.end.has_value());
-    taken.urgent = batch.end.has_value() || (batch.agent && batch.agent->spool_bytes >= urgent_spool_bytes);
-    return taken;
+    if (!from_file) publish(result.end.has_value());
+    result.urgent = batch.end.has_value() || (batch.agent && batch.agent->spool_bytes >= urgent_spool_bytes);
+    return result;
 }
 
-Result<bool> Session::append(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
+Result<bool> Session::write_record(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
     const auto refused = [this](const Error& error) {
         set_notice(
             "disk",
@@ -296,33 +296,33 @@ Result<bool> Session::append(wire::Flag flag, std::string_view payload, std::int
         auto opened = wire::SessionWriter::append_to(stream_path_);
         if (!opened) return refused(opened.error());
         writer_ = std::move(*opened);
-        damage_.forget_tail();
-        state_damage();
+        damage_.clear_tail();
+        publish_damage();
     }
     if (writer_->size_bytes() + payload.size() > max_stream_bytes_) {
-        if (!std::exchange(stream_full_, true)) limit_reached(Limit::session_bytes);
+        if (!std::exchange(stream_full_reported_, true)) limit_reached(Limit::session_bytes);
         return refused(Error{ErrorCode::busy, 0,
                              fmt::format("its file has {} MiB, which is all that a session gets: stop it, or start the "
                                          "server with more --session-size",
                                          writer_->size_bytes() >> 20)});
     }
-    stream_full_ = false;
+    stream_full_reported_ = false;
     if (auto appended = writer_->append(arrival_ns, flag, payload); !appended) return refused(appended.error());
     size_bytes_ = writer_->size_bytes();
     set_notice("disk", "", "");
     return true;
 }
 
-Result<bool> Session::keep(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
+Result<bool> Session::append(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
     // Such a frame would count as damage when the file is read again.
     if ((flag == wire::Flag::reply || flag == wire::Flag::metrics) && !wire::parse_object(payload))
         return fail(ErrorCode::invalid, "a frame that is not a JSON object");
     const std::lock_guard lock(ingest_mutex_);
-    learn_from_kept(flag, payload, arrival_ns);
-    return append(flag, payload, arrival_ns);
+    record_frame(flag, payload, arrival_ns);
+    return write_record(flag, payload, arrival_ns);
 }
 
-void Session::learn_from_kept(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
+void Session::record_frame(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns) {
     if (flag == wire::Flag::metrics) (void)health_.add(payload);
     if (flag != wire::Flag::reply || appended_seq_ == 0) return;
     const auto hello = wire::parse_object(payload);
@@ -374,7 +374,7 @@ std::map<profile::ModuleId, ModuleFetch> Session::fetches() const {
     return fetches_;
 }
 
-void Session::source_came() {
+void Session::source_changed() {
     {
         const std::unique_lock lock(store_mutex_);
         store_.touch();
@@ -397,9 +397,9 @@ std::map<profile::ModuleId, symbol::ModuleReport> Session::module_reports() cons
     return reports_;
 }
 
-void Session::learn_clock(const wire::Batch& batch, std::int64_t arrival_ns, Origin origin) {
+void Session::update_clock(const wire::Batch& batch, std::int64_t arrival_ns, Origin origin) {
     const std::lock_guard lock(info_mutex_);
-    if (origin != Origin::behind_damage) {
+    if (origin != Origin::after_damage) {
         const std::int64_t difference = arrival_ns - batch.realtime_ns;
         if (!clock_difference_known_ || difference < clock_difference_ns_) clock_difference_ns_ = difference;
         clock_difference_known_ = true;
@@ -414,7 +414,7 @@ void Session::learn_clock(const wire::Batch& batch, std::int64_t arrival_ns, Ori
 SessionState Session::state_locked() const {
     if (ended_) return SessionState::ended;
     if (attached_) return paused_ ? SessionState::paused : SessionState::live;
-    const bool may_return = !imported_ && std::chrono::steady_clock::now() - away_since_ < waiting_time;
+    const bool may_return = !imported_ && std::chrono::steady_clock::now() - detached_at_ < reconnect_timeout;
     return may_return ? SessionState::waiting : SessionState::ended;
 }
 
@@ -432,7 +432,7 @@ SessionInfo Session::info() const {
         info.end_reason = "the agent disconnected";
     // Notices about missing data come first.
     info.notices.insert(info.notices.begin(), damage_notices_.begin(), damage_notices_.end());
-    info.notices.insert(info.notices.end(), own_notices_.begin(), own_notices_.end());
+    info.notices.insert(info.notices.end(), server_notices_.begin(), server_notices_.end());
     return info;
 }
 
@@ -451,7 +451,7 @@ void Session::attach_agent(const std::string& address) {
 void Session::detach_agent() {
     const std::lock_guard lock(info_mutex_);
     attached_ = false;
-    away_since_ = std::chrono::steady_clock::now();
+    detached_at_ = std::chrono::steady_clock::now();
 }
 
 void Session::set_imported() {
@@ -463,8 +463,8 @@ void Session::set_paused(bool paused) { paused_ = paused; }
 
 void Session::set_notice(const std::string& code, const std::string& text, const std::string& remedy) {
     const std::lock_guard lock(info_mutex_);
-    std::erase_if(own_notices_, [&](const wire::Notice& notice) { return notice.code == code; });
-    if (!text.empty()) own_notices_.push_back({code, text, remedy});
+    std::erase_if(server_notices_, [&](const wire::Notice& notice) { return notice.code == code; });
+    if (!text.empty()) server_notices_.push_back({code, text, remedy});
 }
 
 void Session::set_label(Label label) {
@@ -543,7 +543,7 @@ void Session::fill_from_store(SessionInfo& info, bool thorough) {
         info.losses.push_back(std::move(out));
     }
     info.unwinding = unwinding_of(store_);
-    info.notices = standing_notices(store_);
+    info.notices = current_notices(store_);
     if (const auto& end = store_.end()) {
         info.end_reason = end->reason;
         info.exit_code = end->exit_code;

@@ -1,6 +1,6 @@
 // One recording: its stream on disk, its store in memory, its symbols. Live recording and replay share one code path:
-// take() gets the same frames, from the link or from the file. Thread-safe: frames are taken one at a time, queries run
-// in parallel, and resolving symbols blocks neither of them.
+// ingest() gets the same frames, from the link or from the file. Thread-safe: frames are ingested one at a time,
+// queries run in parallel, and resolving symbols blocks neither of them.
 #pragma once
 
 #include <atomic>
@@ -45,7 +45,7 @@ struct SessionLimits {
 };
 
 // How long a session whose agent is disconnected counts as waiting for it.
-inline constexpr std::chrono::seconds waiting_time{120};
+inline constexpr std::chrono::seconds reconnect_timeout{120};
 
 // Progress of fetching a module's file from the agent, or its debug info from a debuginfod server.
 struct ModuleFetch {
@@ -58,21 +58,21 @@ struct ModuleFetch {
 
 class Session {
 public:
-    // Creates a session that is written to `stream_path`, whose directory must exist. `made_by`: id of the agent's
+    // Creates a session that is written to `stream_path`, whose directory must exist. `owner_key`: id of the agent's
     // pairing key. It is stored in the stream, and only this key may continue the session. Empty: any accepted agent
     // may.
     static Result<std::shared_ptr<Session>> create(std::string id, std::string stream_path,
                                                    const wire::RecordingId& recording, SessionLimits limits,
-                                                   const std::string& made_by = {});
+                                                   const std::string& owner_key = {});
     // Loads a session from disk. A notice reports its unreadable parts; invalid: nothing is readable.
-    // Calls `more` periodically, the first time when there is something to show. From then on the session can be
+    // Calls `on_partial` periodically, the first time when there is something to show. From then on the session can be
     // queried, but the caller must not let it be continued before this returns.
-    using More = std::function<void(const std::shared_ptr<Session>&)>;
+    using OnPartial = std::function<void(const std::shared_ptr<Session>&)>;
     static Result<std::shared_ptr<Session>> load(std::string id, std::string stream_path, SessionLimits limits,
-                                                 const More& more = {});
+                                                 const OnPartial& on_partial = {});
 
     // The result of a frame.
-    struct Taken {
+    struct IngestResult {
         bool stored = false;  // false: it was here already
         bool urgent = false;  // acknowledge it without delay
         std::uint64_t seq = 0;
@@ -85,10 +85,10 @@ public:
     // Appends one batch frame to the file, then to the store. not_found: it belongs to another recording. invalid: not
     // a batch; do not trust the connection. busy: the disk refused it and nothing was stored; retry the same frame
     // later.
-    Result<Taken> take(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
+    Result<IngestResult> ingest(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
     // Stores another frame of the recording in the file as received. Health frames can then be queried. The hello of an
     // agent that reconnects marks the time in which it was disconnected.
-    Result<bool> keep(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
+    Result<bool> append(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
 
     // Makes all appended data durable and returns the last durable seq.
     Result<std::uint64_t> sync();
@@ -100,14 +100,14 @@ public:
     // Resolves pending addresses in slices. Calls `progress` after each slice that changed something.
     void symbolize(symbol::Symbolizer& symbolizer, const std::function<void()>& progress);
     // The next symbolize() resolves all frames again.
-    void forget_frames();
+    void reset_frames();
     // Writes the resolved symbols beside the stream, for machines that can resolve fewer, unless they are written
     // already. Waits for a symbolize() that runs, which has most of them. Blocking.
     void write_symbol_cache();
     // The same, but does nothing while symbolize() runs: call it again after that.
     void try_write_symbol_cache();
     // Resolving its symbols threw an exception. Sets a notice with the reason, which stays until resolving succeeds.
-    void symbols_failed(const std::string& why);
+    void symbolization_failed(const std::string& why);
     [[nodiscard]] std::size_t unresolved_kernel() const { return unresolved_kernel_; }
     // By module id. A module without a report is missing.
     [[nodiscard]] std::map<profile::ModuleId, symbol::ModuleReport> module_reports() const;
@@ -116,15 +116,15 @@ public:
     struct WantedModule {
         profile::ModuleId id = 0;
         symbol::ModuleIdentity identity;
-        bool no_program = false;  // the executable or library with its code is missing here, too
+        bool no_executable = false;  // the executable or library with its code is missing here, too
     };
     [[nodiscard]] std::vector<WantedModule> wanted_modules() const;
     void set_fetch(profile::ModuleId module, ModuleFetch fetch);
     [[nodiscard]] std::map<profile::ModuleId, ModuleFetch> fetches() const;
     // Modules that have samples and a build-id, but no debug info on this machine.
-    [[nodiscard]] std::vector<WantedModule> lacking_debug_info() const;
+    [[nodiscard]] std::vector<WantedModule> missing_debug_info() const;
     // A source file that the profile names has arrived, or is known to be unavailable: views must reload.
-    void source_came();
+    void source_changed();
     // Like fetches(), for debuginfod servers.
     void set_debug_fetch(profile::ModuleId module, ModuleFetch fetch);
     [[nodiscard]] std::map<profile::ModuleId, ModuleFetch> debug_fetches() const;
@@ -143,7 +143,7 @@ public:
     [[nodiscard]] const std::string& id() const { return id_; }
     [[nodiscard]] const wire::RecordingId& recording() const { return recording_; }
     // Id of the pairing key of the agent that began it. Empty: not encrypted, or not from an agent.
-    [[nodiscard]] const std::string& made_by() const { return made_by_; }
+    [[nodiscard]] const std::string& owner_key() const { return owner_key_; }
     [[nodiscard]] const std::string& stream_path() const { return stream_path_; }
     // A snapshot.
     [[nodiscard]] SessionInfo info() const;
@@ -160,8 +160,8 @@ public:
     [[nodiscard]] bool ended() const { return ended_; }
     // Its file has not been read to the end yet.
     [[nodiscard]] bool reading() const { return reading_; }
-    // An agent is sending more.
-    [[nodiscard]] bool fed() const { return attached_ && !ended_; }
+    // An agent is connected and sends more.
+    [[nodiscard]] bool receiving() const { return attached_ && !ended_; }
     // Sets a notice of the server, which replaces an older one with the same code. An empty text removes it.
     void set_notice(const std::string& code, const std::string& text, const std::string& remedy);
 
@@ -177,29 +177,30 @@ public:
 
 private:
     Session(std::string id, std::string stream_path, SessionLimits limits);
-    Result<bool> read_stream(const std::function<void(const Session&)>& more);
-    void take_record(const wire::SoundRecord& record);
+    Result<bool> read_stream(const std::function<void(const Session&)>& on_partial);
+    void replay_record(const wire::SoundRecord& record);
     // The origin of a frame, which determines how far its arrival time can be trusted.
-    enum class Origin : std::uint8_t { link, file, behind_damage };
-    Result<Taken> take_locked(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns, Origin origin);
-    void state_damage();
-    Result<bool> append(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
+    enum class Origin : std::uint8_t { link, file, after_damage };
+    Result<IngestResult> ingest_locked(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns,
+                                       Origin origin);
+    void publish_damage();
+    Result<bool> write_record(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
     void load_symbol_cache();
     void write_symbol_cache_locked();  // under symbols_mutex_
     void symbolize_module(symbol::Symbolizer& symbolizer, const profile::PendingModule& module,
                           const symbol::ModuleIdentity& identity);
     std::vector<WantedModule> listed(const std::map<profile::ModuleId, WantedModule>& modules) const;
-    void learn_clock(const wire::Batch& batch, std::int64_t arrival_ns, Origin origin);
-    void learn_from_kept(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
+    void update_clock(const wire::Batch& batch, std::int64_t arrival_ns, Origin origin);
+    void record_frame(wire::Flag flag, std::string_view payload, std::int64_t arrival_ns);
     void fill_from_store(SessionInfo& info, bool thorough);
     [[nodiscard]] SessionState state_locked() const;  // under info_mutex_
 
     const std::string id_, stream_path_;
     const std::uint64_t max_stream_bytes_;
     wire::RecordingId recording_{};
-    std::string made_by_;       // like recording_: constant once part of the session can be shown
-    bool first_record_ = true;  // of the file
-    bool stream_full_ = false;  // already reported
+    std::string owner_key_;              // like recording_: constant once part of the session can be shown
+    bool first_record_ = true;           // of the file
+    bool stream_full_reported_ = false;  // already reported
 
     // Ingestion: one frame at a time.
     std::mutex ingest_mutex_;
@@ -208,7 +209,7 @@ private:
     wire::EventPeriods periods_;
     profile::GapRepair repair_;
     FileDamage damage_;
-    std::uint64_t known_until_ns_ = 0;  // when the last batch was closed, on the target's clock
+    std::uint64_t last_batch_ns_ = 0;  // when the last batch was closed, on the target's clock
     std::uint64_t refused_batches_ = 0;
     std::atomic<std::uint64_t> appended_seq_{0}, synced_seq_{0};
     std::atomic<std::uint64_t> size_bytes_{0};
@@ -231,15 +232,15 @@ private:
     mutable std::mutex info_mutex_;
     SessionInfo info_;
     std::map<profile::ModuleId, symbol::ModuleReport> reports_;
-    std::map<profile::ModuleId, WantedModule> wanted_, lacking_debug_info_;
+    std::map<profile::ModuleId, WantedModule> wanted_, missing_debug_info_;
     std::map<profile::ModuleId, ModuleFetch> fetches_, debug_fetches_;
-    std::vector<wire::Notice> own_notices_, damage_notices_;
+    std::vector<wire::Notice> server_notices_, damage_notices_;
     std::int64_t clock_difference_ns_ = 0;  // minimum so far
     std::int64_t realtime_minus_monotonic_ns_ = 0;
     std::uint64_t last_closed_ns_ = 0;  // of the most recent batch, on the target's clock
     bool clock_known_ = false, clock_difference_known_ = false;
     std::chrono::steady_clock::time_point thorough_at_{};
-    std::chrono::steady_clock::time_point away_since_{};
+    std::chrono::steady_clock::time_point detached_at_{};
     bool imported_ = false;
     std::int64_t last_arrival_ns_ = 0;
 

@@ -272,21 +272,21 @@ void write_session(JsonWriter& json, const SessionInfo& info) {
     write_session(json, info, [](JsonWriter&) {});
 }
 
-bool misses_names(const wire::Notice& notice, const symbol::ModuleIdentity& module) {
+bool lacks_symbols(const wire::Notice& notice, const symbol::ModuleIdentity& module) {
     // "[jit] node 4242", "node (process 4242) runs …"
     const std::string_view pid = std::string_view(module.path).substr(module.path.rfind(' ') + 1);
     return module.kind == symbol::ModuleKind::jit && notice.code == "jit-names-missing" &&
            notice.text.contains(fmt::format("(process {})", pid));
 }
 
-std::vector<wire::Notice> standing_notices(const profile::Store& store) {
+std::vector<wire::Notice> current_notices(const profile::Store& store) {
     std::vector<wire::Notice> notices = store.notices();
     if (std::ranges::find(notices, "jit-names-missing", &wire::Notice::code) == notices.end()) return notices;
     const std::vector<bool> nameless = profile::nameless_jit_modules(store);
     const auto modules = store.modules();
     for (profile::ModuleId id = 1; id < modules.size(); ++id)
         if (!nameless[id])
-            std::erase_if(notices, [&](const wire::Notice& one) { return misses_names(one, modules[id].identity); });
+            std::erase_if(notices, [&](const wire::Notice& one) { return lacks_symbols(one, modules[id].identity); });
     return notices;
 }
 

@@ -85,9 +85,9 @@ bool is_lost(wire::LossReason reason);
 
 // Notices of the recording, without those that no longer apply, for example because code made at run time got symbols
 // later.
-std::vector<wire::Notice> standing_notices(const profile::Store& store);
+std::vector<wire::Notice> current_notices(const profile::Store& store);
 // Whether the notice reports that this module, which a program generated at run time, has no symbols.
-bool misses_names(const wire::Notice& notice, const symbol::ModuleIdentity& module);
+bool lacks_symbols(const wire::Notice& notice, const symbol::ModuleIdentity& module);
 
 // The Session object of docs/openapi.yaml. `more` adds members (for example, modules) before the object ends.
 template <class More>

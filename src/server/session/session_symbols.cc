@@ -26,13 +26,13 @@ bool is_wanted(const symbol::ModuleIdentity& module, const symbol::ModuleReport&
     return error || size != module.size;
 }
 
-bool lacks_debug_info(const symbol::ModuleIdentity& module, const symbol::ModuleReport& report) {
+bool is_debug_info_missing(const symbol::ModuleIdentity& module, const symbol::ModuleReport& report) {
     const bool has_file = module.kind == symbol::ModuleKind::file || module.kind == symbol::ModuleKind::kernel;
     return has_file && !module.build_id.empty() && report.quality < symbol::Quality::debug_info;
 }
 
 // Files that agents send have holes in place of the code.
-bool lacks_program(const symbol::ModuleIdentity& module, const symbol::ModuleReport& report) {
+bool is_executable_missing(const symbol::ModuleIdentity& module, const symbol::ModuleReport& report) {
     return module.kind == symbol::ModuleKind::file && (report.file.empty() || report.found == symbol::FoundBy::agent);
 }
 
@@ -50,7 +50,7 @@ void Session::symbolize(symbol::Symbolizer& symbolizer, const std::function<void
     const std::lock_guard symbols_lock(symbols_mutex_);
     const std::uint64_t generation = symbolizer.generation();
     if (generation != symbol_generation_) {
-        if (symbol_generation_ != 0) forget_frames();
+        if (symbol_generation_ != 0) reset_frames();
         symbol_generation_ = generation;
     }
     std::vector<profile::PendingModule> pending;
@@ -97,27 +97,27 @@ void Session::symbolize_module(symbol::Symbolizer& symbolizer, const profile::Pe
     }
     if (!cached_is_better)
         report = symbolizer.report(identity);  // the lookup may have found that its debug info is too large
-    const bool no_program = lacks_program(identity, report);
+    const bool no_executable = is_executable_missing(identity, report);
     if (cached_is_better) {
         std::vector<std::string> tried = std::move(report.tried);
         report = cached->report;
         report.tried = std::move(tried);
         report.from_cache = true;
     }
-    const bool wanted = is_wanted(identity, report), lacks = lacks_debug_info(identity, report);
+    const bool wanted = is_wanted(identity, report), lacks = is_debug_info_missing(identity, report);
     const std::lock_guard lock(info_mutex_);
     if (wanted)
         wanted_[module.module] = {module.module, identity};
     else
         wanted_.erase(module.module);
     if (lacks)
-        lacking_debug_info_[module.module] = {module.module, identity, no_program};
+        missing_debug_info_[module.module] = {module.module, identity, no_executable};
     else
-        lacking_debug_info_.erase(module.module);
+        missing_debug_info_.erase(module.module);
     reports_[module.module] = std::move(report);
 }
 
-void Session::symbols_failed(const std::string& why) {
+void Session::symbolization_failed(const std::string& why) {
     set_notice("symbols-failed", fmt::format("Not all names of this session could be looked up: {}.", why),
                "free memory where the server runs, then open the session again");
 }
@@ -178,7 +178,7 @@ void Session::write_symbol_cache_locked() {
     set_notice("kept-symbols", problem, written ? "" : "free some space under the data directory");
 }
 
-void Session::forget_frames() {
+void Session::reset_frames() {
     {
         const std::unique_lock lock(store_mutex_);
         store_.forget_frames({});
@@ -186,7 +186,7 @@ void Session::forget_frames() {
     const std::lock_guard lock(info_mutex_);
     reports_.clear();
     wanted_.clear();
-    lacking_debug_info_.clear();
+    missing_debug_info_.clear();
 }
 
 std::vector<Session::WantedModule> Session::listed(const std::map<profile::ModuleId, WantedModule>& modules) const {
@@ -199,6 +199,6 @@ std::vector<Session::WantedModule> Session::listed(const std::map<profile::Modul
 
 std::vector<Session::WantedModule> Session::wanted_modules() const { return listed(wanted_); }
 
-std::vector<Session::WantedModule> Session::lacking_debug_info() const { return listed(lacking_debug_info_); }
+std::vector<Session::WantedModule> Session::missing_debug_info() const { return listed(missing_debug_info_); }
 
 }  // namespace flamewire::server

@@ -18,7 +18,7 @@ void Symbolization::schedule(const std::shared_ptr<Session>& session) {
             session->symbols_queued = false;
             finish(session);
         },
-        [session](const std::string& why) { session->symbols_failed(why); });
+        [session](const std::string& why) { session->symbolization_failed(why); });
 }
 
 void Symbolization::resolve(const std::shared_ptr<Session>& session) {
@@ -28,9 +28,9 @@ void Symbolization::resolve(const std::shared_ptr<Session>& session) {
 void Symbolization::finish(const std::shared_ptr<Session>& session) {
     resolve(session);
     // Callers that wait for symbols do not wait for the file.
-    if (!session->fed())
+    if (!session->receiving())
         post([session] { session->try_write_symbol_cache(); },
-             [session](const std::string& why) { session->symbols_failed(why); });
+             [session](const std::string& why) { session->symbolization_failed(why); });
 }
 
 symbol::Config Symbolization::symbol_config() const { return symbolizer_.config(); }

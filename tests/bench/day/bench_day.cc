@@ -88,8 +88,8 @@ struct Recorded {
 
 void give(Session& session, const wire::Frame& frame, std::int64_t arrival_ns) {
     const bool batch = frame.flag == wire::Flag::batch || frame.flag == wire::Flag::batch_zstd;
-    const bool taken = batch ? session.take(frame.flag, frame.payload, arrival_ns).has_value()
-                             : session.keep(frame.flag, frame.payload, arrival_ns).has_value();
+    const bool taken = batch ? session.ingest(frame.flag, frame.payload, arrival_ns).has_value()
+                             : session.append(frame.flag, frame.payload, arrival_ns).has_value();
     require(taken, "a frame was refused");
 }
 

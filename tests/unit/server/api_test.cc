@@ -191,7 +191,7 @@ TEST_CASE("a view is compared with another one, of the same or of another sessio
     const auto old = desk.record(first);
     const auto now = desk.record(second);
     const wire::Frame more = second.next();
-    now->take(more.flag, more.payload, 1'800'000'000'300'000'000).value();  // 8 samples of weight 80 in 500 ms
+    now->ingest(more.flag, more.payload, 1'800'000'000'300'000'000).value();  // 8 samples of weight 80 in 500 ms
     const std::string of = "?session=" + now->id() + "&base_session=" + old->id();
     auto diff = desk.ok("/api/diff" + of);
     CHECK(diff["normalise"].GetString() == std::string("total"));
@@ -237,7 +237,7 @@ TEST_CASE("different measurements are not compared") {
     const auto recorded = [&](RecordingScene& scene, wire::Batch batch) {
         auto session = desk.catalog->create(scene.id(), "demo").value();
         const wire::Frame frame = scene.frame(std::move(batch));
-        session->take(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
+        session->ingest(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
         return session;
     };
     wire::Batch other = second.batch();
@@ -267,7 +267,7 @@ TEST_CASE("the time axis has slices of equal width, and marks") {
     batch.losses = {{wire::LossReason::ring_full, 9, at(310), at(320), 1, 0},
                     {wire::LossReason::throttled, 2, at(450), at(450), 1, 0}};
     const wire::Frame frame = scene.frame(batch);
-    REQUIRE(session->take(frame.flag, frame.payload, 1'800'000'000'250'000'000));
+    REQUIRE(session->ingest(frame.flag, frame.payload, 1'800'000'000'250'000'000));
 
     auto timeline = desk.ok("/api/timeline?bucket=100&event=cycles");
     CHECK(timeline["start_ms"].GetDouble() == 0);
@@ -300,7 +300,7 @@ TEST_CASE("the time axis has slices of equal width, and marks") {
     wire::Batch late = scene.batch();
     late.monotonic_ns = at(4'000'000);
     const wire::Frame late_frame = scene.frame(late);
-    REQUIRE(session->take(late_frame.flag, late_frame.payload, 1'800'000'000'500'000'000));
+    REQUIRE(session->ingest(late_frame.flag, late_frame.payload, 1'800'000'000'500'000'000));
     const Answer refused = desk.api.answer(get("/api/timeline?bucket=1"));
     check_error(refused, 400, "validation");
     CHECK_THAT(refused.body, Catch::Contains("2003 ms or more"));
@@ -314,7 +314,7 @@ TEST_CASE("a timeline marks its coarsened part, and has all samples from the sta
     constexpr std::uint64_t batches = 2'000;
     for (std::uint64_t i = 0; i < batches; ++i) {
         const wire::Frame frame = scene.next();
-        session->take(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
+        session->ingest(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
     }
     session->publish(true);
     // The first bucket is wider than the 5 s of uptime at the start of the recording.

@@ -36,7 +36,7 @@ std::shared_ptr<Session> session_of_files(const ScratchDirectory& directory, std
         batch.rows.push_back({500, 1, 1, 0, id, id, 10 * std::uint64_t{id}});
     }
     const wire::Frame frame = scene.frame(batch);
-    REQUIRE(session->take(frame.flag, frame.payload, 1'800'000'000'000'000'000));
+    REQUIRE(session->ingest(frame.flag, frame.payload, 1'800'000'000'000'000'000));
     session->publish(true);
     return session;
 }

@@ -23,7 +23,7 @@ std::unique_ptr<Catalog> open(const ScratchDirectory& data) { return Catalog::op
 std::shared_ptr<Session> record(Catalog& catalog, RecordingScene& scene, bool end) {
     auto session = catalog.create(scene.id(), "pid 42 (demo)").value();
     for (const wire::Frame& frame : {scene.next(), end ? scene.last() : scene.next()})
-        session->take(frame.flag, frame.payload, arrival).value();
+        session->ingest(frame.flag, frame.payload, arrival).value();
     return session;
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("a restart finds the recording and continues it in the same file") {
     CHECK(session->id() == id);
     CHECK(session->last_seq() == 2);
     const wire::Frame frame = scene.next();
-    CHECK(session->take(frame.flag, frame.payload, arrival)->stored);
+    CHECK(session->ingest(frame.flag, frame.payload, arrival)->stored);
     CHECK(catalog->list().size() == 1);
     CHECK(catalog->of_recording(test::recording_id(0x99)).value() == nullptr);
 }
@@ -109,7 +109,7 @@ TEST_CASE("the list works without sidecars and detects outdated ones") {
         catalog->save(*first);
         catalog->save(*second);
         const wire::Frame more = two.next();
-        second->take(more.flag, more.payload, arrival).value();  // after its sidecar was written
+        second->ingest(more.flag, more.payload, arrival).value();  // after its sidecar
     }
     fs::remove(data / ("sessions/" + first_id + "/session.json"));
     auto catalog = open(data);
@@ -128,7 +128,7 @@ TEST_CASE("session files that users copy there are listed and replayed, other fi
     {
         auto session = Session::create("x", elsewhere / "stream.flw", scene.id(), {}).value();
         const wire::Frame frame = scene.last();
-        session->take(frame.flag, frame.payload, arrival).value();
+        session->ingest(frame.flag, frame.payload, arrival).value();
     }
     auto catalog = open(data);
     CHECK(catalog->list().empty());
@@ -171,7 +171,7 @@ TEST_CASE("a live session is not removed, an ended one is deleted from disk") {
     session->attach_agent("a");
     CHECK(catalog->remove(session->id()).error().code == ErrorCode::busy);
     const wire::Frame last = scene.last();
-    session->take(last.flag, last.payload, arrival).value();
+    session->ingest(last.flag, last.payload, arrival).value();
     session->detach_agent();
     CHECK(catalog->remove(session->id()));
     CHECK_FALSE(fs::exists(data / ("sessions/" + session->id())));
@@ -184,7 +184,7 @@ TEST_CASE("a label is stored beside the stream, survives without the sidecar and
     {
         auto session = Session::create("x", elsewhere / "stream.flw", dropped.id(), {}).value();
         const wire::Frame frame = dropped.last();
-        session->take(frame.flag, frame.payload, arrival).value();
+        session->ingest(frame.flag, frame.payload, arrival).value();
     }
     std::string id;
     const Label label{"before", {{"build", "17"}}, true};
@@ -198,7 +198,7 @@ TEST_CASE("a label is stored beside the stream, survives without the sidecar and
         CHECK(session->info().label == label);
         CHECK(catalog->relabel("board", change)->label == label);
         const wire::Frame more = scene.next();
-        session->take(more.flag, more.payload, arrival).value();  // publishes again
+        session->ingest(more.flag, more.payload, arrival).value();  // publishes anew
         CHECK(session->info().label == label);
         catalog->save(*session);
         CHECK(catalog->relabel("none", change).error().code == ErrorCode::not_found);
@@ -344,14 +344,14 @@ TEST_CASE("the stream contains the key that began the recording") {
         for (const auto& [one, key] : {std::pair{&scene, "0123456789abcdef"}, {&clear, ""}}) {
             auto session = catalog->create(one->id(), "demo", key).value();
             const wire::Frame frame = one->next();
-            session->take(frame.flag, frame.payload, arrival).value();
-            CHECK(session->made_by() == key);
+            session->ingest(frame.flag, frame.payload, arrival).value();
+            CHECK(session->owner_key() == key);
         }
     }
     // No sidecar was written: only the stream has the key.
     auto catalog = open(data);
-    CHECK(catalog->of_recording(scene.id()).value()->made_by() == "0123456789abcdef");
-    CHECK(catalog->of_recording(clear.id()).value()->made_by().empty());
+    CHECK(catalog->of_recording(scene.id()).value()->owner_key() == "0123456789abcdef");
+    CHECK(catalog->of_recording(clear.id()).value()->owner_key().empty());
     CHECK(catalog->of_recording(scene.id()).value()->info().samples == 5);
 }
 

@@ -86,7 +86,7 @@ struct Desk {
     std::shared_ptr<Session> record(RecordingScene& scene) {
         auto session = catalog->create(scene.id(), "demo").value();
         const wire::Frame frame = scene.next();
-        session->take(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
+        session->ingest(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
         session->attach_agent("127.0.0.1:5");
         return session;
     }

@@ -61,7 +61,7 @@ TEST_CASE("a long function is shown in consecutive parts") {
     for (wire::Location& location : batch.locations) location = {1, start + 10, 0, 0, 0, 0};
     const auto session = Session::create("s", directory / "stream.flw", scene.id(), {}).value();
     const wire::Frame frame = scene.frame(batch);
-    REQUIRE(session->take(frame.flag, frame.payload, 1'800'000'000'000'000'000));
+    REQUIRE(session->ingest(frame.flag, frame.payload, 1'800'000'000'000'000'000));
     session->publish(true);
 
     symbol::Symbolizer symbolizer{symbol::Config{}};

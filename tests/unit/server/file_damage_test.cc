@@ -39,7 +39,7 @@ Whole recorded(const std::string& path, std::size_t batches, bool ended, std::si
     for (std::size_t n = 1; n <= batches; ++n) {
         if (n == new_at) scene.new_epoch();
         const wire::Frame frame = ended && n == batches ? scene.last() : scene.next();
-        session->take(frame.flag, frame.payload, arrival).value();
+        session->ingest(frame.flag, frame.payload, arrival).value();
         whole.ends.push_back(fs::file_size(path));
     }
     session.reset();
@@ -156,7 +156,7 @@ TEST_CASE("a recording continues after damage in one frame, but not if the frami
         path = session->stream_path();
         for (int n = 0; n < 4; ++n) {
             const wire::Frame frame = scene.next();
-            session->take(frame.flag, frame.payload, arrival).value();
+            session->ingest(frame.flag, frame.payload, arrival).value();
             ends.push_back(fs::file_size(path));
         }
         session->detach_agent();
@@ -212,7 +212,7 @@ TEST_CASE("half a frame at the end of a file that is being written is not damage
     RecordingScene scene;
     auto session = Session::create("x", path, scene.id(), {}).value();
     const wire::Frame frame = scene.next();
-    session->take(frame.flag, frame.payload, arrival).value();
+    session->ingest(frame.flag, frame.payload, arrival).value();
     std::ofstream(path, std::ios::binary | std::ios::app) << "half";
     CHECK(opened(path).notices.empty());
     CHECK_FALSE(opened(path).lost_at_least);

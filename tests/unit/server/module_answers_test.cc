@@ -37,7 +37,7 @@ std::shared_ptr<Session> session_with(Catalog& catalog, const std::string& build
     batch.modules[0].build_id = build_id;
     auto session = catalog.create(scene.id(), "demo").value();
     const wire::Frame frame = scene.frame(batch);
-    session->take(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
+    session->ingest(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
     return session;
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("a provided file must be of the module's build") {
     batch.modules[0].build_id = "another build";
     auto foreign = catalog->create(other.id(), "other").value();
     const wire::Frame frame = other.frame(batch);
-    foreign->take(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
+    foreign->ingest(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
     const auto mismatch =
         given_file(*foreign, give(*foreign, "another build", ",\"file\":\"/proc/self/exe\""), uploads);
     REQUIRE_FALSE(mismatch);

@@ -28,7 +28,7 @@ std::vector<wire::Notice> warnings_of(const std::string& event, const std::strin
     batch.notices = std::move(notices);
     const auto session = catalog->create(scene.id(), "demo").value();
     const wire::Frame frame = scene.frame(batch);
-    session->take(frame.flag, frame.payload, test::arrival).value();
+    session->ingest(frame.flag, frame.payload, test::arrival).value();
     return session->read([&](const profile::Store& store) {
         const View view = resolve_view({}, store, session->start_ns()).value();
         std::vector<wire::Notice> warnings = quality_warnings(store, view, session->info(), {});

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 using flamewire::server::Sequence;
-using Classification = Sequence::Classification;
+using Kind = Sequence::Kind;
 
 namespace {
 
@@ -19,42 +19,42 @@ flamewire::wire::BatchHeader header(std::uint64_t seq, std::uint64_t first_seq =
 
 TEST_CASE("batches are accepted once and in order") {
     Sequence sequence;
-    REQUIRE(sequence.judge(header(1)) == Classification::next);
-    CHECK(sequence.take(header(1)) == 0);
-    CHECK(sequence.judge(header(1)) == Classification::duplicate);
-    CHECK(sequence.judge(header(2)) == Classification::next);
-    CHECK(sequence.take(header(2)) == 0);
+    REQUIRE(sequence.classify(header(1)) == Kind::next);
+    CHECK(sequence.advance(header(1)) == 0);
+    CHECK(sequence.classify(header(1)) == Kind::duplicate);
+    CHECK(sequence.classify(header(2)) == Kind::next);
+    CHECK(sequence.advance(header(2)) == 0);
     CHECK(sequence.last_seq() == 2);
-    CHECK(sequence.judge(header(1)) == Classification::duplicate);
+    CHECK(sequence.classify(header(1)) == Kind::duplicate);
 }
 
 TEST_CASE("a gap is counted, also before the first batch") {
     Sequence sequence;
-    CHECK(sequence.judge(header(4)) == Classification::gap);
-    CHECK(sequence.take(header(4)) == 3);
-    CHECK(sequence.judge(header(7)) == Classification::gap);
-    CHECK(sequence.take(header(7)) == 2);
+    CHECK(sequence.classify(header(4)) == Kind::gap);
+    CHECK(sequence.advance(header(4)) == 3);
+    CHECK(sequence.classify(header(7)) == Kind::gap);
+    CHECK(sequence.advance(header(7)) == 2);
     CHECK(sequence.missing() == 5);
 }
 
 TEST_CASE("a merged batch counts as all of its parts") {
     Sequence sequence;
-    sequence.take(header(1));
-    CHECK(sequence.judge(header(5, 2)) == Classification::next);
-    CHECK(sequence.take(header(5, 2)) == 0);
+    sequence.advance(header(1));
+    CHECK(sequence.classify(header(5, 2)) == Kind::next);
+    CHECK(sequence.advance(header(5, 2)) == 0);
     CHECK(sequence.last_seq() == 5);
-    CHECK(sequence.judge(header(3)) == Classification::duplicate);
-    CHECK(sequence.judge(header(5, 2)) == Classification::duplicate);
-    CHECK(sequence.judge(header(8, 4)) == Classification::overlap);
-    CHECK(sequence.judge(header(9, 8)) == Classification::gap);
+    CHECK(sequence.classify(header(3)) == Kind::duplicate);
+    CHECK(sequence.classify(header(5, 2)) == Kind::duplicate);
+    CHECK(sequence.classify(header(8, 4)) == Kind::overlap);
+    CHECK(sequence.classify(header(9, 8)) == Kind::gap);
 }
 
 TEST_CASE("epochs only increase, and invalid headers are refused") {
     Sequence sequence;
-    sequence.take(header(1, 0, 3));
-    CHECK(sequence.judge(header(2, 0, 2)) == Classification::stale);
-    CHECK(sequence.judge(header(2, 0, 4)) == Classification::next);
-    CHECK(sequence.judge(header(0)) == Classification::malformed);
-    CHECK(sequence.judge(header(2, 0, 0)) == Classification::malformed);
-    CHECK(sequence.judge(header(2, 3)) == Classification::malformed);
+    sequence.advance(header(1, 0, 3));
+    CHECK(sequence.classify(header(2, 0, 2)) == Kind::stale);
+    CHECK(sequence.classify(header(2, 0, 4)) == Kind::next);
+    CHECK(sequence.classify(header(0)) == Kind::malformed);
+    CHECK(sequence.classify(header(2, 0, 0)) == Kind::malformed);
+    CHECK(sequence.classify(header(2, 3)) == Kind::malformed);
 }

@@ -22,9 +22,9 @@ std::shared_ptr<Session> begin(const ScratchDirectory& directory, const Recordin
     return Session::create("s", directory / "stream.flw", scene.id(), {}).value();
 }
 
-Result<Session::Taken> give(Session& session, const wire::Frame& frame,
-                            std::int64_t arrival_ns = 1'800'000'000'000'000'000) {
-    return session.take(frame.flag, frame.payload, arrival_ns);
+Result<Session::IngestResult> give(Session& session, const wire::Frame& frame,
+                                   std::int64_t arrival_ns = 1'800'000'000'000'000'000) {
+    return session.ingest(frame.flag, frame.payload, arrival_ns);
 }
 
 std::uint64_t samples(const Session& session) {
@@ -244,10 +244,11 @@ TEST_CASE("the time without a connection to the agent is marked, live and in rep
     const auto arrival = [](std::uint64_t target_ns) {
         return 1'700'000'000'000'000'000 + static_cast<std::int64_t>(target_ns) + 1'000'002'000'000;
     };
-    REQUIRE(session->keep(wire::Flag::reply, hello, arrival(test::start_ns)));  // before its first batch: no reconnect
+    REQUIRE(session->append(wire::Flag::reply, hello,
+                            arrival(test::start_ns)));  // before its first batch: nothing was away
     REQUIRE(give(*session, scene.next(), arrival(test::start_ns + 250'000'000)));
-    REQUIRE(session->keep(wire::Flag::reply, hello, arrival(test::start_ns + 4'000'000'000)));
-    REQUIRE(session->keep(wire::Flag::reply, R"({"type":"other"})", arrival(test::start_ns + 5'000'000'000)));
+    REQUIRE(session->append(wire::Flag::reply, hello, arrival(test::start_ns + 4'000'000'000)));
+    REQUIRE(session->append(wire::Flag::reply, R"({"type":"other"})", arrival(test::start_ns + 5'000'000'000)));
     REQUIRE(give(*session, scene.next(), arrival(test::start_ns + 6'000'000'000)));
     const auto marks = [](const Session& of) {
         return of.read([](const profile::Store& store) { return store.marks().between(0, UINT64_MAX, 0); });

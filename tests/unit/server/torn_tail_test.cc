@@ -43,7 +43,7 @@ TEST_CASE("a file truncated at every byte of its last 4 KiB keeps its whole reco
         auto session = Session::create("x", whole_path, scene.id(), {}).value();
         while (fs::file_size(whole_path) < cut_bytes + 2000) {
             frames.push_back(scene.next());
-            session->take(frames.back().flag, frames.back().payload, arrival).value();
+            session->ingest(frames.back().flag, frames.back().payload, arrival).value();
         }
     }
     const std::string bytes = content(whole_path);
@@ -69,7 +69,7 @@ TEST_CASE("a file truncated at every byte of its last 4 KiB keeps its whole reco
         REQUIRE(session->make_writable());
         // The agent sends unacknowledged batches again, and one that was stored already.
         for (const std::size_t again : {frames.size() - 2, frames.size() - 1})
-            session->take(frames[again].flag, frames[again].payload, arrival).value();
+            session->ingest(frames[again].flag, frames[again].payload, arrival).value();
         if (session->info().samples != 5 * frames.size() || content(path) != bytes || !session->info().notices.empty())
             FAIL("cut at byte " << size << " and continued");
     }
