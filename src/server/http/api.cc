@@ -8,12 +8,12 @@
 #include "profile/formats/export.h"
 #include "server/http/archive_answers.h"
 #include "server/http/browse_answers.h"
-#include "server/http/derive_answers.h"
 #include "server/http/import_answers.h"
 #include "server/http/metrics_answer.h"
 #include "server/http/module_answers.h"
 #include "server/http/pairing_answers.h"
 #include "server/http/quality_warnings.h"
+#include "server/http/trim_merge_answers.h"
 #include "server/http/upload_answers.h"
 #include "server/http/view.h"
 #include "server/session/iso_time.h"
@@ -290,7 +290,7 @@ Answer Api::session_view(const Request& request) {
     if (path == "/api/source") return source_answer(*found, request, sources_, debug_fetch_);
     if (path == "/api/source-files") return source_files_answer(session, request);
     if (path == "/api/export/flamegraph") return export_flamegraph_answer(session, request);
-    if (path.ends_with(cut_suffix)) return cut_answer(catalog_, symbols_, **found, request);
+    if (path.ends_with(cut_suffix)) return trim_answer(catalog_, symbols_, **found, request);
     if (path.ends_with(sources_suffix)) return bundle_sources_answer(session, sources_);
     if (is_archive(request)) return archive_answer(**found, request, sources_, facts_.data_dir);
     if (request.parameter("format") == "html") return html_answer(session, request, facts_.page);

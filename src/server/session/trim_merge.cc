@@ -1,4 +1,4 @@
-#include "server/session/derive.h"
+#include "server/session/trim_merge.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -33,10 +33,10 @@ wire::RecordingId random_recording() {
 }
 
 // Reads the batches of a stream as a session does: each batch once, in order, without refused ones.
-class StreamBatches {
+class BatchReader {
 public:
-    static Result<StreamBatches> open(const std::string& stream_path) {
-        return StreamBatches(TRY(wire::SessionScanner::open(stream_path)));
+    static Result<BatchReader> open(const std::string& stream_path) {
+        return BatchReader(TRY(wire::SessionScanner::open(stream_path)));
     }
     // Calls `batch` for each readable batch and `other` for each other frame.
     template <class OfBatch, class OfOther>
@@ -51,7 +51,7 @@ public:
     }
 
 private:
-    explicit StreamBatches(wire::SessionScanner scanner) : scanner_(std::move(scanner)) {}
+    explicit BatchReader(wire::SessionScanner scanner) : scanner_(std::move(scanner)) {}
 
     Result<wire::Batch> next_batch(const wire::Frame& frame) {
         const std::string bytes = TRY(wire::batch_bytes(frame));
@@ -78,31 +78,32 @@ private:
 };
 
 // A session under construction. The destructor removes it unless it is finished.
-class NewSession {
+class SessionBuilder {
 public:
-    static Result<NewSession> create(Catalog& catalog, const std::string& target, std::int64_t clock_difference_ns) {
+    static Result<SessionBuilder> create(Catalog& catalog, const std::string& target,
+                                         std::int64_t clock_difference_ns) {
         const wire::RecordingId recording = random_recording();
         auto session = TRY(catalog.create(recording, target));
         session->detach_agent();
-        return NewSession(catalog, std::move(session), clock_difference_ns);
+        return SessionBuilder(catalog, std::move(session), clock_difference_ns);
     }
-    NewSession(NewSession&&) = default;
-    NewSession& operator=(NewSession&&) = delete;
-    ~NewSession() {
+    SessionBuilder(SessionBuilder&&) = default;
+    SessionBuilder& operator=(SessionBuilder&&) = delete;
+    ~SessionBuilder() {
         if (session_) (void)catalog_.remove(session_->id());
     }
 
     [[nodiscard]] Session& session() const { return *session_; }
     profile::RecordingCopy copy() {
-        return {session_->recording(), [this](wire::Batch batch) { return take(std::move(batch)); }};
+        return {session_->recording(), [this](wire::Batch batch) { return add(std::move(batch)); }};
     }
     std::shared_ptr<Session> finish() { return std::move(session_); }
 
 private:
-    NewSession(Catalog& catalog, std::shared_ptr<Session> session, std::int64_t clock_difference_ns)
+    SessionBuilder(Catalog& catalog, std::shared_ptr<Session> session, std::int64_t clock_difference_ns)
         : catalog_(catalog), session_(std::move(session)), clock_difference_ns_(clock_difference_ns) {}
 
-    Result<bool> take(wire::Batch batch) {
+    Result<bool> add(wire::Batch batch) {
         if (batch.epoch != epoch_) periods_.clear();
         epoch_ = batch.epoch;
         wire::learn_periods(batch, periods_);
@@ -120,8 +121,8 @@ private:
 };
 
 // Skips batches that the session refused.
-Result<bool> copy_all(const Session& from, profile::RecordingCopy& copy, const auto& other) {
-    StreamBatches batches = TRY(StreamBatches::open(from.stream_path()));
+Result<bool> copy_batches(const Session& from, profile::RecordingCopy& copy, const auto& other) {
+    BatchReader batches = TRY(BatchReader::open(from.stream_path()));
     return batches.each(
         [&](const wire::Batch& batch) -> Result<bool> {
             const auto added = copy.add(batch);
@@ -132,7 +133,8 @@ Result<bool> copy_all(const Session& from, profile::RecordingCopy& copy, const a
         other);
 }
 
-Result<bool> end_session(NewSession& made, profile::RecordingCopy& copy, const char* reason, std::uint64_t closed_ns) {
+Result<bool> finish_session(SessionBuilder& made, profile::RecordingCopy& copy, const char* reason,
+                            std::uint64_t closed_ns) {
     TRY(copy.finish(reason, closed_ns));
     TRY(made.session().sync());
     made.session().publish(true);
@@ -150,7 +152,7 @@ bool health_in_window(const wire::SoundRecord& record, std::uint64_t start_ns, s
 
 // Combines one property of several sessions: the common value, or all values.
 template <class Of>
-std::string together(std::span<const wire::Recording> all, Of of) {
+std::string joined_values(std::span<const wire::Recording> all, Of of) {
     std::vector<std::string> words;
     for (const wire::Recording& one : all)
         if (const std::string word = fmt::format("{}", of(one)); std::ranges::find(words, word) == words.end())
@@ -163,7 +165,7 @@ std::string differences(std::span<const wire::Recording> all) {
     std::vector<std::string> differ;
     const auto compare = [&](std::string_view what, auto of) {
         const bool same = std::ranges::all_of(all, [&](const wire::Recording& one) { return of(one) == of(all[0]); });
-        if (!same) differ.push_back(fmt::format("{} ({})", what, together(all, of)));
+        if (!same) differ.push_back(fmt::format("{} ({})", what, joined_values(all, of)));
     };
     compare("host", [](const wire::Recording& it) { return it.host; });
     compare("architecture", [](const wire::Recording& it) { return it.arch; });
@@ -176,10 +178,10 @@ std::string differences(std::span<const wire::Recording> all) {
 
 wire::Recording merged_recording(std::span<const wire::Recording> all, const std::string& name, bool one_boot) {
     wire::Recording about = all[0];
-    about.target = !name.empty() ? name : together(all, [](const wire::Recording& it) { return it.target; });
-    about.host = together(all, [](const wire::Recording& it) { return it.host; });
-    about.arch = together(all, [](const wire::Recording& it) { return it.arch; });
-    about.kernel_release = together(all, [](const wire::Recording& it) { return it.kernel_release; });
+    about.target = !name.empty() ? name : joined_values(all, [](const wire::Recording& it) { return it.target; });
+    about.host = joined_values(all, [](const wire::Recording& it) { return it.host; });
+    about.arch = joined_values(all, [](const wire::Recording& it) { return it.arch; });
+    about.kernel_release = joined_values(all, [](const wire::Recording& it) { return it.kernel_release; });
     std::set<std::uint32_t> pids;
     for (const wire::Recording& one : all) pids.insert(one.pids.begin(), one.pids.end());
     about.pids.assign(pids.begin(), pids.end());
@@ -195,8 +197,8 @@ void copy_side_file(const Session& from, const Session& to, std::string_view nam
         (void)replace_file(side_file(to.stream_path(), name), as_bytes_view(*bytes));
 }
 
-// Copies the stored symbols and sources of all of them. `apart`: see CopySource.
-void merge_side_files(std::span<const std::shared_ptr<Session>> from, const std::vector<std::uint32_t>& apart,
+// Copies the stored symbols and sources of all of them. `machine_numbers`: CopySource::apart of each.
+void merge_side_files(std::span<const std::shared_ptr<Session>> from, const std::vector<std::uint32_t>& machine_numbers,
                       const std::string& boot_id, const Session& to) {
     std::vector<profile::CachedModule> modules;
     std::vector<BundledSource> sources;
@@ -208,7 +210,7 @@ void merge_side_files(std::span<const std::shared_ptr<Session>> from, const std:
             for (profile::CachedModule& module : *cached) {
                 if (module.identity.kind == symbol::ModuleKind::kernel) {
                     module.identity.boot_id = boot_id;
-                    if (module.identity.build_id.empty()) module.identity.mtime_ns = apart[i];
+                    if (module.identity.build_id.empty()) module.identity.mtime_ns = machine_numbers[i];
                 }
                 profile::merge_cached(modules, std::move(module));
             }
@@ -238,17 +240,17 @@ void note_damage(profile::RecordingCopy& copy, const SessionInfo& info) {
 
 }  // namespace
 
-Result<std::shared_ptr<Session>> cut_session(Catalog& catalog, Session& from, std::uint64_t start_ns,
-                                             std::uint64_t end_ns) {
+Result<std::shared_ptr<Session>> trim_session(Catalog& catalog, Session& from, std::uint64_t start_ns,
+                                              std::uint64_t end_ns) {
     const SessionInfo info = from.info();
-    NewSession made = TRY(NewSession::create(catalog, info.target, info.started_ns - info.target_started_ns));
+    SessionBuilder made = TRY(SessionBuilder::create(catalog, info.target, info.started_ns - info.target_started_ns));
     profile::RecordingCopy copy = made.copy();
     copy.begin({.start_ns = start_ns, .end_ns = end_ns});
     const auto ms = [&](std::uint64_t ns) { return static_cast<double>(ns - std::min(ns, info.start_ns)) / 1e6; };
     note_damage(copy, info);
     copy.note("cut", fmt::format("This is session {} from {:.0f} to {:.0f} ms of its time.", from.id(), ms(start_ns),
                                  ms(end_ns)));
-    TRY(copy_all(from, copy, [&](const wire::SoundRecord& other) -> Result<bool> {
+    TRY(copy_batches(from, copy, [&](const wire::SoundRecord& other) -> Result<bool> {
         if (!health_in_window(other, start_ns, end_ns)) return true;
         return made.session().append(other.frame.flag, other.frame.payload, other.arrival_ns);
     }));
@@ -256,7 +258,7 @@ Result<std::shared_ptr<Session>> cut_session(Catalog& catalog, Session& from, st
         return fail(ErrorCode::not_found, "there are no samples in this window: choose one that has some");
     // A window may extend beyond the end of its session.
     const auto known_until_ns = info.start_ns + static_cast<std::uint64_t>(info.duration_ms * 1e6);
-    TRY(end_session(made, copy, "cut", std::min(end_ns, known_until_ns)));
+    TRY(finish_session(made, copy, "cut", std::min(end_ns, known_until_ns)));
     from.write_symbol_cache();
     copy_side_file(from, made.session(), symbols_name, profile::max_symbol_cache_bytes);
     copy_side_file(from, made.session(), sources_name, max_source_bundle_bytes);
@@ -280,21 +282,21 @@ Result<std::shared_ptr<Session>> merge_sessions(Catalog& catalog, std::span<cons
     // Wall-clock time of 0 on the common clock.
     const std::int64_t origin_ns = std::ranges::min(infos, {}, &SessionInfo::started_ns).started_ns - merged_start_ns;
 
-    NewSession made = TRY(NewSession::create(catalog, about.target, 0));
+    SessionBuilder made = TRY(SessionBuilder::create(catalog, about.target, 0));
     profile::RecordingCopy copy = made.copy();
     std::vector<std::string> names;
-    std::vector<std::uint32_t> apart;
+    std::vector<std::uint32_t> machine_numbers;
     std::uint64_t closed_ns = 0;
     for (std::size_t i = 0; i < from.size(); ++i) {
         const std::int64_t start_ns = static_cast<std::int64_t>(infos[i].start_ns);
-        apart.push_back(one_boot ? 0 : static_cast<std::uint32_t>(i + 1));
+        machine_numbers.push_back(one_boot ? 0 : static_cast<std::uint32_t>(i + 1));
         copy.begin({.shift_ns = infos[i].started_ns - origin_ns - start_ns,
                     .realtime_ns = origin_ns,
-                    .apart = apart.back(),
+                    .apart = machine_numbers.back(),
                     .counters = false,
                     .about = about});
         names.push_back(fmt::format("{} ({})", from[i]->id(), recordings[i].host));
-        TRY(copy_all(*from[i], copy, [](const wire::SoundRecord&) -> Result<bool> { return true; }));
+        TRY(copy_batches(*from[i], copy, [](const wire::SoundRecord&) -> Result<bool> { return true; }));
         closed_ns = std::max(closed_ns, static_cast<std::uint64_t>(infos[i].started_ns - origin_ns) +
                                             static_cast<std::uint64_t>(infos[i].duration_ms * 1e6));
     }
@@ -303,8 +305,8 @@ Result<std::shared_ptr<Session>> merge_sessions(Catalog& catalog, std::span<cons
               fmt::format("These are the samples of {}, each at its own time. {} Counters and device health are each "
                           "machine's own: they are in those sessions.",
                           fmt::join(names, " and "), differences(recordings)));
-    TRY(end_session(made, copy, "merged", closed_ns));
-    merge_side_files(from, apart, about.boot_id, made.session());
+    TRY(finish_session(made, copy, "merged", closed_ns));
+    merge_side_files(from, machine_numbers, about.boot_id, made.session());
     return made.finish();
 }
 

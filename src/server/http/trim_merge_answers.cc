@@ -1,4 +1,4 @@
-#include "server/http/derive_answers.h"
+#include "server/http/trim_merge_answers.h"
 
 #include <rapidjson/document.h>
 
@@ -6,16 +6,16 @@
 #include <set>
 
 #include "base/json_writer.h"
-#include "server/session/derive.h"
+#include "server/session/trim_merge.h"
 #include "wire/control.h"
 
 namespace flamewire::server {
 namespace {
 
-constexpr std::size_t most_merged = 32;
+constexpr std::size_t max_merged = 32;
 constexpr double longest_ms = 1e12;
 
-Answer made_answer(Catalog& catalog, Symbolization& symbols, const Result<std::shared_ptr<Session>>& made) {
+Answer new_session_answer(Catalog& catalog, Symbolization& symbols, const Result<std::shared_ptr<Session>>& made) {
     if (!made) return error_answer(made.error());
     symbols.resolve(*made);
     catalog.save(**made);
@@ -28,7 +28,7 @@ Answer made_answer(Catalog& catalog, Symbolization& symbols, const Result<std::s
 
 }  // namespace
 
-Answer cut_answer(Catalog& catalog, Symbolization& symbols, Session& session, const Request& request) {
+Answer trim_answer(Catalog& catalog, Symbolization& symbols, Session& session, const Request& request) {
     const auto body = wire::parse_object(request.body);
     if (!body) return error_answer(400, "validation", "the body is not a JSON object: " + body.error().message);
     const auto number = [&](const char* name) {
@@ -40,7 +40,7 @@ Answer cut_answer(Catalog& catalog, Symbolization& symbols, Session& session, co
         return error_answer(400, "validation", "start and end must be ms of the session, start before end");
     const std::uint64_t begin_ns = session.start_ns();
     const auto at = [&](double ms) { return begin_ns + static_cast<std::uint64_t>(ms * 1e6); };
-    return made_answer(catalog, symbols, cut_session(catalog, session, at(start_ms), at(end_ms)));
+    return new_session_answer(catalog, symbols, trim_session(catalog, session, at(start_ms), at(end_ms)));
 }
 
 Answer merge_answer(Catalog& catalog, Symbolization& symbols, const Request& request) {
@@ -50,7 +50,7 @@ Answer merge_answer(Catalog& catalog, Symbolization& symbols, const Request& req
     std::set<std::string> seen;
     const auto list = body->FindMember("sessions");
     const bool several = list != body->MemberEnd() && list->value.IsArray() && list->value.Size() >= 2 &&
-                         list->value.Size() <= most_merged;
+                         list->value.Size() <= max_merged;
     if (!several) return error_answer(400, "validation", "sessions must be a list of 2 to 32 ids");
     for (const auto& id : list->value.GetArray()) {
         if (!id.IsString()) return error_answer(400, "validation", "sessions must be a list of 2 to 32 ids");
@@ -63,7 +63,7 @@ Answer merge_answer(Catalog& catalog, Symbolization& symbols, const Request& req
         symbols.finish(*session);
         sessions.push_back(*std::move(session));
     }
-    return made_answer(catalog, symbols, merge_sessions(catalog, sessions, wire::text_member(*body, "name")));
+    return new_session_answer(catalog, symbols, merge_sessions(catalog, sessions, wire::text_member(*body, "name")));
 }
 
 }  // namespace flamewire::server

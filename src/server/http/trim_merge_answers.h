@@ -8,7 +8,7 @@
 namespace flamewire::server {
 
 // Body: {"start", "end"} in ms of the session. The answer names the new session.
-Answer cut_answer(Catalog& catalog, Symbolization& symbols, Session& session, const Request& request);
+Answer trim_answer(Catalog& catalog, Symbolization& symbols, Session& session, const Request& request);
 
 // Body: {"sessions": [id, …], "name"?}. The answer names the new session.
 Answer merge_answer(Catalog& catalog, Symbolization& symbols, const Request& request);
