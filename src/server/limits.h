@@ -64,7 +64,7 @@ inline constexpr std::chrono::seconds http_wait{30};
 inline constexpr std::size_t http_waiting = 96;
 static_assert(2 * http_waiting + streams < http_connections);
 // Maximum time of an answer from sessions in memory, and of one that first reads files.
-inline constexpr std::chrono::seconds query_time{120}, slow_query_time{600};
+inline constexpr std::chrono::seconds query_time{120}, background_query_time{600};
 
 }  // namespace limits
 

@@ -79,7 +79,7 @@ public:
           sources_(source_config(options.settings)),
           catalog_(std::move(catalog)),
           symbols_(symbolizer_, [this](const std::shared_ptr<Session>& session) { session_named(session); }),
-          opening_(*catalog_, symbols_, [this](const std::shared_ptr<Session>& session) { session_changed(session); }),
+          loader_(*catalog_, symbols_, [this](const std::shared_ptr<Session>& session) { session_changed(session); }),
           disk_(*catalog_,
                 [this](std::shared_ptr<Session> session, std::uint64_t seq) { hub_.synced(std::move(session), seq); }),
           ingest_(*catalog_, disk_, symbols_),
@@ -106,7 +106,7 @@ public:
     Result<bool> start() {
         const std::uint16_t port = TRY(hub_.listen(options_.bind, options_.port));
         const HttpServer::Options http = TRY(http_options());
-        http_ = TRY(HttpServer::start(io_, {quick_, queries_, writing_}, symbols_, opening_, http, stream_state()));
+        http_ = TRY(HttpServer::start(io_, {quick_, queries_, writing_}, symbols_, loader_, http, stream_state()));
         ServerFacts facts;
         facts.agent_bind = options_.bind;
         facts.agent_port = port;
@@ -351,7 +351,7 @@ private:
     SourceLookup sources_;
     std::unique_ptr<Catalog> catalog_;
     Symbolization symbols_;
-    Opening opening_;
+    SessionLoader loader_;
     DiskSync disk_;
     Ingest ingest_;
     std::unique_ptr<HttpServer> http_;

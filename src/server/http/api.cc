@@ -207,9 +207,9 @@ Api::Needs Api::needs(const Request& request) {
     if (is_archive(request) || action_of(request.path) != nullptr || request.path == merge_path)
         return {.writes = true};
     const std::string_view id = session_id(request);
-    if (id.empty() && catalog_.live().empty()) return {.slow = true};  // finding the newest one reads the disk
+    if (id.empty() && catalog_.live().empty()) return {.background = true};  // finding the newest one reads the disk
     Needs needs;
-    if (takes_partial(request)) needs.until = Opening::Until::something;
+    if (takes_partial(request)) needs.extent = SessionLoader::Extent::partial;
     const bool needs_rows = request.method != "DELETE" && request.method != "PATCH";
     for (const std::string_view wanted : {needs_rows ? id : std::string_view{}, baseline_id(request)})
         if (!wanted.empty() && !in_memory(wanted, request)) needs.sessions.emplace_back(wanted);

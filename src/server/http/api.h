@@ -24,8 +24,8 @@
 #include "server/link/key_ring.h"
 #include "server/session/catalog.h"
 #include "server/session/imports.h"
-#include "server/session/opening.h"
 #include "server/session/prune.h"
+#include "server/session/session_loader.h"
 #include "server/session/symbolization.h"
 #include "server/session/upload_store.h"
 #include "server/source/browse.h"
@@ -104,9 +104,9 @@ public:
     // For Way::session: what must happen before answer(), or on which thread it must run.
     struct Needs {
         bool writes = false;  // answer() writes an archive or a session, which takes long: run it apart from the others
-        bool slow = false;    // answer() reads files for a long time: run it on the loading thread
+        bool background = false;              // answer() reads files for a long time: run it on the loading thread
         std::vector<std::string> sessions{};  // otherwise: open these first
-        Opening::Until until = Opening::Until::whole;
+        SessionLoader::Extent extent = SessionLoader::Extent::complete;
     };
     Needs needs(const Request& request);
 

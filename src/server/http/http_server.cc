@@ -34,10 +34,10 @@ using StreamResponse = restinio::response_builder_t<restinio::chunked_output_t>;
 
 class Server final : public HttpServer {
 public:
-    Server(asio::io_context& io, const Workers& workers, Symbolization& slow, Opening& opening, Options options,
+    Server(asio::io_context& io, const Workers& workers, Symbolization& symbols, SessionLoader& loader, Options options,
            EventTexts::State state)
         : io_(io),
-          opening_(opening),
+          loader_(loader),
           options_(std::move(options)),
           texts_(std::move(state)),
           beat_(io),
@@ -49,10 +49,10 @@ public:
                  [workers](auto job) { asio::post(workers.quick, std::move(job)); }),
           queries_(io, query_workers, limits::http_waiting, limits::query_time,
                    [workers](auto job) { asio::post(workers.queries, std::move(job)); }),
-          writing_(io, writing_workers, limits::http_waiting, limits::slow_query_time,
+          writing_(io, writing_workers, limits::http_waiting, limits::background_query_time,
                    [workers](auto job) { asio::post(workers.writing, std::move(job)); }),
-          slow_(io, 1, limits::http_waiting, limits::slow_query_time,
-                [&slow](auto job) { slow.post(std::move(job)); }) {}
+          background_(io, 1, limits::http_waiting, limits::background_query_time,
+                      [&symbols](auto job) { symbols.post(std::move(job)); }) {}
 
     Result<bool> open() {
         std::error_code bad_address;
@@ -117,7 +117,7 @@ public:
         stopping_ = true;
         beat_.cancel();
         second_.cancel();
-        for (RequestQueue* queue : {&quick_, &queries_, &writing_, &slow_}) queue->stop();
+        for (RequestQueue* queue : {&quick_, &queries_, &writing_, &background_}) queue->stop();
         status_timer_.cancel();
         for (const auto& stream : std::list<StreamPtr>(streams_)) {
             stream->timer.cancel();
@@ -233,9 +233,10 @@ private:
         // Reading a session from disk can take seconds, so do not do it on the workers that live sessions need.
         const Api::Needs needs = api_->needs(request);
         if (needs.writes) return writing_.add(request.client, job_of(handle, request, head));
-        if (needs.slow) return slow_.add(request.client, job_of(handle, request, head));
-        when_open(needs.sessions, needs.until,
-                  [this, client = request.client, job = job_of(handle, request, head)] { queries_.add(client, job); });
+        if (needs.background) return background_.add(request.client, job_of(handle, request, head));
+        when_loaded(needs.sessions, needs.extent, [this, client = request.client, job = job_of(handle, request, head)] {
+            queries_.add(client, job);
+        });
     }
 
     // Answers the request on a worker.
@@ -272,12 +273,12 @@ private:
     }
 
     // Calls `then` on the io thread.
-    void when_open(std::vector<std::string> sessions, Opening::Until until, std::function<void()> then) {
+    void when_loaded(std::vector<std::string> sessions, SessionLoader::Extent extent, std::function<void()> then) {
         if (sessions.empty()) return asio::post(io_, std::move(then));
         const std::string first = std::move(sessions.back());
         sessions.pop_back();
-        opening_.when(first, until, [this, sessions = std::move(sessions), until, then = std::move(then)] {
-            when_open(sessions, until, then);
+        loader_.load(first, extent, [this, sessions = std::move(sessions), extent, then = std::move(then)] {
+            when_loaded(sessions, extent, then);
         });
     }
 
@@ -366,13 +367,13 @@ private:
         second_.async_wait([this](const std::error_code& error) {
             if (error) return;
             connections_->close_slow();
-            for (RequestQueue* queue : {&queries_, &writing_, &slow_}) queue->interrupt();
+            for (RequestQueue* queue : {&queries_, &writing_, &background_}) queue->interrupt();
             watch_connections();
         });
     }
 
     asio::io_context& io_;
-    Opening& opening_;
+    SessionLoader& loader_;
     const Options options_;
     EventTexts texts_;
     asio::steady_timer beat_, second_, status_timer_;
@@ -381,7 +382,7 @@ private:
     Access access_;
     Acceptor& acceptor_;
     const std::shared_ptr<Connections> connections_;
-    RequestQueue quick_, queries_, writing_, slow_;
+    RequestQueue quick_, queries_, writing_, background_;
     std::list<StreamPtr> streams_;
     Api* api_ = nullptr;
     std::uint16_t port_ = 0;
@@ -390,10 +391,10 @@ private:
 
 }  // namespace
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(asio::io_context& io, const Workers& workers, Symbolization& slow,
-                                                      Opening& opening, const Options& options,
-                                                      EventTexts::State state) {
-    auto server = std::make_unique<Server>(io, workers, slow, opening, options, std::move(state));
+Result<std::unique_ptr<HttpServer>> HttpServer::start(asio::io_context& io, const Workers& workers,
+                                                      Symbolization& symbols, SessionLoader& loader,
+                                                      const Options& options, EventTexts::State state) {
+    auto server = std::make_unique<Server>(io, workers, symbols, loader, options, std::move(state));
     TRY(server->open());
     return server;
 }

@@ -38,8 +38,9 @@ public:
 
     // The port is bound when this returns (chosen by the kernel for 0). busy or permission: one sentence with its
     // remedy. invalid: the certificate or key cannot be used. Call serve() afterwards, because an Api needs the port.
-    static Result<std::unique_ptr<HttpServer>> start(asio::io_context& io, const Workers& workers, Symbolization& slow,
-                                                     Opening& opening, const Options& options, EventTexts::State state);
+    static Result<std::unique_ptr<HttpServer>> start(asio::io_context& io, const Workers& workers,
+                                                     Symbolization& symbols, SessionLoader& loader,
+                                                     const Options& options, EventTexts::State state);
     virtual ~HttpServer() = default;
 
     [[nodiscard]] virtual std::uint16_t port() const = 0;

@@ -307,7 +307,7 @@ std::vector<Part> parts() {
            {"unit_server: a request that has waited for too long is refused"}},
           {"time for an answer that only reads",
            fmt::format("{}; if files are read first, {}", seconds(limits::query_time),
-                       seconds(limits::slow_query_time)),
+                       seconds(limits::background_query_time)),
            "status 503",
            metric(Limit::query_time),
            {"unit_server: a request that runs for too long is interrupted, if it may end early"}},

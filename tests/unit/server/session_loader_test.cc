@@ -1,4 +1,4 @@
-#include "server/session/opening.h"
+#include "server/session/session_loader.h"
 
 #include <asio/post.hpp>
 #include <catch2/catch.hpp>
@@ -92,13 +92,14 @@ TEST_CASE("a request that accepts a partial session is answered before the sessi
     symbol::Symbolizer symbolizer{symbol::Config{}};
     Symbolization symbolization(symbolizer, [](const auto&) {});
     std::atomic<int> changes{0};
-    Opening opening(*fixture.catalog, symbolization, [&](const auto&) { ++changes; });
+    SessionLoader loader(*it.catalog, slow, [&](const auto&) { ++changes; });
     std::promise<bool> whole;
     std::promise<std::uint64_t> something;
-    // In this order, so that the order of requests does not determine the order of replies.
-    opening.when("long", Opening::Until::whole, [&] { whole.set_value(fixture.catalog->loaded("long") != nullptr); });
-    opening.when("long", Opening::Until::something, [&] {
-        const auto session = fixture.catalog->opened("long");
+    // In this order, so that the order of asking does not make the order of answers.
+    loader.load("long", SessionLoader::Extent::complete,
+                [&] { whole.set_value(it.catalog->loaded("long") != nullptr); });
+    loader.load("long", SessionLoader::Extent::partial, [&] {
+        const auto session = it.catalog->opened("long");
         something.set_value(session && session->reading() ? samples_of(*session) : 0);
     });
     const std::uint64_t samples = something.get_future().get();
@@ -108,7 +109,7 @@ TEST_CASE("a request that accepts a partial session is answered before the sessi
     CHECK(changes >= 2);  // once for a part, once for the whole
     // The session is loaded now: nothing waits, and nothing is read again.
     std::promise<void> again;
-    opening.when("long", Opening::Until::whole, [&] { again.set_value(); });
+    loader.load("long", SessionLoader::Extent::complete, [&] { again.set_value(); });
     again.get_future().get();
     CHECK(samples_of(*fixture.catalog->loaded("long")) == fixture.batches * samples_per_batch);
 }
@@ -117,11 +118,11 @@ TEST_CASE("requests for a missing session are answered") {
     ScratchDirectory data;
     const auto catalog = Catalog::open(data.path(), {}).value();
     symbol::Symbolizer symbolizer{symbol::Config{}};
-    Symbolization symbolization(symbolizer, [](const auto&) {});
-    Opening opening(*catalog, symbolization, [](const auto&) { FAIL("nothing can be shown"); });
+    Symbolization slow(symbolizer, [](const auto&) {});
+    SessionLoader loader(*catalog, slow, [](const auto&) { FAIL("nothing can be shown"); });
     std::promise<void> something, whole;
-    opening.when("none", Opening::Until::something, [&] { something.set_value(); });
-    opening.when("none", Opening::Until::whole, [&] { whole.set_value(); });
+    loader.load("none", SessionLoader::Extent::partial, [&] { something.set_value(); });
+    loader.load("none", SessionLoader::Extent::complete, [&] { whole.set_value(); });
     something.get_future().get();
     whole.get_future().get();
     CHECK(catalog->opened("none") == nullptr);
@@ -143,10 +144,10 @@ TEST_CASE("a failing job of the symbol thread ends only itself") {
     symbolization.post([] { throw std::runtime_error("no memory"); },
                        [&](const std::string& why) { failure.set_value(why); });
     CHECK(failure.get_future().get() == "no memory");
-    // Requests for a session are answered all the same.
-    Opening opening(*catalog, symbolization, [](const auto&) {});
+    // Who waits for a session is answered all the same.
+    SessionLoader loader(*catalog, slow, [](const auto&) {});
     std::promise<void> whole;
-    opening.when("one", Opening::Until::whole, [&] { whole.set_value(); });
+    loader.load("one", SessionLoader::Extent::complete, [&] { whole.set_value(); });
     whole.get_future().get();
     const auto session = catalog->get("one").value();
     const auto notices = [&] {

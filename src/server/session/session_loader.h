@@ -14,33 +14,34 @@
 
 namespace flamewire::server {
 
-class Opening {
+class SessionLoader {
 public:
     // `changed` is called from the loading thread each time more of a session can be shown.
-    Opening(Catalog& catalog, Symbolization& slow, std::function<void(const std::shared_ptr<Session>&)> changed)
-        : catalog_(catalog), slow_(slow), changed_(std::move(changed)) {}
+    SessionLoader(Catalog& catalog, Symbolization& symbols,
+                  std::function<void(const std::shared_ptr<Session>&)> changed)
+        : catalog_(catalog), symbols_(symbols), changed_(std::move(changed)) {}
 
     // How much of a session must be loaded.
-    enum class Until : std::uint8_t { something, whole };
+    enum class Extent : std::uint8_t { partial, complete };
 
     // Calls `ready` when the session can be queried, with its symbols, or cannot be loaded (a query then returns the
     // error). Call it from any thread. `ready` runs on the loading thread, or at once.
-    void when(const std::string& id, Until until, std::function<void()> ready);
+    void load(const std::string& id, Extent extent, std::function<void()> ready);
 
 private:
-    struct UnderWay {
-        bool has_something = false;
-        std::vector<std::function<void()>> something, whole;
+    struct Pending {
+        bool is_partial = false;
+        std::vector<std::function<void()>> partial, complete;
     };
-    void load(const std::string& id);
+    void run(const std::string& id);
     void end(const std::string& id);
-    void has_something(const std::string& id);
+    void set_partial(const std::string& id);
 
     Catalog& catalog_;
-    Symbolization& slow_;
+    Symbolization& symbols_;
     const std::function<void(const std::shared_ptr<Session>&)> changed_;
     std::mutex mutex_;
-    std::map<std::string, UnderWay> under_way_;
+    std::map<std::string, Pending> pending_;
 };
 
 }  // namespace flamewire::server
