@@ -42,19 +42,19 @@ Result<Imported> import_one(const std::string& file, server::Catalog& catalog, s
     const std::string name = fs::path(file).filename().string();
     const symbol::Config config = symbolizer.config();
     using Made = Result<std::shared_ptr<server::Session>>;
-    const server::ImportPlace place{
+    const server::ImportTarget target{
         .scratch_dir = catalog.data_dir(),
         .symbols = config,
         .create = [&](const wire::RecordingId& recording) { return catalog.create(recording, name); },
-        .adopt = [&]() -> Made { return catalog.get(TRY(catalog.adopt(file, name))); },
-        .adopt_archive = [&](profile::ImportSource& archive) -> Made {
-            return catalog.get(TRY(catalog.adopt_archive(archive, name)));
+        .import_stream = [&]() -> Made { return catalog.get(TRY(catalog.import_stream(file, name))); },
+        .import_archive = [&](profile::ImportSource& archive) -> Made {
+            return catalog.get(TRY(catalog.import_archive(archive, name)));
         },
         .discard = [&](const server::Session& session) { (void)catalog.remove(session.id()); },
         .progress = [&](std::uint64_t read, std::uint64_t total) { progress.show("Importing " + name, read, total); },
         .memory_bytes = memory_bytes,
     };
-    const auto session = TRY(server::import_file(file, name, place));
+    const auto session = TRY(server::import_file(file, name, target));
     session->symbolize(symbolizer, [&] { progress.show("Naming addresses"); });
     TRY(ask_debuginfod(*session, symbolizer, symbols, progress));
     catalog.save(*session);
@@ -73,8 +73,8 @@ Result<int> import_all(const ImportOptions& options) {
     }
     symbol::Symbolizer symbolizer(symbol_config(open.symbols));
     // A server can use the folder at the same time: it detects new sessions there.
-    const auto catalog = server::Catalog::look_at(data_dir, {});
-    JsonWriter json;
+    const auto catalog = server::Catalog::open_read_only(data_dir, {});
+    server::JsonWriter json;
     json.array();
     int code = 0;
     for (const std::string& file : options.files) {

@@ -42,7 +42,7 @@ std::string row(const server::SessionInfo& info) {
 
 Result<int> list(const ListOptions& options) {
     const std::string data_dir = TRY(data_dir_of(options.data_dir));
-    const auto catalog = server::Catalog::look_at(data_dir, {});
+    const auto catalog = server::Catalog::open_read_only(data_dir, {});
     const std::vector<server::SessionInfo> sessions =
         catalog->search({.words = options.words, .limit = options.most}).sessions;
     if (options.output.json) {

@@ -72,7 +72,7 @@ Result<bool> copy_session(const std::string& from, const std::string& to) {
     std::error_code error;
     fs::copy_file(from, to, error);
     if (error) return fail_errno("cannot write " + to, error.value());
-    for (const std::string_view name : server::travelling_files) {
+    for (const std::string_view name : server::portable_files) {
         const std::string side = server::side_file(from, name);
         if (!fs::exists(side, error)) continue;
         fs::copy_file(side, server::side_file(to, name), error);
@@ -158,19 +158,19 @@ Result<OpenProfile> open_profile(const std::string& file, OpenOptions options, O
         return open.scratch->session_file();
     };
     using Opened = Result<std::shared_ptr<server::Session>>;
-    const server::ImportPlace place{
+    const server::ImportTarget target{
         .scratch_dir = fs::temp_directory_path().string(),
         .symbols = config,
         .create = [&](const wire::RecordingId& recording) -> Opened {
             return server::Session::create(id, TRY(in_scratch()), recording, limits);
         },
-        .adopt = [&]() -> Opened {
+        .import_stream = [&]() -> Opened {
             if (where == OpenWhere::in_place) return server::Session::load(id, path, limits);
             const std::string copy = TRY(in_scratch());
             TRY(copy_session(path, copy));
             return server::Session::load(id, copy, limits);
         },
-        .adopt_archive = [&](profile::ImportSource& archive) -> Opened {
+        .import_archive = [&](profile::ImportSource& archive) -> Opened {
             const std::string stream = TRY(in_scratch());
             const std::string name = TRY(server::read_archive(archive, open.scratch->path()));
             return server::Session::load(name.empty() ? id : name, stream, limits);
@@ -179,7 +179,7 @@ Result<OpenProfile> open_profile(const std::string& file, OpenOptions options, O
         .progress = [&](std::uint64_t read, std::uint64_t total) { progress.show("Reading " + id, read, total); },
         .memory_bytes = TRY(server::parse_import_memory(options.import_memory)),
     };
-    open.session = TRY(server::import_file(path, file == "-" ? "standard input" : id, place));
+    open.session = TRY(server::import_file(path, file == "-" ? "standard input" : id, target));
     if (const auto label = server::read_label(server::side_file(open.session->stream_path(), server::label_name)))
         open.session->set_label(*label);
     open.session->symbolize(*open.symbolizer, [&] { progress.show("Naming addresses"); });

@@ -50,7 +50,7 @@ Result<std::string> session_path(const RecordOptions& options) {
         made.error().message += " (--data-dir names another)";
         return std::unexpected(std::move(made).error());
     }
-    const std::string id = server::session_word(options.agent.target());
+    const std::string id = server::timestamped_name(options.agent.target());
     fs::path path = folder / (id + ".flw");
     std::error_code error;
     for (int attempt = 2; fs::exists(path, error); ++attempt) path = folder / fmt::format("{}_{}.flw", id, attempt);

@@ -18,7 +18,7 @@ constexpr std::size_t max_path = 4096, longest_name = 64;
 
 // A signal handler may only use async-signal-safe functions: it unlinks prepared names, files before their folder.
 struct Slot {
-    std::array<std::array<char, max_path>, 3 + server::travelling_files.size()> paths{};
+    std::array<std::array<char, max_path>, 3 + server::portable_files.size()> paths{};
     volatile std::sig_atomic_t used = 0;
 
     void remove() {
@@ -61,8 +61,8 @@ Result<Scratch> Scratch::create() {
     Slot& slot = slots[number];
     slot.set(0, scratch.input_file());
     slot.set(1, scratch.session_file());
-    for (std::size_t i = 0; i < server::travelling_files.size(); ++i)
-        slot.set(2 + i, server::side_file(scratch.session_file(), server::travelling_files[i]));
+    for (std::size_t i = 0; i < server::portable_files.size(); ++i)
+        slot.set(2 + i, server::side_file(scratch.session_file(), server::portable_files[i]));
     slot.set(slot.paths.size() - 1, path);
     slot.used = 1;
     on_ending_signals(end_by);

@@ -44,7 +44,7 @@ struct Options {
     std::size_t max_samples = 500'000;
     std::uint64_t table_memory = std::uint64_t{1} << 30, session_size = std::uint64_t{32} << 30;  // bytes per session
     Tags tags;                                                                                    // of new sessions
-    KeepRules keep;  // which old sessions are deleted
+    RetentionRules keep;  // which old sessions are deleted
     std::vector<AgentAddress> agents;
     bool insecure = false;                                 // also accept agents without encryption and pairing code
     PairingAction pairing;                                 // runs instead of the server

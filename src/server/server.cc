@@ -41,7 +41,7 @@ namespace {
 constexpr unsigned ingest_workers = 2;
 // Agents, browsers and open files. More descriptors are possible, but slower.
 constexpr std::size_t expected_descriptors = 4'096;
-constexpr std::chrono::seconds between_prunings{10};
+constexpr std::chrono::seconds prune_interval{10};
 
 // More people can read a journal than the terminal that started the server.
 bool into_journal() { return std::getenv("JOURNAL_STREAM") != nullptr && ::isatty(STDOUT_FILENO) == 0; }
@@ -132,7 +132,7 @@ public:
         for (const AgentAddress& agent : options_.agents) TRY(hub_.dialer().keep_dialing(agent.host, agent.port));
         // Last: a server that fails to start must not have imports under way.
         for (const std::string& file : options_.imports) begin_import(file);
-        if (options_.keep.any()) keep_pruning();
+        if (options_.keep.any()) prune_periodically();
         return true;
     }
 
@@ -300,11 +300,11 @@ private:
         });
     }
     // Runs now and then periodically: sessions end, grow and age.
-    void keep_pruning() {
+    void prune_periodically() {
         prune();
-        prune_timer_.expires_after(between_prunings);
+        prune_timer_.expires_after(prune_interval);
         prune_timer_.async_wait([this](const std::error_code& error) {
-            if (!error) keep_pruning();
+            if (!error) prune_periodically();
         });
     }
 

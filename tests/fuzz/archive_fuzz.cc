@@ -58,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const fs::directory_entry& entry : fs::directory_iterator(scratch())) {
         const std::string file = entry.path().filename().string();
         const bool ours = file == server::stream_name ||
-                          std::ranges::find(server::travelling_files, file) != server::travelling_files.end();
+                          std::ranges::find(server::portable_files, file) != server::portable_files.end();
         if (!ours || !fs::is_regular_file(entry.symlink_status())) std::abort();
     }
     fs::remove_all(scratch());

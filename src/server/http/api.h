@@ -42,7 +42,7 @@ struct ServerFacts {
     bool token_required = false;  // a browser must log in, and can log out
     PageBytes page;               // for exports
     std::vector<BrowseRoot> browse_roots;
-    KeepRules keep;
+    RetentionRules keep;
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 };
 

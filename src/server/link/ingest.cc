@@ -39,8 +39,8 @@ bool Ingest::may_begin(const Sender& sender) {
 Result<std::shared_ptr<Session>> Ingest::session_of(const wire::Frame& frame, const Sender& sender) {
     const std::string bytes = TRY(wire::batch_bytes(frame));
     const wire::BatchHeader header = TRY(wire::peek_header(as_bytes_view(bytes)));
-    const std::lock_guard lock(begin_mutex_);
-    if (auto known = TRY(catalog_.of_recording(header.recording_id))) {
+    const std::lock_guard lock(beginning_);
+    if (auto known = TRY(catalog_.find_recording(header.recording_id))) {
         TRY(check_owner(*known, sender));
         return known;
     }
@@ -107,8 +107,8 @@ Ingested Ingest::store(std::deque<ArrivedFrame> frames, std::shared_ptr<Session>
 
 Result<std::shared_ptr<Session>> Ingest::resume(const wire::RecordingId& recording, const ArrivedFrame& hello,
                                                 const Sender& sender) {
-    const std::lock_guard lock(begin_mutex_);
-    auto session = TRY(catalog_.of_recording(recording));
+    const std::lock_guard lock(beginning_);
+    auto session = TRY(catalog_.find_recording(recording));
     if (session) {
         TRY(check_owner(*session, sender));
         // On a full disk this fails and sets a notice. The recording can still continue.

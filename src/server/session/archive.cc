@@ -98,7 +98,7 @@ la_ssize_t next_piece(::archive* in, void* context, const void** bytes) {
 std::optional<std::uint64_t> limit_of(std::string_view name) {
     if (name == stream_name) return std::numeric_limits<std::uint64_t>::max();
     if (name == label_name) return std::uint64_t{1} << 20;
-    const bool ours = std::ranges::find(travelling_files, name) != travelling_files.end();
+    const bool ours = std::ranges::find(portable_files, name) != portable_files.end();
     return ours ? std::optional<std::uint64_t>(profile::max_symbol_cache_bytes) : std::nullopt;
 }
 
@@ -114,8 +114,8 @@ Name split(std::string_view path) {
     return {above.substr(above.rfind('/') + 1), path.substr(slash + 1)};  // npos + 1 is 0
 }
 
-// Whether directory_word() would keep the name unchanged, so that a session keeps its name when it moves.
-bool can_be_a_directory(std::string_view name) {
+// Whether sanitized_name() would keep the name unchanged, so that a session keeps its name when it moves.
+bool is_valid_session_name(std::string_view name) {
     return !name.empty() && name.size() <= max_name_bytes && name.front() != '.' &&
            std::ranges::all_of(name, [](char c) {
                return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -157,7 +157,7 @@ Result<bool> extract(::archive* in, const Source& source, const std::string& pat
 Result<ArchiveFile> write_archive(const std::string& id, const std::string& stream_path,
                                   const std::string& scratch_dir) {
     ArchiveFile file;
-    file.fd = TRY(nameless_file(scratch_dir));
+    file.fd = TRY(unnamed_file(scratch_dir));
     const Writer out(::archive_write_new());
     if (!out) return fail(ErrorCode::io, "there is no memory for the archive");
     const bool ready =
@@ -168,7 +168,7 @@ Result<ArchiveFile> write_archive(const std::string& id, const std::string& stre
     if (!ready) return cannot_write(out.get());
     if (!TRY(add_file(out.get(), stream_path, fmt::format("{}/{}", id, stream_name))))
         return fail(ErrorCode::not_found, fmt::format("there is no session {}", id));
-    for (const std::string_view name : travelling_files)
+    for (const std::string_view name : portable_files)
         TRY(add_file(out.get(), side_file(stream_path, name), fmt::format("{}/{}", id, name)));
     if (::archive_write_close(out.get()) != ARCHIVE_OK) return cannot_write(out.get());
     const off_t size = ::lseek(file.fd.get(), 0, SEEK_END);
@@ -213,7 +213,7 @@ Result<std::string> read_archive(profile::ImportSource& from, const std::string&
         if (!seen.emplace(at.file).second)
             return fail(ErrorCode::invalid,
                         fmt::format("the archive has two files {}: import one session at a time", at.file));
-        if (at.file == stream_name && can_be_a_directory(at.folder)) name = at.folder;
+        if (at.file == stream_name && is_valid_session_name(at.folder)) name = at.folder;
         TRY(extract(in.get(), source, directory + "/" + std::string(at.file), *limit, budget));
     }
     if (!seen.contains(stream_name))

@@ -30,9 +30,9 @@ constexpr std::string_view sidecar_name = "session.json";
 // A directory that changed more recently may change again within the same tick of its timestamp.
 constexpr std::int64_t settled_after_ns = 1'000'000'000;
 // Ended sessions that stay in memory for further requests.
-constexpr std::size_t idle_sessions_kept = 4;
+constexpr std::size_t max_idle_sessions = 4;
 // Archives are read into folders with this prefix before they become sessions.
-constexpr std::string_view arriving_prefix = "arriving-";
+constexpr std::string_view staging_prefix = "arriving-";
 constexpr std::size_t max_sidecar_bytes = std::size_t{4} << 20;
 
 // The error with which a server exits that cannot store anything.
@@ -51,7 +51,7 @@ Result<bool> make_directory(const std::string& path) {
     return true;
 }
 
-std::string local_time_word() {
+std::string local_timestamp() {
     const std::time_t now = std::time(nullptr);
     std::tm local{};
     localtime_r(&now, &local);
@@ -60,38 +60,38 @@ std::string local_time_word() {
 }
 
 // A folder for one archive. It is deleted with this object unless the archive became a session.
-class ArrivingFolder {
+class StagingFolder {
 public:
-    static Result<ArrivingFolder> create(const std::string& data_dir) {
-        std::string path = fmt::format("{}/{}XXXXXX", data_dir, arriving_prefix);
+    static Result<StagingFolder> create(const std::string& data_dir) {
+        std::string path = fmt::format("{}/{}XXXXXX", data_dir, staging_prefix);
         if (::mkdtemp(path.data()) == nullptr) return fail_errno("cannot write into " + data_dir, errno);
-        return ArrivingFolder(std::move(path));
+        return StagingFolder(std::move(path));
     }
-    ArrivingFolder(ArrivingFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-    ArrivingFolder& operator=(ArrivingFolder&&) = delete;
-    ~ArrivingFolder() {
+    StagingFolder(StagingFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+    StagingFolder& operator=(StagingFolder&&) = delete;
+    ~StagingFolder() {
         std::error_code ignored;
         if (!path_.empty()) fs::remove_all(path_, ignored);
     }
     [[nodiscard]] const std::string& path() const { return path_; }
 
 private:
-    explicit ArrivingFolder(std::string path) : path_(std::move(path)) {}
+    explicit StagingFolder(std::string path) : path_(std::move(path)) {}
     std::string path_;
 };
 
 // Removes folders that a killed server left behind.
-void remove_arriving(const std::string& data_dir) {
+void remove_staging_folders(const std::string& data_dir) {
     std::error_code error;
     for (fs::directory_iterator at(data_dir, error); !error && at != fs::directory_iterator(); at.increment(error)) {
         std::error_code ignored;
-        if (at->path().filename().string().starts_with(arriving_prefix)) fs::remove_all(at->path(), ignored);
+        if (at->path().filename().string().starts_with(staging_prefix)) fs::remove_all(at->path(), ignored);
     }
 }
 
 }  // namespace
 
-std::string directory_word(std::string_view target) {
+std::string sanitized_name(std::string_view target) {
     std::string word;
     for (const char c : target.substr(0, 40)) {
         const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -105,11 +105,11 @@ std::string directory_word(std::string_view target) {
     return word.empty() ? "session" : word;
 }
 
-std::string session_word(std::string_view target) {
-    return fmt::format("{}_{}", local_time_word(), directory_word(target));
+std::string timestamped_name(std::string_view target) {
+    return fmt::format("{}_{}", local_timestamp(), sanitized_name(target));
 }
 
-Result<wire::RecordingId> recording_of_stream(const std::string& stream_path) {
+Result<wire::RecordingId> read_recording_id(const std::string& stream_path) {
     wire::SessionScanner scanner = TRY(wire::SessionScanner::open(stream_path));
     bool damaged = false;
     while (const auto record = TRY(scanner.next())) {
@@ -131,7 +131,7 @@ Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& data_dir, Sess
         return fail(
             ErrorCode::busy,
             fmt::format("another flamewire-server uses {}: stop it, or give this one its own --data-dir", data_dir));
-    remove_arriving(data_dir);
+    remove_staging_folders(data_dir);
     // Report the problem now, not when the first agent connects.
     if (::access(sessions_dir.c_str(), W_OK | X_OK) != 0) return std::unexpected(not_writable(sessions_dir, errno));
     std::unique_ptr<Catalog> catalog(new Catalog(data_dir, limits, std::move(tags), std::move(lock)));
@@ -139,7 +139,7 @@ Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& data_dir, Sess
     return catalog;
 }
 
-std::unique_ptr<Catalog> Catalog::look_at(const std::string& data_dir, SessionLimits limits) {
+std::unique_ptr<Catalog> Catalog::open_read_only(const std::string& data_dir, SessionLimits limits) {
     std::unique_ptr<Catalog> catalog(new Catalog(data_dir, limits, {}, UniqueFd()));
     catalog->scan();
     return catalog;
@@ -195,7 +195,7 @@ void Catalog::scan() {
         std::erase_if(fresh, [&](const EntryPtr& entry) { return !entries_.try_emplace(entry->id, entry).second; });
         scanned_ns_ = settled && !error ? directory->modified_ns : 0;
     }
-    for (const EntryPtr& entry : fresh) learn(entry);
+    for (const EntryPtr& entry : fresh) read_entry(entry);
 }
 
 void Catalog::recheck_unreadable() {
@@ -213,7 +213,7 @@ void Catalog::recheck_unreadable() {
             return !stream;
         });
     }
-    for (const EntryPtr& entry : changed) learn(entry);
+    for (const EntryPtr& entry : changed) read_entry(entry);
 }
 
 std::vector<std::string> Catalog::unreadable() {
@@ -225,7 +225,7 @@ std::vector<std::string> Catalog::unreadable() {
 }
 
 // Reads the label beside a newly found stream, and the recording that the stream belongs to.
-void Catalog::learn(const EntryPtr& entry) {
+void Catalog::read_entry(const EntryPtr& entry) {
     const std::lock_guard loading(entry->loading);
     auto label = read_label(entry->label_path);
     std::optional<wire::RecordingId> recording;
@@ -239,7 +239,7 @@ void Catalog::learn(const EntryPtr& entry) {
             std::ranges::copy(*bytes, recording.emplace().begin());
     std::string unreadable;
     if (!recording) {
-        if (const auto read = recording_of_stream(entry->stream_path))
+        if (const auto read = read_recording_id(entry->stream_path))
             recording = *read;
         else if (read.error().code == ErrorCode::invalid && !wire::is_being_written(entry->stream_path))
             unreadable = read.error().message;
@@ -314,11 +314,11 @@ Result<std::shared_ptr<Session>> Catalog::load(const EntryPtr& entry, const Sess
         if (on_partial) on_partial(begun);
     }));
     if (!placed) place(session);
-    unload_idle(idle_sessions_kept);
+    unload_idle(max_idle_sessions);
     return session;
 }
 
-Result<std::shared_ptr<Session>> Catalog::of_recording(const wire::RecordingId& recording) {
+Result<std::shared_ptr<Session>> Catalog::find_recording(const wire::RecordingId& recording) {
     EntryPtr entry;
     {
         const std::lock_guard lock(mutex_);
@@ -341,7 +341,7 @@ Result<std::shared_ptr<Session>> Catalog::of_recording(const wire::RecordingId& 
 Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& recording, std::string_view target,
                                                  const std::string& owner_key) {
     const std::string base =
-        fmt::format("{}_{}", session_word(target), to_hex(std::as_bytes(std::span(recording))).substr(0, 8));
+        fmt::format("{}_{}", timestamped_name(target), to_hex(std::as_bytes(std::span(recording))).substr(0, 8));
     std::string id = base;
     Result<std::shared_ptr<Session>> session = fail(ErrorCode::io, "");
     EntryPtr entry;
@@ -364,16 +364,16 @@ Result<std::shared_ptr<Session>> Catalog::create(const wire::RecordingId& record
         entry->session = *session;
         entries_[id] = entry;
     }
-    label_new(entry);
+    apply_default_tags(entry);
     sync_directory(sessions_dir_ + "/" + id);
     sync_directory(sessions_dir_);
-    unload_idle(idle_sessions_kept);
+    unload_idle(max_idle_sessions);
     return session;
 }
 
-Result<std::string> Catalog::adopt(const std::string& path, std::string_view name) {
-    TRY(recording_of_stream(path));
-    const std::string base = session_word(fs::path(name).stem().string());
+Result<std::string> Catalog::import_stream(const std::string& path, std::string_view name) {
+    TRY(read_recording_id(path));
+    const std::string base = timestamped_name(fs::path(name).stem().string());
     std::string id = base;
     for (int attempt = 2; exists(id); ++attempt) id = fmt::format("{}_{}", base, attempt);
     const std::string to = fmt::format("{}/{}.flw", sessions_dir_, id), part = to + ".part";
@@ -391,17 +391,17 @@ Result<std::string> Catalog::adopt(const std::string& path, std::string_view nam
     }
     sync_directory(sessions_dir_);
     scan();
-    if (const EntryPtr entry = find(id)) label_new(entry);
+    if (const EntryPtr entry = find(id)) apply_default_tags(entry);
     return id;
 }
 
-Result<std::string> Catalog::adopt_archive(profile::ImportSource& archive, std::string_view name) {
-    const ArrivingFolder folder = TRY(ArrivingFolder::create(data_dir_));
+Result<std::string> Catalog::import_archive(profile::ImportSource& archive, std::string_view name) {
+    const StagingFolder folder = TRY(StagingFolder::create(data_dir_));
     std::string base = TRY(read_archive(archive, folder.path()));
     const std::string stream = fmt::format("{}/{}", folder.path(), stream_name);
-    TRY(recording_of_stream(stream));
+    TRY(read_recording_id(stream));
     TRY(replace_file(side_file(stream, imported_name), {}, Durable::yes));
-    if (base.empty()) base = session_word(fs::path(name).stem().string());
+    if (base.empty()) base = timestamped_name(fs::path(name).stem().string());
     std::string id = base;
     // rename() fails onto a directory that is not empty, so no session is ever replaced.
     for (int attempt = 2; exists(id) || ::rename(folder.path().c_str(), (sessions_dir_ + "/" + id).c_str()) != 0;
@@ -430,7 +430,7 @@ Catalog::Default Catalog::default_session() {
 }
 
 Result<bool> Catalog::remove(const std::string& id) {
-    return remove_when(id, [](const Entry& entry) -> Result<bool> {
+    return remove_if_allowed(id, [](const Entry& entry) -> Result<bool> {
         if (entry.session && entry.session->attached() && !entry.session->ended())
             return fail(ErrorCode::busy, "the session is live: stop it first");
         return true;
@@ -438,14 +438,15 @@ Result<bool> Catalog::remove(const std::string& id) {
 }
 
 Result<bool> Catalog::remove_unused(const std::string& id) {
-    return remove_when(id, [](const Entry& entry) -> Result<bool> {
+    return remove_if_allowed(id, [](const Entry& entry) -> Result<bool> {
         if (entry.label.keep || in_use(entry, file_status(entry.stream_path)))
             return fail(ErrorCode::busy, fmt::format("session {} is in use", entry.id));
         return true;
     });
 }
 
-Result<bool> Catalog::remove_when(const std::string& id, const std::function<Result<bool>(const Entry&)>& allowed) {
+Result<bool> Catalog::remove_if_allowed(const std::string& id,
+                                        const std::function<Result<bool>(const Entry&)>& allowed) {
     if (!exists(id)) return fail(ErrorCode::not_found, fmt::format("there is no session {}", id));
     EntryPtr entry;
     {
@@ -466,8 +467,7 @@ Result<bool> Catalog::remove_when(const std::string& id, const std::function<Res
         std::error_code ignored;
         fs::remove(entry->sidecar_path, ignored);
         if (!error) {
-            for (const std::string_view name : travelling_files)
-                fs::remove(side_file(entry->stream_path, name), ignored);
+            for (const std::string_view name : portable_files) fs::remove(side_file(entry->stream_path, name), ignored);
             fs::remove(side_file(entry->stream_path, imported_name), ignored);
         }
     }

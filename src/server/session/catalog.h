@@ -51,7 +51,7 @@ public:
     static Result<std::unique_ptr<Catalog>> open(const std::string& data_dir, SessionLimits limits, Tags tags = {});
 
     // For commands that only read, possibly while a server uses the directory. Takes no lock. Blocking.
-    static std::unique_ptr<Catalog> look_at(const std::string& data_dir, SessionLimits limits);
+    static std::unique_ptr<Catalog> open_read_only(const std::string& data_dir, SessionLimits limits);
 
     // Every session, newest first. Blocking.
     std::vector<SessionInfo> list();
@@ -71,16 +71,16 @@ public:
     // Loads the session if necessary; for `on_partial`, see Session::load(). not_found. Blocking.
     Result<std::shared_ptr<Session>> get(std::string_view id, const Session::OnPartial& on_partial = {});
     // The session of a recording, from memory or disk, ready to be continued. Null if there is none. Blocking.
-    Result<std::shared_ptr<Session>> of_recording(const wire::RecordingId& recording);
+    Result<std::shared_ptr<Session>> find_recording(const wire::RecordingId& recording);
     // Creates a session. `target` goes into the directory name; for `owner_key`, see Session::create(). Blocking.
     Result<std::shared_ptr<Session>> create(const wire::RecordingId& recording, std::string_view target,
                                             const std::string& owner_key = {});
 
     // Adopts a copy of a session file written elsewhere and returns its id. No agent continues it. Blocking.
-    Result<std::string> adopt(const std::string& path, std::string_view name);
+    Result<std::string> import_stream(const std::string& path, std::string_view name);
 
     // Adopts the session of an unpacked archive (archive.h). It keeps its id if that is free. Blocking.
-    Result<std::string> adopt_archive(profile::ImportSource& archive, std::string_view name);
+    Result<std::string> import_archive(profile::ImportSource& archive, std::string_view name);
 
     // The session of a request without `session=`.
     struct Default {
@@ -136,18 +136,18 @@ private:
     static EntryPtr make_entry(std::string id, std::string stream_path);
     // Finds new and removed sessions. Almost free if the directory has not changed.
     void scan();
-    void learn(const EntryPtr& entry);
+    void read_entry(const EntryPtr& entry);
     // Rereads unreadable files that have changed.
     void recheck_unreadable();
     EntryPtr find(std::string_view id);
     Result<std::shared_ptr<Session>> load(const EntryPtr& entry, const Session::OnPartial& on_partial = {});
-    Result<bool> remove_when(const std::string& id, const std::function<Result<bool>(const Entry&)>& allowed);
-    void label_new(const EntryPtr& entry);
+    Result<bool> remove_if_allowed(const std::string& id, const std::function<Result<bool>(const Entry&)>& allowed);
+    void apply_default_tags(const EntryPtr& entry);
     void save_label(const EntryPtr& entry);
     // Implemented in catalog_list.cc.
-    void read_missing(std::chrono::steady_clock::time_point until);
-    SessionInfo read_info(const EntryPtr& entry);
-    std::optional<SessionInfo> shown_info(const EntryPtr& entry, std::chrono::steady_clock::time_point until);
+    void rebuild_sidecars(std::chrono::steady_clock::time_point until);
+    SessionInfo rebuild_sidecar(const EntryPtr& entry);
+    std::optional<SessionInfo> current_info(const EntryPtr& entry, std::chrono::steady_clock::time_point until);
     static bool in_use(const Entry& entry, const std::optional<FileStatus>& stream);
 
     const std::string data_dir_, sessions_dir_;
@@ -163,16 +163,16 @@ private:
 
 // Up to 40 characters of `target`: letters, digits, '.', '_' and '-' stay, others become '_'. "session" if nothing is
 // left.
-std::string directory_word(std::string_view target);
+std::string sanitized_name(std::string_view target);
 
-// For the name of a new session: local time and directory_word().
-std::string session_word(std::string_view target);
+// For the name of a new session: local time and sanitized_name().
+std::string timestamped_name(std::string_view target);
 
 // The text in which the words of a SessionQuery are searched: id, name, target, host, agent, tags as "key=value", and
 // events. It is in lower case (A to Z only), as are the query's words.
 std::string search_text(const SessionInfo& info);
 
 // Reads the recording id from the first batch of a stream.
-Result<wire::RecordingId> recording_of_stream(const std::string& stream_path);
+Result<wire::RecordingId> read_recording_id(const std::string& stream_path);
 
 }  // namespace flamewire::server

@@ -7,7 +7,7 @@
 namespace flamewire::server {
 
 // Gives a session of this run the server's tags.
-void Catalog::label_new(const EntryPtr& entry) {
+void Catalog::apply_default_tags(const EntryPtr& entry) {
     if (tags_.empty()) return;
     const std::lock_guard labelling(label_mutex_);
     {
@@ -56,7 +56,7 @@ Result<SessionInfo> Catalog::relabel(std::string_view id, const LabelChange& cha
         if (entry->session) entry->session->set_label(label);
         if (entry->info) entry->info->label = label;
     }
-    auto info = shown_info(entry, std::chrono::steady_clock::time_point::max());
+    auto info = current_info(entry, std::chrono::steady_clock::time_point::max());
     if (!info) return fail(ErrorCode::not_found, fmt::format("there is no session {}", id));
     return *std::move(info);
 }

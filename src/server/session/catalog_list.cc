@@ -16,12 +16,12 @@ using Clock = std::chrono::steady_clock;
 // Time limit for rebuilding missing sidecars in one listing. The next listing continues.
 constexpr std::chrono::milliseconds rebuild_budget{1500};
 // A page that shows a session requests it every four minutes.
-constexpr std::int64_t looked_at_ns = std::int64_t{10} * 60 * 1'000'000'000;
+constexpr std::int64_t recent_use_ns = std::int64_t{10} * 60 * 1'000'000'000;
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 // Info from the file system alone, for a session whose stream has not been read.
-SessionInfo bare_info(const std::string& id, const std::string& stream_path) {
+SessionInfo minimal_info(const std::string& id, const std::string& stream_path) {
     const FileStatus stream = file_status(stream_path).value_or(FileStatus{});
     SessionInfo info;
     info.id = id;
@@ -30,7 +30,7 @@ SessionInfo bare_info(const std::string& id, const std::string& stream_path) {
     return info;
 }
 
-std::vector<std::string> words_of(std::string_view text) {
+std::vector<std::string> split_words(std::string_view text) {
     std::vector<std::string> words;
     for (bool inside = false; const char c : text) {
         const bool space = c == ' ' || c == '\t';
@@ -41,7 +41,7 @@ std::vector<std::string> words_of(std::string_view text) {
     return words;
 }
 
-bool has_all(std::string_view text, const std::vector<std::string>& words) {
+bool contains_all(std::string_view text, const std::vector<std::string>& words) {
     return std::ranges::all_of(words, [&](const std::string& word) { return text.contains(word); });
 }
 
@@ -68,14 +68,14 @@ SessionPage Catalog::search(const SessionQuery& query) {
     scan();
     recheck_unreadable();
     const auto until = Clock::now() + rebuild_budget;
-    read_missing(until);
+    rebuild_sidecars(until);
     struct Row {
         std::int64_t started_ns;
         EntryPtr entry;
     };
     SessionPage page;
     std::vector<Row> rows;
-    const std::vector<std::string> words = words_of(query.words);
+    const std::vector<std::string> words = split_words(query.words);
     {
         const std::lock_guard lock(mutex_);
         rows.reserve(entries_.size());
@@ -85,13 +85,13 @@ SessionPage Catalog::search(const SessionQuery& query) {
             if (entry->session)
                 own = entry->session->info();
             else if (!entry->info) {
-                own = bare_info(id, entry->stream_path);
+                own = minimal_info(id, entry->stream_path);
                 own->label = entry->label;
             }
             const SessionInfo& info = own ? *own : *entry->info;
             if (!words.empty()) {
                 if (!own && entry->search_text.empty()) entry->search_text = search_text(info);
-                if (!has_all(own ? search_text(info) : entry->search_text, words)) continue;
+                if (!contains_all(own ? search_text(info) : entry->search_text, words)) continue;
             }
             rows.push_back({info.started_ns, entry});
             page.size_bytes += info.size_bytes;
@@ -104,7 +104,7 @@ SessionPage Catalog::search(const SessionQuery& query) {
     const std::uint64_t begin = std::min<std::uint64_t>(query.offset, rows.size());
     const std::uint64_t end = begin + std::min<std::uint64_t>(query.limit, rows.size() - begin);
     for (std::uint64_t i = begin; i < end; ++i) {
-        auto info = shown_info(rows[i].entry, until);
+        auto info = current_info(rows[i].entry, until);
         // The session's file is gone: search again without it.
         if (!info) return search(query);
         page.sessions.push_back(*std::move(info));
@@ -113,7 +113,7 @@ SessionPage Catalog::search(const SessionQuery& query) {
 }
 
 // Reads the newest sessions first: ids begin with the time.
-void Catalog::read_missing(Clock::time_point until) {
+void Catalog::rebuild_sidecars(Clock::time_point until) {
     std::vector<EntryPtr> missing;
     {
         const std::lock_guard lock(mutex_);
@@ -123,12 +123,12 @@ void Catalog::read_missing(Clock::time_point until) {
     }
     for (const EntryPtr& entry : missing) {
         if (Clock::now() >= until) return;
-        (void)read_info(entry);
+        (void)rebuild_sidecar(entry);
     }
 }
 
 // Reads the stream and writes the sidecar.
-SessionInfo Catalog::read_info(const EntryPtr& entry) {
+SessionInfo Catalog::rebuild_sidecar(const EntryPtr& entry) {
     const std::lock_guard loading(entry->loading);
     const auto stream = file_status(entry->stream_path);
     {
@@ -137,7 +137,7 @@ SessionInfo Catalog::read_info(const EntryPtr& entry) {
         if (entry->info && stream && entry->info->size_bytes == stream->size_bytes) return *entry->info;
     }
     auto session = Session::load(entry->id, entry->stream_path, limits_);
-    SessionInfo info = session ? (*session)->info() : bare_info(entry->id, entry->stream_path);
+    SessionInfo info = session ? (*session)->info() : minimal_info(entry->id, entry->stream_path);
     if (!session) info.notices.push_back({"stream-unreadable", session.error().message, ""});
     // Record the whole size, so that a torn tail does not make the sidecar look outdated forever.
     if (stream) info.size_bytes = stream->size_bytes;
@@ -155,7 +155,7 @@ SessionInfo Catalog::read_info(const EntryPtr& entry) {
 }
 
 // The info as the list shows it now. If the file is gone, drops the entry and returns nothing.
-std::optional<SessionInfo> Catalog::shown_info(const EntryPtr& entry, Clock::time_point until) {
+std::optional<SessionInfo> Catalog::current_info(const EntryPtr& entry, Clock::time_point until) {
     std::optional<SessionInfo> info;
     std::string label_problem;
     bool loaded = false;
@@ -178,9 +178,9 @@ std::optional<SessionInfo> Catalog::shown_info(const EntryPtr& entry, Clock::tim
         }
         if (!info || info->size_bytes != stream->size_bytes) {
             if (Clock::now() < until) {
-                info = read_info(entry);
+                info = rebuild_sidecar(entry);
             } else if (!info) {
-                info = bare_info(entry->id, entry->stream_path);
+                info = minimal_info(entry->id, entry->stream_path);
                 const std::lock_guard lock(mutex_);
                 info->label = entry->label;
             }
@@ -209,9 +209,9 @@ bool Catalog::in_use(const Entry& entry, const std::optional<FileStatus>& stream
     if (const auto& session = entry.session) {
         // Code elsewhere reads it, exports it or has jobs for it.
         if (session.use_count() > 1 || session->attached() || session->info().state != SessionState::ended) return true;
-        if (session->last_used_ns != 0 && now - session->last_used_ns < looked_at_ns) return true;
+        if (session->last_used_ns != 0 && now - session->last_used_ns < recent_use_ns) return true;
     }
-    if (entry.last_used_ns != 0 && now - entry.last_used_ns < looked_at_ns) return true;
+    if (entry.last_used_ns != 0 && now - entry.last_used_ns < recent_use_ns) return true;
     // Its agent may also return after a restart of the server.
     return stream && realtime_ns() - stream->modified_ns < std::chrono::nanoseconds(reconnect_timeout).count() &&
            (!entry.info || entry.info->end_reason.empty());

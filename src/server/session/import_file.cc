@@ -67,29 +67,29 @@ wire::RecordingId random_recording() {
     return id;
 }
 
-Result<bool> go_on(const ImportPlace& place) {
-    if (place.cancelled && place.cancelled()) return fail(ErrorCode::closed, "the import was cancelled");
+Result<bool> check_cancelled(const ImportTarget& target) {
+    if (target.cancelled && target.cancelled()) return fail(ErrorCode::closed, "the import was cancelled");
     return true;
 }
 
 // Stops an import that needs too much memory or is canceled.
 class ImportLimits {
 public:
-    explicit ImportLimits(const ImportPlace& place) : place_(place) {}
+    explicit ImportLimits(const ImportTarget& target) : target_(target) {}
     // `more`: bytes about to be allocated.
     [[nodiscard]] Result<bool> check(std::uint64_t more = 0) const {
-        TRY(go_on(place_));
+        TRY(check_cancelled(target_));
         const auto peak = static_cast<std::uint64_t>(std::max<std::int64_t>(heap_.peak_bytes(), 0));
-        if (peak <= place_.memory_bytes && more <= place_.memory_bytes - peak) return true;
+        if (peak <= target_.memory_bytes && more <= target_.memory_bytes - peak) return true;
         limit_reached(Limit::import_memory);
         return fail(ErrorCode::too_large,
                     fmt::format("the import takes more than {:.4g} MiB of memory, the limit of --import-memory: import "
                                 "a shorter profile, or give a larger --import-memory SIZE",
-                                static_cast<double>(place_.memory_bytes) / (1 << 20)));
+                                static_cast<double>(target_.memory_bytes) / (1 << 20)));
     }
 
 private:
-    const ImportPlace& place_;
+    const ImportTarget& target_;
     HeapUse heap_;
 };
 
@@ -110,12 +110,12 @@ private:
 };
 
 // A file of our own format: adopted unchanged.
-Result<std::shared_ptr<Session>> keep(const ImportPlace& place,
-                                      const std::function<Result<std::shared_ptr<Session>>()>& adopt) {
-    TRY(go_on(place));
-    std::shared_ptr<Session> session = TRY(adopt());
-    if (auto on = go_on(place); !on) {
-        place.discard(*session);
+Result<std::shared_ptr<Session>> import_unchanged(
+    const ImportTarget& target, const std::function<Result<std::shared_ptr<Session>>()>& import_stream) {
+    TRY(check_cancelled(target));
+    std::shared_ptr<Session> session = TRY(import_stream());
+    if (auto on = check_cancelled(target); !on) {
+        target.discard(*session);
         return std::unexpected(std::move(on).error());
     }
     return session;
@@ -125,9 +125,9 @@ Result<std::shared_ptr<Session>> keep(const ImportPlace& place,
 class SessionJob final : public profile::ImportJob {
 public:
     SessionJob(FileSource& source, std::string name, Session& session, const wire::RecordingId& recording,
-               const ImportPlace& place)
-        : place_(place),
-          limits_(place),
+               const ImportTarget& target)
+        : target_(target),
+          limits_(target),
           source_(source, [this] { return limits_.check(); }),
           name_(std::move(name)),
           session_(session),
@@ -146,14 +146,14 @@ public:
         return builder_.emplace(recording_, std::move(about), realtime != 0 ? realtime : realtime_ns(), take);
     }
     [[nodiscard]] std::string module_file(const symbol::ModuleIdentity& module) override {
-        return symbol::locate(module, place_.symbols).code_file;
+        return symbol::locate(module, target_.symbols).code_file;
     }
     [[nodiscard]] std::string in_sysroot(std::string_view path) override {
-        const std::string& root = place_.symbols.sysroot;
+        const std::string& root = target_.symbols.sysroot;
         return root.empty() ? std::string() : path_in_root(root, path);
     }
     [[nodiscard]] Result<bool> make_room(std::uint64_t bytes) override { return limits_.check(bytes); }
-    void progress(std::uint64_t read_bytes) override { place_.progress(read_bytes, source_.size()); }
+    void progress(std::uint64_t read_bytes) override { target_.progress(read_bytes, source_.size()); }
     Result<bool> finish(bool truncated) {
         if (builder_ && truncated)
             builder_->note("import-truncated", "The compressed file ends too early: the part before is shown.");
@@ -163,7 +163,7 @@ public:
     }
 
 private:
-    const ImportPlace& place_;
+    const ImportTarget& target_;
     ImportLimits limits_;
     CheckedSource source_;
     std::string name_;
@@ -174,13 +174,13 @@ private:
 };
 
 // The start of the file, which determines its format.
-Result<std::string> beginning_of(FileSource& source) {
+Result<std::string> read_beginning(FileSource& source) {
     std::string beginning(block_bytes, '\0');
     beginning.resize(TRY(source.read_at(0, beginning)));
     return beginning;
 }
 
-Error nothing_that_can_be_imported(const std::string& name) {
+Error unsupported_format(const std::string& name) {
     std::string known;
     for (const profile::ImportFormat& format : profile::import_formats()) known += fmt::format(", {}", format.title);
     return {.code = ErrorCode::invalid,
@@ -194,49 +194,49 @@ Error nothing_that_can_be_imported(const std::string& name) {
 }  // namespace
 
 Result<std::shared_ptr<Session>> import_file(const std::string& path, const std::string& name,
-                                             const ImportPlace& place) {
+                                             const ImportTarget& target) {
     FileSource source = TRY(FileSource::open(path));
-    place.progress(0, source.size());
+    target.progress(0, source.size());
     // Unpacking and extracting also take long.
-    CheckedSource checked(source, [&] { return go_on(place); });
-    std::string beginning = TRY(beginning_of(source));
+    CheckedSource checked(source, [&] { return check_cancelled(target); });
+    std::string beginning = TRY(read_beginning(source));
     bool truncated = false, unpacked_from = false;
     if (is_compressed(beginning)) {
         Unpacked unpacked =
-            TRY(unpack(checked, place.scratch_dir, [&](std::uint64_t read) { place.progress(read, source.size()); }));
+            TRY(unpack(checked, target.scratch_dir, [&](std::uint64_t read) { target.progress(read, source.size()); }));
         truncated = unpacked.truncated;
         unpacked_from = true;
         source = FileSource(path, std::move(unpacked.fd), unpacked.size);
-        beginning = TRY(beginning_of(source));
+        beginning = TRY(read_beginning(source));
         if (beginning.starts_with(wire::session_magic))
             return fail(ErrorCode::invalid,
                         name + " is a compressed session: unpack it (gzip -d, zstd -d) and import that");
     }
     if (beginning.empty())
         return fail(ErrorCode::invalid, name + (truncated ? " is cut off: nothing of it can be read" : " is empty"));
-    if (beginning.starts_with(wire::session_magic)) return keep(place, place.adopt);
+    if (beginning.starts_with(wire::session_magic)) return import_unchanged(target, target.import_stream);
     if (is_tar(beginning)) {
         if (truncated) return fail(ErrorCode::invalid, name + " is cut off: it ends before the session does");
-        return keep(place, [&] { return place.adopt_archive(checked); });
+        return import_unchanged(target, [&] { return target.import_archive(checked); });
     }
     const profile::ImportFormat* format = profile::recognise_import(beginning);
     if (format == nullptr) {
         // A session whose header is damaged, if the file was not compressed.
-        if (!unpacked_from && wire::SessionScanner::open(path)) return keep(place, place.adopt);
-        return std::unexpected(nothing_that_can_be_imported(name));
+        if (!unpacked_from && wire::SessionScanner::open(path)) return import_unchanged(target, target.import_stream);
+        return std::unexpected(unsupported_format(name));
     }
 
     const wire::RecordingId recording = random_recording();
-    std::shared_ptr<Session> session = TRY(place.create(recording));
+    std::shared_ptr<Session> session = TRY(target.create(recording));
     session->detach_agent();
     Result<bool> done = true;
     {
-        SessionJob job(source, name, *session, recording, place);
+        SessionJob job(source, name, *session, recording, target);
         done = format->import(job);
         if (done) done = job.finish(truncated);
     }
     if (!done) {
-        place.discard(*session);
+        target.discard(*session);
         return std::unexpected(done.error());
     }
     session->publish(true);

@@ -18,16 +18,16 @@ namespace flamewire::server {
 // Default memory limit for importing one file of another tool (--import-memory).
 inline constexpr std::uint64_t default_import_memory = std::uint64_t{1} << 30;
 
-// Connects an import to the place of the new session.
-struct ImportPlace {
+// Where an import creates its session, and its limits.
+struct ImportTarget {
     std::string scratch_dir;        // for unpacked files, which have no name there
     const symbol::Config& symbols;  // finds the code of modules, for stacks that are unwound during the import
     // Creates a session for an importer's data.
     std::function<Result<std::shared_ptr<Session>>(const wire::RecordingId& recording)> create;
     // The file itself is a session.
-    std::function<Result<std::shared_ptr<Session>>()> adopt;
+    std::function<Result<std::shared_ptr<Session>>()> import_stream;
     // The same for the content of an archive (archive.h).
-    std::function<Result<std::shared_ptr<Session>>(profile::ImportSource& archive)> adopt_archive;
+    std::function<Result<std::shared_ptr<Session>>(profile::ImportSource& archive)> import_archive;
     // The import failed: discard the session that was created.
     std::function<void(const Session& session)> discard;
     std::function<void(std::uint64_t read_bytes, std::uint64_t total_bytes)> progress;
@@ -41,6 +41,6 @@ struct ImportPlace {
 // `name` is the file's name in messages. Addresses are not symbolized yet. invalid: one sentence. too_large: the same,
 // about the memory or the size of the unpacked content. closed: canceled. Blocking, for long.
 Result<std::shared_ptr<Session>> import_file(const std::string& path, const std::string& name,
-                                             const ImportPlace& place);
+                                             const ImportTarget& target);
 
 }  // namespace flamewire::server

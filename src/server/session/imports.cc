@@ -13,7 +13,7 @@
 namespace flamewire::server {
 namespace {
 
-constexpr std::size_t imports_kept = 50, max_name_bytes = 255;
+constexpr std::size_t max_listed_imports = 50, max_name_bytes = 255;
 
 std::string last_part(const std::string& name) {
     const std::string last = std::filesystem::path(name).filename().string();
@@ -31,7 +31,7 @@ std::string Imports::begin(std::string path, std::string name, std::function<voi
         const std::lock_guard lock(mutex_);
         id = job->import.id = std::to_string(next_);
         jobs_[next_++] = job;
-        while (jobs_.size() > imports_kept) {
+        while (jobs_.size() > max_listed_imports) {
             const auto oldest =
                 std::ranges::find_if(jobs_, [](const auto& entry) { return entry.second->stage == Stage::ended; });
             if (oldest == jobs_.end()) break;
@@ -89,20 +89,22 @@ Result<std::string> Imports::guarded_import(Job& job, const std::string& path) {
 Result<std::string> Imports::import_file(Job& job, const std::string& path) {
     const symbol::Config config = symbols_.symbol_config();
     const std::string& name = job.import.name;
-    const ImportPlace place{
+    const ImportTarget target{
         .scratch_dir = catalog_.data_dir(),
         .symbols = config,
         .create = [&](const wire::RecordingId& recording) { return catalog_.create(recording, name); },
-        .adopt = [&]() -> Result<std::shared_ptr<Session>> { return catalog_.get(TRY(catalog_.adopt(path, name))); },
-        .adopt_archive = [&](profile::ImportSource& archive) -> Result<std::shared_ptr<Session>> {
-            return catalog_.get(TRY(catalog_.adopt_archive(archive, name)));
+        .import_stream = [&]() -> Result<std::shared_ptr<Session>> {
+            return catalog_.get(TRY(catalog_.import_stream(path, name)));
+        },
+        .import_archive = [&](profile::ImportSource& archive) -> Result<std::shared_ptr<Session>> {
+            return catalog_.get(TRY(catalog_.import_archive(archive, name)));
         },
         .discard = [&](const Session& session) { (void)catalog_.remove(session.id()); },
         .progress = [&](std::uint64_t read, std::uint64_t total) { progress(job, read, total); },
         .memory_bytes = memory_bytes_,
         .cancelled = [&] { return job.cancelled.load(); },
     };
-    const std::shared_ptr<Session> session = TRY(server::import_file(path, name, place));
+    const std::shared_ptr<Session> session = TRY(server::import_file(path, name, target));
     symbols_.resolve(session);
     catalog_.save(*session);
     return session->id();

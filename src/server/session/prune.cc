@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t day_ns = std::int64_t{24} * 3600 * 1'000'000'000;
 
-std::string size_words(std::uint64_t bytes) {
+std::string format_size(std::uint64_t bytes) {
     if (bytes < 1024) return fmt::format("{} bytes", bytes);
     double value = static_cast<double>(bytes);
     std::size_t unit = 0;
@@ -42,7 +42,8 @@ Result<std::uint64_t> parse_size(std::string_view text) {
     return value << (10 * power);
 }
 
-std::vector<Pruned> to_prune(std::vector<StoredSession> sessions, const KeepRules& rules, std::int64_t now_ns) {
+std::vector<Pruned> select_expired(std::vector<StoredSession> sessions, const RetentionRules& rules,
+                                   std::int64_t now_ns) {
     std::erase_if(sessions, &StoredSession::keep);
     std::ranges::sort(sessions, [](const StoredSession& a, const StoredSession& b) {
         return a.written_ns != b.written_ns ? a.written_ns < b.written_ns : a.id < b.id;
@@ -60,7 +61,7 @@ std::vector<Pruned> to_prune(std::vector<StoredSession> sessions, const KeepRule
         else if (rules.count != 0 && count > rules.count && !newest)
             reason = fmt::format("--keep-count {}: it was the oldest of {}", rules.count, count);
         else if (rules.size_bytes != 0 && size > rules.size_bytes && !newest)
-            reason = fmt::format("--keep-size {}: all were {}", size_words(rules.size_bytes), size_words(size));
+            reason = fmt::format("--keep-size {}: all were {}", format_size(rules.size_bytes), format_size(size));
         if (reason.empty()) continue;
         --count;
         size -= session.size_bytes;
@@ -72,7 +73,7 @@ std::vector<Pruned> to_prune(std::vector<StoredSession> sessions, const KeepRule
 std::size_t Pruner::run() {
     if (!rules_.any()) return 0;
     std::size_t deleted = 0;
-    for (const Pruned& it : to_prune(catalog_.stored(), rules_, realtime_ns())) {
+    for (const Pruned& it : select_expired(catalog_.stored(), rules_, realtime_ns())) {
         const auto removed = catalog_.remove_unused(it.id);
         if (removed) {
             ++deleted;

@@ -14,7 +14,7 @@
 namespace flamewire::server {
 
 // 0: no such rule.
-struct KeepRules {
+struct RetentionRules {
     std::uint64_t count = 0;       // sessions
     std::uint64_t days = 0;        // since the session was last written
     std::uint64_t size_bytes = 0;  // of all their files
@@ -31,18 +31,19 @@ struct Pruned {
 
 // The sessions to delete, oldest first. The newest session is deleted only for its age, never for count or size: a
 // recording must not disappear as it ends.
-std::vector<Pruned> to_prune(std::vector<StoredSession> sessions, const KeepRules& rules, std::int64_t now_ns);
+std::vector<Pruned> select_expired(std::vector<StoredSession> sessions, const RetentionRules& rules,
+                                   std::int64_t now_ns);
 
 // Applies the rules; one thread at a time.
 class Pruner {
 public:
-    Pruner(Catalog& catalog, KeepRules rules) : catalog_(catalog), rules_(rules) {}
+    Pruner(Catalog& catalog, RetentionRules rules) : catalog_(catalog), rules_(rules) {}
     // Deletes those sessions and logs a line for each. Returns how many were deleted. Blocking.
     std::size_t run();
 
 private:
     Catalog& catalog_;
-    const KeepRules rules_;
+    const RetentionRules rules_;
     std::set<std::string> refused_;  // failed deletions that are already logged
 };
 

@@ -8,7 +8,7 @@
 
 namespace flamewire::server {
 
-Result<UniqueFd> nameless_file(const std::string& folder) {
+Result<UniqueFd> unnamed_file(const std::string& folder) {
     UniqueFd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
     if (fd) return fd;
     // Some file systems do not support O_TMPFILE.

@@ -9,6 +9,6 @@
 namespace flamewire::server {
 
 // Creates it in `folder` without a name, for reading and writing.
-Result<UniqueFd> nameless_file(const std::string& folder);
+Result<UniqueFd> unnamed_file(const std::string& folder);
 
 }  // namespace flamewire::server

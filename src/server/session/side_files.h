@@ -16,7 +16,7 @@ inline constexpr std::string_view label_name = "label.json";
 inline constexpr std::string_view imported_name = "imported";
 
 // Files that move to another machine together with the stream. The others are rebuilt from the stream.
-inline constexpr std::array travelling_files = {symbols_name, sources_name, label_name};
+inline constexpr std::array portable_files = {symbols_name, sources_name, label_name};
 
 // The path of a side file of that stream.
 std::string side_file(const std::string& stream_path, std::string_view name);

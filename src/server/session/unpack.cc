@@ -133,7 +133,7 @@ Result<Unpacked> unpack(profile::ImportSource& from, const std::string& folder,
     std::string magic(zstd_magic.size(), '\0');
     magic.resize(TRY(from.read_at(0, magic)));
     Unpacked unpacked;
-    unpacked.fd = TRY(nameless_file(folder));
+    unpacked.fd = TRY(unnamed_file(folder));
     Output output(unpacked.fd, from.size());
     const bool whole = TRY(magic.starts_with(gzip_magic) ? run<Inflater>(from, progress, output)
                                                          : run<ZstdReader>(from, progress, output));

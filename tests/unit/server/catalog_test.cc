@@ -37,8 +37,8 @@ TEST_CASE("a directory is named after time, target and recording") {
     const std::string& id = session->id();
     CHECK_THAT(id, Catch::Matches("[0-9]{8}_[0-9]{6}_pid_42_demo_c0000000"));
     CHECK(fs::is_regular_file(data / ("sessions/" + id + "/stream.flw")));
-    CHECK(directory_word("../../etc/x y") == "etc_x_y");
-    CHECK(directory_word("///") == "session");
+    CHECK(sanitized_name("../../etc/x y") == "etc_x_y");
+    CHECK(sanitized_name("///") == "session");
 }
 
 TEST_CASE("one data directory belongs to one server") {
@@ -62,14 +62,14 @@ TEST_CASE("a restart finds the recording and continues it in the same file") {
     }
     auto catalog = open(data);
     CHECK(catalog->loaded(id) == nullptr);
-    const auto session = catalog->of_recording(scene.id()).value();
+    const auto session = catalog->find_recording(scene.id()).value();
     REQUIRE(session);
     CHECK(session->id() == id);
     CHECK(session->last_seq() == 2);
     const wire::Frame frame = scene.next();
     CHECK(session->ingest(frame.flag, frame.payload, arrival)->stored);
     CHECK(catalog->list().size() == 1);
-    CHECK(catalog->of_recording(test::recording_id(0x99)).value() == nullptr);
+    CHECK(catalog->find_recording(test::recording_id(0x99)).value() == nullptr);
 }
 
 TEST_CASE("a recording continues in its own session, never in an imported copy of it, also after a restart") {
@@ -82,15 +82,15 @@ TEST_CASE("a recording continues in its own session, never in an imported copy o
         const auto session = record(*catalog, scene, false);
         id = session->id();
         fs::copy_file(session->stream_path(), copy);
-        const std::string imported = catalog->adopt(copy, "zzz.flw").value();
+        const std::string imported = catalog->import_stream(copy, "zzz.flw").value();
         CHECK(imported > id);
-        CHECK(catalog->of_recording(scene.id()).value()->id() == id);
+        CHECK(catalog->find_recording(scene.id()).value()->id() == id);
     }
     auto catalog = open(data);
     REQUIRE(catalog->list().size() == 2);
-    CHECK(catalog->of_recording(scene.id()).value()->id() == id);
+    CHECK(catalog->find_recording(scene.id()).value()->id() == id);
     REQUIRE(catalog->remove(id));
-    CHECK(catalog->of_recording(scene.id()).value() == nullptr);
+    CHECK(catalog->find_recording(scene.id()).value() == nullptr);
     const std::string imported = catalog->list().at(0).id;
     REQUIRE(catalog->remove(imported));
     CHECK(fs::is_empty(data / "sessions"));
@@ -232,7 +232,7 @@ TEST_CASE("new sessions and imports get the server's tags") {
     auto catalog = Catalog::open(data.path(), {}, tags).value();
     const auto session = record(*catalog, one, true);
     CHECK(session->info().label.tags == tags);
-    const std::string copy = catalog->adopt(session->stream_path(), "file.flw").value();
+    const std::string copy = catalog->import_stream(session->stream_path(), "file.flw").value();
     const LabelChange without_lab{{}, {{"lab", std::nullopt}}, {}};
     CHECK(catalog->relabel(session->id(), without_lab)->label.tags == Tags{{"board", "imx8"}});
     catalog.reset();
@@ -350,9 +350,9 @@ TEST_CASE("the stream contains the key that began the recording") {
     }
     // No sidecar was written: only the stream has the key.
     auto catalog = open(data);
-    CHECK(catalog->of_recording(scene.id()).value()->owner_key() == "0123456789abcdef");
-    CHECK(catalog->of_recording(clear.id()).value()->owner_key().empty());
-    CHECK(catalog->of_recording(scene.id()).value()->info().samples == 5);
+    CHECK(catalog->find_recording(scene.id()).value()->owner_key() == "0123456789abcdef");
+    CHECK(catalog->find_recording(clear.id()).value()->owner_key().empty());
+    CHECK(catalog->find_recording(scene.id()).value()->info().samples == 5);
 }
 
 TEST_CASE("a session that is being written is not unloaded, however long it takes") {

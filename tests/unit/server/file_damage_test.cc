@@ -168,7 +168,7 @@ TEST_CASE("a recording continues after damage in one frame, but not if the frami
         bytes[at] = static_cast<char>(bytes[at] ^ 1);
         put(path, bytes);
         auto catalog = Catalog::open(data.path(), {}).value();
-        const auto session = catalog->of_recording(scene.id()).value();
+        const auto session = catalog->find_recording(scene.id()).value();
         REQUIRE((session == nullptr) == framing);
         CHECK(content(path) == (framing ? bytes : bytes.substr(0, whole.size())));
         if (framing) continue;

@@ -32,20 +32,20 @@ std::string ids(const std::vector<Pruned>& pruned) {
 
 }  // namespace
 
-TEST_CASE("nothing is deleted without a rule") { CHECK(to_prune(stored("abcdef"), {}, now).empty()); }
+TEST_CASE("nothing is deleted without a rule") { CHECK(select_expired(stored("abcdef"), {}, now).empty()); }
 
 TEST_CASE("the oldest go first, by count, age and size") {
-    CHECK(ids(to_prune(stored("abcdef"), {.count = 4}, now)) == "ab");
-    CHECK(ids(to_prune(stored("abcdef"), {.count = 6}, now)).empty());
-    CHECK(ids(to_prune(stored("abcdef"), {.days = 4}, now)) == "ab");
-    CHECK(ids(to_prune(stored("abcdef"), {.size_bytes = 39}, now)) == "abc");
-    CHECK(ids(to_prune(stored("abcdef"), {.size_bytes = 40}, now)) == "ab");
-    CHECK(ids(to_prune(stored("abcdef"), {.count = 5, .days = 5, .size_bytes = 20}, now)) == "abcd");
-    // The order on disk does not matter.
+    CHECK(ids(select_expired(stored("abcdef"), {.count = 4}, now)) == "ab");
+    CHECK(ids(select_expired(stored("abcdef"), {.count = 6}, now)).empty());
+    CHECK(ids(select_expired(stored("abcdef"), {.days = 4}, now)) == "ab");
+    CHECK(ids(select_expired(stored("abcdef"), {.size_bytes = 39}, now)) == "abc");
+    CHECK(ids(select_expired(stored("abcdef"), {.size_bytes = 40}, now)) == "ab");
+    CHECK(ids(select_expired(stored("abcdef"), {.count = 5, .days = 5, .size_bytes = 20}, now)) == "abcd");
+    // Whatever order the disk has.
     auto mixed = stored("abcdef");
     std::swap(mixed[0], mixed[4]);
-    CHECK(ids(to_prune(mixed, {.count = 4}, now)) == "ab");
-    const auto reasons = to_prune(stored("abc"), {.count = 2}, now);
+    CHECK(ids(select_expired(mixed, {.count = 4}, now)) == "ab");
+    const auto reasons = select_expired(stored("abc"), {.count = 2}, now);
     REQUIRE(reasons.size() == 1);
     CHECK(reasons[0].reason == "--keep-count 2: it was the oldest of 3");
 }
@@ -53,23 +53,23 @@ TEST_CASE("the oldest go first, by count, age and size") {
 TEST_CASE("sessions in use count but stay, pinned ones neither count nor go") {
     auto sessions = stored("abcdef");
     sessions[0].in_use = true;
-    CHECK(ids(to_prune(sessions, {.count = 4}, now)) == "bc");
-    CHECK(ids(to_prune(sessions, {.days = 4}, now)) == "b");
+    CHECK(ids(select_expired(sessions, {.count = 4}, now)) == "bc");
+    CHECK(ids(select_expired(sessions, {.days = 4}, now)) == "b");
     sessions[1].keep = true;
-    CHECK(ids(to_prune(sessions, {.count = 4}, now)) == "c");
-    CHECK(ids(to_prune(sessions, {.size_bytes = 40}, now)) == "c");
+    CHECK(ids(select_expired(sessions, {.count = 4}, now)) == "c");
+    CHECK(ids(select_expired(sessions, {.size_bytes = 40}, now)) == "c");
     for (StoredSession& session : sessions) session.keep = true;
-    CHECK(to_prune(sessions, {.count = 1, .days = 1, .size_bytes = 1}, now).empty());
+    CHECK(select_expired(sessions, {.count = 1, .days = 1, .size_bytes = 1}, now).empty());
 }
 
-TEST_CASE("a recording is not deleted because it ends, but because of its age") {
-    CHECK(ids(to_prune(stored("abc"), {.size_bytes = 1}, now)) == "ab");
+TEST_CASE("a recording does not vanish as it ends, but by its age") {
+    CHECK(ids(select_expired(stored("abc"), {.size_bytes = 1}, now)) == "ab");
     auto sessions = stored("abc");
     sessions[0].in_use = sessions[1].in_use = true;
-    CHECK(to_prune(sessions, {.count = 1, .size_bytes = 1}, now).empty());
-    CHECK(ids(to_prune(stored("a"), {.days = 1}, now + day_ns)) == "a");
-    // A clock that was set back causes no deletion.
-    CHECK(to_prune(stored("abc"), {.days = 1}, 0).empty());
+    CHECK(select_expired(sessions, {.count = 1, .size_bytes = 1}, now).empty());
+    CHECK(ids(select_expired(stored("a"), {.days = 1}, now + day_ns)) == "a");
+    // A clock that was set back deletes nothing.
+    CHECK(select_expired(stored("abc"), {.days = 1}, 0).empty());
 }
 
 TEST_CASE("sizes are read with their unit") {
