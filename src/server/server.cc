@@ -78,7 +78,7 @@ public:
           symbolizer_(symbol_config(options.settings)),
           sources_(source_config(options.settings)),
           catalog_(std::move(catalog)),
-          symbols_(symbolizer_, [this](const std::shared_ptr<Session>& session) { session_named(session); }),
+          symbols_(symbolizer_, [this](const std::shared_ptr<Session>& session) { session_symbolized(session); }),
           loader_(*catalog_, symbols_, [this](const std::shared_ptr<Session>& session) { session_changed(session); }),
           disk_(*catalog_,
                 [this](std::shared_ptr<Session> session, std::uint64_t seq) { hub_.synced(std::move(session), seq); }),
@@ -315,9 +315,9 @@ private:
     }
 
     // Some of its addresses are resolved now. Debug info for the others may be on a debuginfod server.
-    void session_named(const std::shared_ptr<Session>& session) {
+    void session_symbolized(const std::shared_ptr<Session>& session) {
         session_changed(session);
-        if (debug_fetch_) debug_fetch_->want(session);
+        if (debug_fetch_) debug_fetch_->request(session);
     }
 
     // From any thread.

@@ -54,14 +54,14 @@ inline void check(const server::Answer& answer) {
 inline void answer(std::unique_ptr<Scene>& scene, const server::Request& request) {
     using server::Api;
     Api& api = scene->desk.api;
-    switch (Api::way_of(request)) {
-        case Api::Way::agent:
+    switch (Api::route_of(request)) {
+        case Api::Route::agent:
             api.agent_request(request, [](const server::Answer& answer) { check(answer); });
             break;
-        case Api::Way::stream:
-        case Api::Way::file:
+        case Api::Route::stream:
+        case Api::Route::file:
             return;
-        case Api::Way::session:
+        case Api::Route::session:
             (void)api.needs(request);
             [[fallthrough]];
         default:

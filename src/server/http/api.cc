@@ -30,59 +30,59 @@ constexpr std::string_view merge_path = "/api/sessions/merge";
 
 struct Endpoint {
     std::string_view path;
-    Api::Way way;
+    Api::Route route;
     std::string_view methods;  // separated by spaces
 };
 
 constexpr Endpoint endpoints[] = {
-    {metrics_path, Api::Way::quick, "GET"},
-    {"/api/status", Api::Way::quick, "GET"},
-    {"/api/stream", Api::Way::stream, "GET"},
-    {"/api/flamegraph", Api::Way::session, "GET"},
-    {"/api/callers", Api::Way::session, "GET"},
-    {"/api/diff", Api::Way::session, "GET"},
-    {"/api/diff/functions", Api::Way::session, "GET"},
-    {"/api/functions", Api::Way::session, "GET"},
-    {"/api/scheduling", Api::Way::session, "GET"},
-    {"/api/thread-states", Api::Way::session, "GET"},
-    {"/api/thread-summary", Api::Way::session, "GET"},
-    {"/api/thread-view", Api::Way::session, "GET"},
-    {"/api/timeline", Api::Way::session, "GET"},
-    {"/api/modules", Api::Way::session, "GET POST"},
-    {"/api/warnings", Api::Way::session, "GET"},
-    {"/api/counters", Api::Way::session, "GET"},
-    {"/api/metrics/current", Api::Way::session, "GET"},
-    {"/api/metrics/history", Api::Way::session, "GET"},
-    {"/api/disasm", Api::Way::session, "GET"},
-    {"/api/source", Api::Way::session, "GET"},
-    {"/api/source-files", Api::Way::session, "GET"},
-    {"/api/export/flamegraph", Api::Way::session, "GET"},
-    {"/api/sessions", Api::Way::quick, "GET"},
-    {merge_path, Api::Way::session, "POST"},
-    {"/api/imports", Api::Way::quick, "GET POST"},
-    {"/api/agents", Api::Way::quick, "GET"},
-    {"/api/pairing", Api::Way::quick, "GET POST DELETE"},
-    {"/api/agent/connect", Api::Way::agent, "POST"},
-    {"/api/agent/dials", Api::Way::agent, "GET POST DELETE"},
-    {"/api/agent/command", Api::Way::agent, "POST"},
-    {"/api/stop", Api::Way::agent, "POST"},
-    {"/api/browse", Api::Way::worker, "GET"},
-    {"/api/config", Api::Way::worker, "GET PATCH"},
-    {"/api/config/toolchain", Api::Way::worker, "GET POST"},
+    {metrics_path, Api::Route::quick, "GET"},
+    {"/api/status", Api::Route::quick, "GET"},
+    {"/api/stream", Api::Route::stream, "GET"},
+    {"/api/flamegraph", Api::Route::session, "GET"},
+    {"/api/callers", Api::Route::session, "GET"},
+    {"/api/diff", Api::Route::session, "GET"},
+    {"/api/diff/functions", Api::Route::session, "GET"},
+    {"/api/functions", Api::Route::session, "GET"},
+    {"/api/scheduling", Api::Route::session, "GET"},
+    {"/api/thread-states", Api::Route::session, "GET"},
+    {"/api/thread-summary", Api::Route::session, "GET"},
+    {"/api/thread-view", Api::Route::session, "GET"},
+    {"/api/timeline", Api::Route::session, "GET"},
+    {"/api/modules", Api::Route::session, "GET POST"},
+    {"/api/warnings", Api::Route::session, "GET"},
+    {"/api/counters", Api::Route::session, "GET"},
+    {"/api/metrics/current", Api::Route::session, "GET"},
+    {"/api/metrics/history", Api::Route::session, "GET"},
+    {"/api/disasm", Api::Route::session, "GET"},
+    {"/api/source", Api::Route::session, "GET"},
+    {"/api/source-files", Api::Route::session, "GET"},
+    {"/api/export/flamegraph", Api::Route::session, "GET"},
+    {"/api/sessions", Api::Route::quick, "GET"},
+    {merge_path, Api::Route::session, "POST"},
+    {"/api/imports", Api::Route::quick, "GET POST"},
+    {"/api/agents", Api::Route::quick, "GET"},
+    {"/api/pairing", Api::Route::quick, "GET POST DELETE"},
+    {"/api/agent/connect", Api::Route::agent, "POST"},
+    {"/api/agent/dials", Api::Route::agent, "GET POST DELETE"},
+    {"/api/agent/command", Api::Route::agent, "POST"},
+    {"/api/stop", Api::Route::agent, "POST"},
+    {"/api/browse", Api::Route::worker, "GET"},
+    {"/api/config", Api::Route::worker, "GET PATCH"},
+    {"/api/config/toolchain", Api::Route::worker, "GET POST"},
 };
 
 // Actions on one session: the part of the path after its id.
 constexpr Endpoint session_actions[] = {
-    {cut_suffix, Api::Way::session, "POST"},
-    {sources_suffix, Api::Way::session, "POST"},
+    {cut_suffix, Api::Route::session, "POST"},
+    {sources_suffix, Api::Route::session, "POST"},
 };
 
 // Paths with an id at the end.
 constexpr Endpoint families[] = {
-    {sessions_prefix, Api::Way::session, "GET PATCH DELETE"},
-    {export_prefix, Api::Way::session, "GET"},
-    {uploads_prefix, Api::Way::worker, "PUT GET DELETE"},
-    {imports_prefix, Api::Way::quick, "GET DELETE"},
+    {sessions_prefix, Api::Route::session, "GET PATCH DELETE"},
+    {export_prefix, Api::Route::session, "GET"},
+    {uploads_prefix, Api::Route::worker, "PUT GET DELETE"},
+    {imports_prefix, Api::Route::quick, "GET DELETE"},
 };
 
 const Endpoint* action_of(std::string_view path) {
@@ -132,7 +132,7 @@ std::string_view baseline_id(const Request& request) {
 }
 
 // Whether the part of a session that has been read so far is enough.
-bool takes_partial(const Request& request) {
+bool accepts_partial(const Request& request) {
     return request.parameter("partial") == "1" && !request.path.starts_with("/api/export/");
 }
 
@@ -164,11 +164,11 @@ Answer refusal(const Request& request) {
 
 }  // namespace
 
-Api::Way Api::way_of(const Request& request) {
+Api::Route Api::route_of(const Request& request) {
     const bool api = request.path == "/api" || request.path.starts_with("/api/") || request.path == metrics_path;
-    if (!api) return request.method == "GET" || request.method == "HEAD" ? Way::file : Way::refused;
+    if (!api) return request.method == "GET" || request.method == "HEAD" ? Route::file : Route::refused;
     const Endpoint* endpoint = endpoint_of(request.path);
-    return endpoint == nullptr || !allows(endpoint->methods, request.method) ? Way::refused : endpoint->way;
+    return endpoint == nullptr || !allows(endpoint->methods, request.method) ? Route::refused : endpoint->route;
 }
 
 bool Api::changes_sessions(const Request& request) {
@@ -178,7 +178,7 @@ bool Api::changes_sessions(const Request& request) {
 }
 
 Answer Api::answer(const Request& request) {
-    if (way_of(request) == Way::refused) return refusal(request);
+    if (route_of(request) == Route::refused) return refusal(request);
     const std::string_view path = request.path;
     if (path == "/api/status") return status();
     if (path == metrics_path) return metrics_answer({facts_.started, agents_.all(), catalog_.all_loaded()});
@@ -209,7 +209,7 @@ Api::Needs Api::needs(const Request& request) {
     const std::string_view id = session_id(request);
     if (id.empty() && catalog_.live().empty()) return {.background = true};  // finding the newest one reads the disk
     Needs needs;
-    if (takes_partial(request)) needs.extent = SessionLoader::Extent::partial;
+    if (accepts_partial(request)) needs.extent = SessionLoader::Extent::partial;
     const bool needs_rows = request.method != "DELETE" && request.method != "PATCH";
     for (const std::string_view wanted : {needs_rows ? id : std::string_view{}, baseline_id(request)})
         if (!wanted.empty() && !in_memory(wanted, request)) needs.sessions.emplace_back(wanted);
@@ -217,7 +217,7 @@ Api::Needs Api::needs(const Request& request) {
 }
 
 std::shared_ptr<Session> Api::in_memory(std::string_view id, const Request& request) {
-    return takes_partial(request) ? catalog_.opened(id) : catalog_.loaded(id);
+    return accepts_partial(request) ? catalog_.opened(id) : catalog_.loaded(id);
 }
 
 Result<std::shared_ptr<Session>> Api::session_of(const Request& request, Answer& several) {
@@ -283,7 +283,7 @@ Answer Api::session_view(const Request& request) {
     if (path == "/api/metrics/current") return metrics_current_answer(session);
     if (path == "/api/metrics/history") return metrics_history_answer(session, request);
     if (path == "/api/modules")
-        return request.method == "POST" ? give_file(**found, request) : modules_answer(session, request);
+        return request.method == "POST" ? set_module_file(**found, request) : modules_answer(session, request);
     if (path == "/api/warnings") return warnings_answer(session, request);
     if (path == "/api/counters") return counters_answer(session, request);
     if (path == "/api/disasm") return disasm_answer(session, request, symbolizer_);

@@ -84,7 +84,7 @@ public:
           agents_(std::move(agents)),
           facts_(std::move(facts)) {}
 
-    enum class Way {
+    enum class Route {
         quick,    // call answer() on a worker: it reads no files and no store
         worker,   // the same, but it may take longer
         session,  // the same, after satisfying needs()
@@ -93,7 +93,7 @@ public:
         file,     // an embedded file
         refused,  // no such endpoint or method: answer() reports it
     };
-    [[nodiscard]] static Way way_of(const Request& request);
+    [[nodiscard]] static Route route_of(const Request& request);
     // Whether a successful answer to this request changes the list of sessions.
     [[nodiscard]] static bool changes_sessions(const Request& request);
 
@@ -127,7 +127,7 @@ private:
     Answer toolchain(const Request& request);
     Answer apply(SettingsValues values);
     // Uses a file on the server, or an uploaded one, for a module.
-    Answer give_file(const Session& session, const Request& request);
+    Answer set_module_file(const Session& session, const Request& request);
     Answer config_answer(const SettingsValues& values, const std::vector<std::string>* notes);
     std::vector<std::string> notes_about(const SettingsValues& values);
     // The agent that a request refers to, or an error.

@@ -112,7 +112,7 @@ Result<SettingsValues> changed(SettingsValues values, const std::string& body,
     TRY(check_new_places(old, values, roots));
     TRY(check(values));
     if (prefix_given && !sysroot_given && !values.toolchain_prefix.empty()) {
-        if (const auto may = may_ask_toolchain(values.toolchain_prefix); !may)
+        if (const auto may = may_run_toolchain(values.toolchain_prefix); !may)
             return fail(may.error().code == ErrorCode::permission ? ErrorCode::permission : ErrorCode::invalid,
                         may.error().message);
         auto sysroot = sysroot_of_toolchain(values.toolchain_prefix);
@@ -153,7 +153,7 @@ Answer Api::apply(SettingsValues values) {
     return config_answer(values, &notes);
 }
 
-Answer Api::give_file(const Session& session, const Request& request) {
+Answer Api::set_module_file(const Session& session, const Request& request) {
     const auto given = given_file(session, request, uploads_);
     if (!given) return error_answer(given.error());
     if (given->upload.empty()) {

@@ -103,7 +103,7 @@ bool Connections::is_open(const Endpoint& remote) const {
     return state.fd < 0 || ::poll(&state, 1, 0) <= 0 || (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0;
 }
 
-bool Connections::takes_too_little(Connection& it, Clock::time_point now) {
+bool Connections::is_too_slow(Connection& it, Clock::time_point now) {
     const auto time = std::chrono::duration_cast<std::chrono::seconds>(now - it.sending_since);
     if (time < limits::http_write_time) return false;
     const std::uint64_t taken = tcp_bytes_acknowledged(it.socket);
@@ -117,7 +117,7 @@ bool Connections::takes_too_little(Connection& it, Clock::time_point now) {
 void Connections::close_slow(Clock::time_point now) {
     for (auto& entry : all_) {
         Connection& it = entry.second;
-        if (it.is_sending && takes_too_little(it, now)) {
+        if (it.is_sending && is_too_slow(it, now)) {
             limit_reached(Limit::http_write_rate);
             end(entry);
             it.is_sending = false;

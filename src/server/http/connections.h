@@ -53,7 +53,7 @@ private:
     using All = std::map<Endpoint, Connection>;
 
     bool make_room();
-    static bool takes_too_little(Connection& connection, Clock::time_point now);
+    static bool is_too_slow(Connection& connection, Clock::time_point now);
     static void end(const All::value_type& connection);
 
     All all_;

@@ -101,29 +101,29 @@ void EventTexts::write(OfSession& texts, const SessionInfo& info) {
 }
 
 // Continues after the last one that was sent, so that no item waits forever when there are always more.
-template <class Tell>
-void EventMarks::take(Marked& marked, std::string& last, const std::string& out, std::size_t most, Tell tell) {
+template <class Send>
+void EventMarks::take(Marked& marked, std::string& last, const std::string& out, std::size_t most, Send send) {
     while (!marked.empty() && out.size() < most) {
         auto next = marked.upper_bound(last);
         if (next == marked.end()) next = marked.begin();
         last = *next;
         marked.erase(next);
-        tell(last);
+        send(last);
     }
 }
 
 std::string EventMarks::render(EventTexts& texts) {
     std::string out;
     if (std::exchange(list_, false)) append_event(out, "sessions", "{}");
-    if (told_.size() > most_remembered) told_.clear();
+    if (sent_.size() > most_remembered) sent_.clear();
     take(sessions_, last_session_, out, most_of_sessions, [&](const std::string& id) {
         const EventTexts::OfSession* session = texts.session(id);
         if (session == nullptr) return;
-        Told& told = told_[id];
-        if (std::exchange(told.types, session->types_number) != session->types_number) out += session->types;
+        Sent& sent = sent_[id];
+        if (std::exchange(sent.types, session->types_number) != session->types_number) out += session->types;
         out += session->version;
-        if (std::exchange(told.health, session->health_number) != session->health_number) out += session->health;
-        if (std::exchange(told.losses, session->losses_number) != session->losses_number) out += session->losses;
+        if (std::exchange(sent.health, session->health_number) != session->health_number) out += session->health;
+        if (std::exchange(sent.losses, session->losses_number) != session->losses_number) out += session->losses;
     });
     take(agents_, last_agent_, out, out.size() + most_of_agents,
          [&](const std::string& id) { out += texts.agent(id); });

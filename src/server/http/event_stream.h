@@ -72,19 +72,19 @@ public:
     std::string render(EventTexts& texts);
 
 private:
-    struct Told {
+    struct Sent {
         std::uint64_t types = 0, health = 0, losses = 0;
     };
 
     using Marked = std::set<std::string>;
-    template <class Tell>
-    static void take(Marked& marked, std::string& last, const std::string& out, std::size_t most, Tell tell);
+    template <class Send>
+    static void take(Marked& marked, std::string& last, const std::string& out, std::size_t most, Send send);
 
     const std::string only_;
     bool status_ = false, list_ = false;
     Marked agents_, sessions_;
     std::string last_agent_, last_session_;  // that were sent
-    std::map<std::string, Told> told_;
+    std::map<std::string, Sent> sent_;
 };
 
 // "event: NAME\ndata: JSON\n\n"

@@ -24,10 +24,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds heartbeat{10};
 // Limits for a reader of the stream: time between writes, and bytes per second. Changes in between become one event.
-constexpr std::chrono::milliseconds between_events{100};
+constexpr std::chrono::milliseconds event_interval{100};
 constexpr std::size_t reader_bytes_a_second = std::size_t{128} << 10;
 // The status covers all agents and sessions, so part of it changes all the time.
-constexpr std::chrono::milliseconds between_statuses{500};
+constexpr std::chrono::milliseconds status_interval{500};
 constexpr std::size_t closing_connections = 64;
 
 using StreamResponse = restinio::response_builder_t<restinio::chunked_output_t>;
@@ -92,7 +92,7 @@ public:
     void status_changed() override {
         if (status_due_) return;
         status_due_ = true;
-        status_timer_.expires_at(std::max(status_at_ + between_statuses, Clock::now()));
+        status_timer_.expires_at(std::max(status_at_ + status_interval, Clock::now()));
         status_timer_.async_wait([this](const std::error_code& error) {
             if (error) return;
             status_due_ = false;
@@ -206,28 +206,28 @@ private:
     }
 
     void dispatch(const RequestHandle& handle, Request request, bool head) {
-        const Api::Way way = Api::way_of(request);
-        switch (way) {
-            case Api::Way::file:
+        const Api::Route route = Api::route_of(request);
+        switch (route) {
+            case Api::Route::file:
                 return respond(handle,
                                options_.web_dir.empty() ? asset_answer(request.path)
                                                         : folder_answer(options_.web_dir, request.path),
                                head);
-            case Api::Way::refused:
+            case Api::Route::refused:
                 return respond(handle, api_->answer(request), head);
-            case Api::Way::stream:
+            case Api::Route::stream:
                 return open_stream(handle, request, head);
-            case Api::Way::agent:
+            case Api::Route::agent:
                 return api_->agent_request(request, [this, handle, head](Answer answer) {
                     asio::post(io_, [this, handle, head, answer = std::move(answer)]() mutable {
                         respond(handle, std::move(answer), head);
                     });
                 });
-            case Api::Way::quick:
+            case Api::Route::quick:
                 return quick_.add(request.client, job_of(handle, request, head));
-            case Api::Way::worker:
+            case Api::Route::worker:
                 return queries_.add(request.client, job_of(handle, request, head));
-            case Api::Way::session:
+            case Api::Route::session:
                 break;
         }
         // Reading a session from disk can take seconds, so do not do it on the workers that live sessions need.
@@ -299,23 +299,23 @@ private:
         auto stream = std::make_shared<Stream>(std::move(response), io_, std::string(request.parameter("session")));
         streams_.push_back(stream);
         // The text may be old if it was made for earlier readers.
-        if (Clock::now() - status_at_ > between_statuses) texts_.status_changed();
+        if (Clock::now() - status_at_ > status_interval) texts_.status_changed();
         stream->marks.status();
         for (const std::string& id : texts_.state().live()) stream->marks.session(id);
         for (const std::string& id : texts_.state().agents()) stream->marks.agent(id);
-        tell(stream);
+        send_marked(stream);
     }
 
     template <class Mark>
     void each_stream(Mark mark) {
         for (const StreamPtr& stream : std::list<StreamPtr>(streams_)) {
             mark(*stream);
-            tell(stream);
+            send_marked(stream);
         }
     }
 
     // Writes what is marked: now, after the current write, or when the pause is over.
-    void tell(const StreamPtr& stream) {
+    void send_marked(const StreamPtr& stream) {
         if (stream->gone || stream->writing || stream->waiting || !stream->marks.any()) return;
         const auto now = Clock::now();
         if (now < stream->next) {
@@ -323,13 +323,13 @@ private:
             stream->timer.expires_at(stream->next);
             stream->timer.async_wait([this, stream](const std::error_code& error) {
                 stream->waiting = false;
-                if (!error) tell(stream);
+                if (!error) send_marked(stream);
             });
             return;
         }
         std::string text = stream->marks.render(texts_);
         const std::chrono::milliseconds length(text.size() * 1000 / reader_bytes_a_second);
-        stream->next = now + std::max(between_events, length);
+        stream->next = now + std::max(event_interval, length);
         write(stream, std::move(text));
     }
 
@@ -345,7 +345,7 @@ private:
                 return;
             }
             // Post it, because this is the callback of the write.
-            asio::post(io_, [this, stream] { tell(stream); });
+            asio::post(io_, [this, stream] { send_marked(stream); });
         });
     }
 

@@ -25,7 +25,7 @@ void RequestQueue::add(const std::string& host, Job job, Clock::time_point now) 
 
 void RequestQueue::interrupt(Clock::time_point now) {
     for (Running& one : running_) {
-        if (!one.ends_early || one.interruption.asked()) continue;
+        if (!one.interruptible || one.interruption.asked()) continue;
         const bool late = now - one.since > longest_run_;
         if (late) limit_reached(Limit::query_time);
         if (late || !one.wanted()) one.interruption.ask();
@@ -67,7 +67,7 @@ void RequestQueue::start_next() {
 void RequestQueue::start(Job job) {
     const auto at = running_.emplace(running_.end());
     at->wanted = std::move(job.wanted);
-    at->ends_early = job.ends_early;
+    at->interruptible = job.interruptible;
     post_([this, at, run = std::move(job.run)] {
         {
             const profile::Interruption::Scope scope(at->interruption);

@@ -24,7 +24,7 @@ public:
         std::function<void()> run;     // on a worker
         std::function<bool()> wanted;  // whether the client is still connected; checked at its turn and while it runs
         std::function<void()> refuse;  // instead of run: the client disconnected, or one of the two limits was reached
-        bool ends_early = false;       // run() may be interrupted
+        bool interruptible = false;    // run() may be interrupted
     };
 
     // `post` runs a function on one of `workers` threads. `most_waiting`: jobs per host. `longest_run`: time limit of a
@@ -48,7 +48,7 @@ private:
     };
     struct Running {
         std::function<bool()> wanted;
-        bool ends_early = false;
+        bool interruptible = false;
         Clock::time_point since = Clock::now();
         profile::Interruption interruption;
     };

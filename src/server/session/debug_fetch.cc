@@ -13,31 +13,33 @@ namespace flamewire::server {
 namespace {
 
 // Two threads, so that one slow download does not block the others. More would be impolite to public servers.
-constexpr unsigned fetchers = 2;
-constexpr std::chrono::minutes after_refusal{10};
-constexpr std::chrono::seconds while_gone{15};
-constexpr std::chrono::milliseconds between_tellings{250};
+constexpr unsigned fetch_threads = 2;
+constexpr std::chrono::minutes failure_delay{10};
+constexpr std::chrono::seconds unreachable_delay{15};
+constexpr std::chrono::milliseconds progress_interval{250};
 // Limit for cached source file results. Dropped ones are requested again.
-constexpr std::size_t most_sources = 1024;
+constexpr std::size_t max_cached_sources = 1024;
 
 std::uint64_t size_of(const std::string& path) {
     const auto status = file_status(path);
     return status ? status->size_bytes : 0;
 }
 
-bool is_gone(const Result<std::string>& outcome) { return !outcome && outcome.error().code == ErrorCode::closed; }
+bool is_unreachable(const Result<std::string>& outcome) {
+    return !outcome && outcome.error().code == ErrorCode::closed;
+}
 
 }  // namespace
 
 DebugFetch::DebugFetch(std::string folder, std::uint64_t limit_bytes, Events events)
     : folder_(std::move(folder)), limit_bytes_(limit_bytes), events_(std::move(events)) {
-    for (unsigned i = 0; i < fetchers; ++i) threads_.emplace_back([this] { run(); });
+    for (unsigned i = 0; i < fetch_threads; ++i) threads_.emplace_back([this] { run(); });
 }
 
-void DebugFetch::want(const std::shared_ptr<Session>& session) {
+void DebugFetch::request(const std::shared_ptr<Session>& session) {
     const auto lacking = session->missing_debug_info();
     if (lacking.empty()) return;
-    bool told = false;
+    bool reported = false;
     {
         const std::lock_guard lock(mutex_);
         for (const Session::WantedModule& wanted : lacking) {
@@ -46,22 +48,22 @@ void DebugFetch::want(const std::shared_ptr<Session>& session) {
             const bool known = std::ranges::any_of(
                 job.waiting, [&](const auto& one) { return one.second == wanted.id && one.first.lock() == session; });
             if (!known) job.waiting.emplace_back(session, wanted.id);
-            if (!job.under_way && Clock::now() >= job.again) {
+            if (!job.pending && Clock::now() >= job.retry_at) {
                 job.identity = wanted.identity;
                 job.no_executable = wanted.no_executable;
                 job.progress = {};
-                job.under_way = true;
+                job.pending = true;
                 queue_.push_back({id, {}});
             } else if (known) {
                 continue;
             }
             session->set_debug_fetch(wanted.id, job.progress);
-            told = true;
+            reported = true;
         }
-        if (!noticed_.empty()) session->set_notice("debuginfod", noticed_, noticed_remedy_);
+        if (!notice_text_.empty()) session->set_notice("debuginfod", notice_text_, notice_remedy_);
     }
     wake_.notify_all();
-    if (told) events_.changed(session);
+    if (reported) events_.changed(session);
 }
 
 void DebugFetch::stop() {
@@ -96,27 +98,27 @@ void DebugFetch::run() {
 }
 
 void DebugFetch::fetch(symbol::DebuginfodClient& client, const std::string& build_id) {
-    Clock::time_point told{};
+    Clock::time_point reported{};
     const symbol::DebuginfodClient::Progress progress = [&](std::uint64_t got, std::uint64_t total) {
         const auto now = Clock::now();
-        if (total != 0 && now - told >= between_tellings) {
-            told = now;
-            tell(build_id, {ModuleFetch::State::arriving, got, total, ""});
+        if (total != 0 && now - reported >= progress_interval) {
+            reported = now;
+            publish_progress(build_id, {ModuleFetch::State::arriving, got, total, ""});
         }
-        return goes_on();
+        return is_running();
     };
     // Fetch the executable before the debug info: once the debug info is here, the build is not requested again.
-    auto program = fetch_program(client, build_id, progress);
-    if (is_gone(program)) return finish(build_id, program);
+    auto executable = fetch_executable(client, build_id, progress);
+    if (is_unreachable(executable)) return finish(build_id, executable);
     auto debug_info = client.debug_info(build_id, progress);
-    const bool program_alone = program && !debug_info && debug_info.error().code == ErrorCode::not_found;
-    finish(build_id, program_alone ? program : debug_info);
+    const bool executable_alone = executable && !debug_info && debug_info.error().code == ErrorCode::not_found;
+    finish(build_id, executable_alone ? executable : debug_info);
 }
 
 // The executable or library: it has the code, and it has symbols if no server has debug info. not_found also if it is
 // here already.
-Result<std::string> DebugFetch::fetch_program(symbol::DebuginfodClient& client, const std::string& build_id,
-                                              const symbol::DebuginfodClient::Progress& progress) {
+Result<std::string> DebugFetch::fetch_executable(symbol::DebuginfodClient& client, const std::string& build_id,
+                                                 const symbol::DebuginfodClient::Progress& progress) {
     symbol::ModuleIdentity identity;
     {
         const std::lock_guard lock(mutex_);
@@ -128,13 +130,13 @@ Result<std::string> DebugFetch::fetch_program(symbol::DebuginfodClient& client, 
     if (outcome) {
         symbol::limit_debuginfod_folder(folder_, limit_bytes_, build_id);
         events_.arrived(identity);
-    } else if (!is_gone(outcome) && outcome.error().code != ErrorCode::not_found) {
+    } else if (!is_unreachable(outcome) && outcome.error().code != ErrorCode::not_found) {
         spdlog::warn("{}: {}", identity.path, outcome.error().message);
     }
     return outcome;
 }
 
-bool DebugFetch::goes_on() {
+bool DebugFetch::is_running() {
     const std::lock_guard lock(mutex_);
     return !stopping_;
 }
@@ -143,17 +145,18 @@ Result<std::string> DebugFetch::source(const std::shared_ptr<Session>& session,
                                        const std::vector<std::string>& build_ids, const std::string& file) {
     Error why{ErrorCode::not_found, 0, "no debuginfod server has it"};
     const std::lock_guard lock(mutex_);
-    if (sources_.size() >= most_sources) std::erase_if(sources_, [](const auto& one) { return !one.second.under_way; });
+    if (sources_.size() >= max_cached_sources)
+        std::erase_if(sources_, [](const auto& one) { return !one.second.pending; });
     for (const std::string& build_id : build_ids) {
         const Task task{build_id, file};
         Source& source = sources_[task];
-        if (!source.under_way && source.outcome && file_status(*source.outcome)) return source.outcome;
-        if (!source.under_way && Clock::now() < source.again && !source.outcome) {
+        if (!source.pending && source.outcome && file_status(*source.outcome)) return source.outcome;
+        if (!source.pending && Clock::now() < source.retry_at && !source.outcome) {
             why = source.outcome.error();
             continue;
         }
-        if (!source.under_way && Clock::now() < paused_until_) return fail(ErrorCode::closed, noticed_);
-        if (!std::exchange(source.under_way, true)) queue_.push_front(task);  // a user waits for it
+        if (!source.pending && Clock::now() < paused_until_) return fail(ErrorCode::closed, notice_text_);
+        if (!std::exchange(source.pending, true)) queue_.push_front(task);  // a user waits for it
         if (std::ranges::none_of(source.waiting, [&](const auto& one) { return one.lock() == session; }))
             source.waiting.push_back(session);
         wake_.notify_one();
@@ -164,7 +167,7 @@ Result<std::string> DebugFetch::source(const std::shared_ptr<Session>& session,
 
 void DebugFetch::fetch_source(symbol::DebuginfodClient& client, const Task& task) {
     const auto outcome =
-        client.source(task.build_id, task.file, [&](std::uint64_t, std::uint64_t) { return goes_on(); });
+        client.source(task.build_id, task.file, [&](std::uint64_t, std::uint64_t) { return is_running(); });
     if (outcome) symbol::limit_debuginfod_folder(folder_, limit_bytes_, task.build_id);
     std::vector<std::weak_ptr<Session>> waiting;
     {
@@ -173,8 +176,9 @@ void DebugFetch::fetch_source(symbol::DebuginfodClient& client, const Task& task
         Source& source = sources_[task];
         waiting = std::exchange(source.waiting, {});
         source.outcome = outcome;
-        source.under_way = false;
-        source.again = Clock::now() + (is_gone(outcome) ? std::chrono::seconds(while_gone) : after_refusal);
+        source.pending = false;
+        source.retry_at =
+            Clock::now() + (is_unreachable(outcome) ? std::chrono::seconds(unreachable_delay) : failure_delay);
     }
     if (!outcome) spdlog::info("{}: {}", task.file, outcome.error().message);
     for (const auto& weak : waiting)
@@ -192,37 +196,38 @@ void DebugFetch::finish(const std::string& build_id, const Result<std::string>& 
         Job& job = jobs_[build_id];
         identity = job.identity;
         stopping = stopping_;
-        if (is_gone(outcome) && !stopping) {
+        if (is_unreachable(outcome) && !stopping) {
             // Requeue it behind builds that another server may have.
-            paused_until_ = Clock::now() + while_gone;
+            paused_until_ = Clock::now() + unreachable_delay;
             queue_.push_back({build_id, {}});
         } else {
-            job.under_way = false;
-            job.again = Clock::now() + after_refusal;
+            job.pending = false;
+            job.retry_at = Clock::now() + failure_delay;
         }
     }
     if (stopping) return;
-    if (is_gone(outcome)) {
+    if (is_unreachable(outcome)) {
         spdlog::warn("debug info of {}: {}", identity.path, outcome.error().message);
-        notice(fmt::format("Names come from files on this machine, because {}.", outcome.error().message),
-               fmt::format("check that the server runs and that its address is right; it is tried again every {} s",
-                           while_gone.count()));
-        return tell(build_id, {ModuleFetch::State::interrupted, 0, 0, outcome.error().message});
+        set_notice_everywhere(
+            fmt::format("Names come from files on this machine, because {}.", outcome.error().message),
+            fmt::format("check that the server runs and that its address is right; it is tried again every {} s",
+                        unreachable_delay.count()));
+        return publish_progress(build_id, {ModuleFetch::State::interrupted, 0, 0, outcome.error().message});
     }
-    notice("", "");
+    set_notice_everywhere("", "");
     if (!outcome) {
         if (outcome.error().code != ErrorCode::not_found)
             spdlog::warn("debug info of {}: {}", identity.path, outcome.error().message);
-        return tell(build_id, {ModuleFetch::State::refused, 0, 0, outcome.error().message});
+        return publish_progress(build_id, {ModuleFetch::State::refused, 0, 0, outcome.error().message});
     }
     const std::uint64_t bytes = size_of(*outcome);
     spdlog::info("{} of {} came from a debuginfod server: {} bytes", file_name(*outcome), identity.path, bytes);
     symbol::limit_debuginfod_folder(folder_, limit_bytes_, build_id);
-    tell(build_id, {ModuleFetch::State::arrived, bytes, bytes, ""});
+    publish_progress(build_id, {ModuleFetch::State::arrived, bytes, bytes, ""});
     events_.arrived(identity);
 }
 
-void DebugFetch::tell(const std::string& build_id, const ModuleFetch& progress) {
+void DebugFetch::publish_progress(const std::string& build_id, const ModuleFetch& progress) {
     std::vector<std::shared_ptr<Session>> sessions;
     {
         const std::lock_guard lock(mutex_);
@@ -239,11 +244,11 @@ void DebugFetch::tell(const std::string& build_id, const ModuleFetch& progress) 
 }
 
 // Sets one notice for all modules: no server responds. An empty text clears it.
-void DebugFetch::notice(const std::string& text, const std::string& remedy) {
+void DebugFetch::set_notice_everywhere(const std::string& text, const std::string& remedy) {
     const std::lock_guard lock(mutex_);
-    if (text.empty() && noticed_.empty()) return;
-    noticed_ = text;
-    noticed_remedy_ = remedy;
+    if (text.empty() && notice_text_.empty()) return;
+    notice_text_ = text;
+    notice_remedy_ = remedy;
     if (text.empty()) paused_until_ = {};
     for (const auto& [id, job] : jobs_)
         for (const auto& [weak, module] : job.waiting)
@@ -257,16 +262,16 @@ std::vector<std::string> fetch_debug_info(
     symbol::DebuginfodClient client;
     for (const Session::WantedModule& wanted : session.missing_debug_info()) {
         const std::string name = file_name(wanted.identity.path);
-        const symbol::DebuginfodClient::Progress told = [&](std::uint64_t got, std::uint64_t total) {
+        const symbol::DebuginfodClient::Progress reported = [&](std::uint64_t got, std::uint64_t total) {
             progress(name, got, total);
             return true;
         };
-        auto outcome = client.debug_info(wanted.identity.build_id, told);
+        auto outcome = client.debug_info(wanted.identity.build_id, reported);
         if (!outcome && outcome.error().code == ErrorCode::not_found && wanted.no_executable)
-            outcome = client.executable(wanted.identity.build_id, told);
+            outcome = client.executable(wanted.identity.build_id, reported);
         if (!outcome && outcome.error().code != ErrorCode::not_found)
             problems.push_back(fmt::format("no debug info for {}: {}", name, outcome.error().message));
-        if (is_gone(outcome)) break;  // the other builds would fail too
+        if (is_unreachable(outcome)) break;  // the other builds would fail too
         if (!outcome) continue;
         symbol::limit_debuginfod_folder(folder, limit_bytes, wanted.identity.build_id);
         symbolizer.forget(wanted.identity);

@@ -40,7 +40,7 @@ public:
     ~DebugFetch() { stop(); }
 
     // Requests what the session lacks, unless it did so recently. Never blocks.
-    void want(const std::shared_ptr<Session>& session);
+    void request(const std::shared_ptr<Session>& session);
     // Path of a source file that the session's profile names, for one of these builds (raw build-ids), if it was
     // fetched before. Otherwise requests it; the session changes when it arrives or no server has it. busy: the request
     // is under way. All other errors explain why the file is missing. Never blocks.
@@ -56,9 +56,9 @@ private:
         symbol::ModuleIdentity identity;
         std::vector<std::pair<std::weak_ptr<Session>, profile::ModuleId>> waiting;
         ModuleFetch progress;
-        bool under_way = false;  // queued or being fetched
+        bool pending = false;  // queued or being fetched
         bool no_executable = false;
-        Clock::time_point again{};
+        Clock::time_point retry_at{};
     };
 
     // A unit of work for a thread: a build, or one source file of it.
@@ -69,18 +69,18 @@ private:
     struct Source {
         std::vector<std::weak_ptr<Session>> waiting;
         Result<std::string> outcome = std::string();
-        bool under_way = false;
-        Clock::time_point again{};  // do not retry a failure before this
+        bool pending = false;
+        Clock::time_point retry_at{};  // do not retry a failure before this
     };
 
     void run();
     void fetch(symbol::DebuginfodClient& client, const std::string& build_id);
     void fetch_source(symbol::DebuginfodClient& client, const Task& task);
-    Result<std::string> fetch_program(symbol::DebuginfodClient& client, const std::string& build_id,
-                                      const symbol::DebuginfodClient::Progress& progress);
-    bool goes_on();
-    void tell(const std::string& build_id, const ModuleFetch& progress);
-    void notice(const std::string& text, const std::string& remedy);
+    Result<std::string> fetch_executable(symbol::DebuginfodClient& client, const std::string& build_id,
+                                         const symbol::DebuginfodClient::Progress& progress);
+    bool is_running();
+    void publish_progress(const std::string& build_id, const ModuleFetch& progress);
+    void set_notice_everywhere(const std::string& text, const std::string& remedy);
     void finish(const std::string& build_id, const Result<std::string>& outcome);
 
     const std::string folder_;
@@ -92,8 +92,8 @@ private:
     std::map<std::string, Job> jobs_;  // by build-id
     std::map<Task, Source> sources_;
     std::deque<Task> queue_;
-    Clock::time_point paused_until_{};      // while no server responds
-    std::string noticed_, noticed_remedy_;  // the last notice of the sessions
+    Clock::time_point paused_until_{};         // while no server responds
+    std::string notice_text_, notice_remedy_;  // the last notice of the sessions
     bool stopping_ = false;
     std::vector<std::thread> threads_;
 };

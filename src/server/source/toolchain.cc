@@ -122,7 +122,7 @@ bool is_ours(const fs::path& path) {
     return false;
 }
 
-Result<Printed> ask(const std::string& compiler, std::chrono::milliseconds patience) {
+Result<Printed> ask(const std::string& compiler, std::chrono::milliseconds timeout) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe", errno);
     const UniqueFd in(ends[0]);
@@ -138,7 +138,7 @@ Result<Printed> ask(const std::string& compiler, std::chrono::milliseconds patie
     }
     out.reset();
     Printed printed;
-    const auto until = std::chrono::steady_clock::now() + patience;
+    const auto until = std::chrono::steady_clock::now() + timeout;
     const bool read = read_until(in.get(), until, printed.text);
     const bool ended = reap(child, read ? until : std::chrono::steady_clock::now(), printed.status);
     printed.whole = read && ended && WIFEXITED(printed.status) && WEXITSTATUS(printed.status) == 0;
@@ -178,7 +178,7 @@ std::string what_it_did(const Printed& printed) {
 
 }  // namespace
 
-Result<bool> may_ask_toolchain(std::string_view prefix) {
+Result<bool> may_run_toolchain(std::string_view prefix) {
     if (prefix.find('/') == std::string_view::npos) return true;
     const fs::path compiler(std::string(prefix) + "gcc");
     std::error_code error;
@@ -192,11 +192,11 @@ Result<bool> may_ask_toolchain(std::string_view prefix) {
                     compiler.string()));
 }
 
-Result<std::string> sysroot_of_toolchain(std::string_view prefix, std::chrono::milliseconds patience) {
+Result<std::string> sysroot_of_toolchain(std::string_view prefix, std::chrono::milliseconds timeout) {
     if (prefix.empty() || prefix.size() > max_prefix_bytes || prefix.find('\0') != std::string_view::npos)
         return fail(ErrorCode::invalid, "a toolchain prefix is a path and the start of a name, as in /opt/x/bin/arm-");
     const std::string compiler = std::string(prefix) + "gcc";
-    const Printed printed = TRY(ask(compiler, patience));
+    const Printed printed = TRY(ask(compiler, timeout));
     if (printed.whole && printed.text.starts_with('/') && is_folder(printed.text)) {
         std::string normal = fs::path(printed.text).lexically_normal().string();
         if (normal != "/") return normal;

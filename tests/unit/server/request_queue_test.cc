@@ -69,7 +69,7 @@ TEST_CASE("a running request is interrupted when its client disconnects, if it m
     Scene scene;
     bool is_there = true;
     std::string ended;
-    const auto add = [&](char name, bool ends_early) {
+    const auto add = [&](char name, bool interruptible) {
         const auto run = [&, name] {
             is_there = false;
             scene.queue.interrupt();
@@ -80,7 +80,7 @@ TEST_CASE("a running request is interrupted when its client disconnects, if it m
                 ended += '-';
             }
         };
-        scene.queue.add("192.0.2.1", {run, [&] { return is_there; }, [] {}, ends_early});
+        scene.queue.add("192.0.2.1", {run, [&] { return is_there; }, [] {}, interruptible});
     };
     add('a', true);
     add('b', false);
@@ -99,7 +99,7 @@ TEST_CASE("a request that runs for too long is interrupted, if it may end early"
     Scene scene;
     const std::uint64_t before = times_reached(Limit::query_time);
     std::string ended;
-    for (const bool ends_early : {true, false}) {
+    for (const bool interruptible : {true, false}) {
         const auto run = [&] {
             const auto now = RequestQueue::Clock::now();
             scene.queue.interrupt(now + limits::query_time - std::chrono::seconds(1));
@@ -112,7 +112,7 @@ TEST_CASE("a request that runs for too long is interrupted, if it may end early"
                 ended += "early ";
             }
         };
-        scene.queue.add("192.0.2.1", {run, [] { return true; }, [] {}, ends_early});
+        scene.queue.add("192.0.2.1", {run, [] { return true; }, [] {}, interruptible});
         scene.work();
     }
     CHECK(ended == "early whole ");
