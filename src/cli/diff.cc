@@ -61,17 +61,18 @@ Result<Comparison> compare(const profile::Store& before, const profile::Store& a
         first.tids = {profile::two_sides_before};
         same.tids = {profile::two_sides_after};
     }
-    const server::View left = TRY(resolve_view(first, before, sides.before.start_ns()));
+    const server::View left = TRY(resolve_view(first, before, sides.before.status().start_ns()));
     if (same.event.empty()) same.event = left.event_name;
-    const server::View right = TRY(resolve_view(same, after, sides.after.start_ns()));
+    const server::View right = TRY(resolve_view(same, after, sides.after.status().start_ns()));
     Comparison result;
     result.event = left.event_name;
     result.unit = left.unit;
     result.before = profile::total_of(before, left.filter);
     result.after = profile::total_of(after, right.filter);
     result.seconds_before =
-        static_cast<double>(profile::covered_ns(before, left.filter, sides.before.start_ns())) / 1e9;
-    result.seconds_after = static_cast<double>(profile::covered_ns(after, right.filter, sides.after.start_ns())) / 1e9;
+        static_cast<double>(profile::covered_ns(before, left.filter, sides.before.status().start_ns())) / 1e9;
+    result.seconds_after =
+        static_cast<double>(profile::covered_ns(after, right.filter, sides.after.status().start_ns())) / 1e9;
     result.functions = profile::diff_functions({before, left.filter}, {after, right.filter});
     // Compare weights only if both sides have them in the same unit, else samples.
     const bool samples = result.before.weight == 0 || result.after.weight == 0 || left.unit != right.unit;

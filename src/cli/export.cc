@@ -55,7 +55,7 @@ Result<std::string> html_of(const server::Session& session, const server::ViewPa
 Result<std::string> exported(const server::Session& session, const ExportOptions& options) {
     if (options.format == html) return html_of(session, options.view);
     const profile::ExportFormat& format = *profile::find_export_format(options.format);
-    const std::uint64_t start_ns = session.start_ns();
+    const std::uint64_t start_ns = session.status().start_ns();
     const server::SessionInfo info = session.info();
     profile::ExportAbout about;
     about.name = title_of(info);
@@ -118,7 +118,7 @@ Result<int> write_archive(const ExportOptions& options) {
         server::SourceLookup sources(source_config(options.open.symbols));
         TRY(bundle_sources(session, sources));
     }
-    session.write_symbol_cache();
+    session.symbols().write_cache();
     const server::ArchiveFile made =
         TRY(server::write_archive(session.id(), session.stream_path(), open.scratch->path()));
     return write_output(made.fd.get(), made.size, options.output);

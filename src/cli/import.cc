@@ -55,7 +55,7 @@ Result<Imported> import_one(const std::string& file, server::Catalog& catalog, s
         .memory_bytes = memory_bytes,
     };
     const auto session = TRY(server::import_file(file, name, target));
-    session->symbolize(symbolizer, [&] { progress.show("Naming addresses"); });
+    session->symbols().symbolize(symbolizer, [&] { progress.show("Naming addresses"); });
     TRY(ask_debuginfod(*session, symbolizer, symbols, progress));
     catalog.save(*session);
     const server::SessionInfo info = session->info();

@@ -121,7 +121,7 @@ Result<std::string> find_session(const std::string& file, const std::string& dat
 
 Result<bool> ask_debuginfod(server::Session& session, symbol::Symbolizer& symbolizer,
                             const server::SettingsValues& symbols, Progress& progress) {
-    if (symbols.debuginfod.empty() || session.missing_debug_info().empty()) return true;
+    if (symbols.debuginfod.empty() || session.symbols().missing_debug_info().empty()) return true;
     if (symbols.debuginfod_directory.empty()) return std::unexpected(no_home());
     TRY(symbol::prepare_debuginfod(symbols.debuginfod, symbols.debuginfod_directory, symbols.debuginfod_cache_bytes));
     const auto problems =
@@ -181,8 +181,8 @@ Result<OpenProfile> open_profile(const std::string& file, OpenOptions options, O
     };
     open.session = TRY(server::import_file(path, file == "-" ? "standard input" : id, target));
     if (const auto label = server::read_label(server::side_file(open.session->stream_path(), server::label_name)))
-        open.session->set_label(*label);
-    open.session->symbolize(*open.symbolizer, [&] { progress.show("Naming addresses"); });
+        open.session->status().set_label(*label);
+    open.session->symbols().symbolize(*open.symbolizer, [&] { progress.show("Naming addresses"); });
     progress.clear();
     for (const std::string& sentence : open.session->read(
              [&](const profile::Store& store) { return unused_binaries(store.modules(), config.binaries); }))

@@ -69,7 +69,7 @@ Result<bool> keep_label(const RecordOptions& options, const std::string& stream)
 std::string summary(const server::Session& session, const std::vector<server::View>& views,
                     const RecordOptions& options, const OutputStyle& style) {
     const server::SessionInfo info = session.info();
-    const server::ModuleReports reports = session.module_reports();
+    const server::ModuleReports reports = session.symbols().reports();
     return session.read([&](const profile::Store& store) {
         std::string text;
         const TableOptions table{.percent_limit = 0, .most_rows = options.rows};
@@ -95,7 +95,7 @@ Result<std::string> json_of(const server::Session& session, const std::string& p
 // files.
 bool name_by_running_files(OpenProfile& open, std::optional<RunningFile> command) {
     std::vector<symbol::ModuleIdentity> modules;
-    for (const auto& wanted : open.session->wanted_modules()) modules.push_back(wanted.identity);
+    for (const auto& wanted : open.session->symbols().wanted_modules()) modules.push_back(wanted.identity);
     if (modules.empty()) return false;
     std::set<std::uint32_t> pids;
     open.session->read([&](const profile::Store& store) {
@@ -108,7 +108,7 @@ bool name_by_running_files(OpenProfile& open, std::optional<RunningFile> command
     for (const RunningFile& file : files) config.binaries.push_back(file.path);
     open.symbolizer->set_config(config);
     Progress progress;
-    open.session->symbolize(*open.symbolizer, [&] { progress.show("Naming addresses"); });
+    open.session->symbols().symbolize(*open.symbolizer, [&] { progress.show("Naming addresses"); });
     return true;
 }
 
@@ -141,7 +141,7 @@ Result<int> record(const RecordOptions& options) {
     const bool from_processes = name_by_running_files(open, std::move(command_file));
     // Store the symbols: a session in the server's folder must stay readable wherever it is copied, and files of
     // processes are gone later.
-    if (options.file.empty() || from_processes) session.write_symbol_cache();
+    if (options.file.empty() || from_processes) session.symbols().write_cache();
     if (options.output.json) {
         const std::string json = TRY(json_of(session, path, code));
         TRY(print_paged(json, options.output));

@@ -93,7 +93,7 @@ Result<int> report(const ReportOptions& options) {
     if (options.output.json) return print_json(session, options, views);
     const OutputStyle style = style_of_output(options.output);
     const server::SessionInfo info = session.info();
-    const server::ModuleReports reports = session.module_reports();
+    const server::ModuleReports reports = session.symbols().reports();
     std::string text = session_head(info);
     if (views.empty()) text += "# no samples\n";
     for (const server::View& view : views)

@@ -86,7 +86,7 @@ Result<bool> check_places(const server::ViewParameters& parameters, const profil
 }
 
 Result<std::vector<server::View>> views_of(const server::Session& session, const server::ViewParameters& parameters) {
-    const std::uint64_t start_ns = session.start_ns();
+    const std::uint64_t start_ns = session.status().start_ns();
     return session.read([&](const profile::Store& store) -> Result<std::vector<server::View>> {
         std::vector<server::View> views;
         TRY(check_places(parameters, store));

@@ -357,8 +357,8 @@ Answer Api::session_detail(const Request& request, std::string_view id) {
 }
 
 Answer Api::session_answer(const Session& session) {
-    const auto reports = session.module_reports();
-    const auto fetches = session.fetches(), debug_fetches = session.debug_fetches();
+    const auto reports = session.symbols().reports();
+    const auto fetches = session.symbols().fetches(), debug_fetches = session.symbols().debug_fetches();
     const SessionInfo info = session.info();
     JsonWriter json;
     session.read([&](const profile::Store& store) {
@@ -409,7 +409,7 @@ Answer Api::status() {
     json.key("module_fetches");
     json.array();
     for (const auto& session : catalog_.live()) {
-        for (const auto& [module, fetch] : session->fetches()) {
+        for (const auto& [module, fetch] : session->symbols().fetches()) {
             json.object();
             json.member("session", session->id());
             json.member("module", fetch.module);

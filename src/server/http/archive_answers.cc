@@ -19,7 +19,7 @@ Answer archive_answer(Session& session, const Request& request, SourceLookup& so
         return error_answer(400, "validation", "sources must be 0 or 1");
     if (with_sources == "1")
         if (const auto result = bundle_sources(session, sources); !result) return error_answer(result.error());
-    session.write_symbol_cache();
+    session.symbols().write_cache();
     auto archive = write_archive(session.id(), session.stream_path(), scratch_dir);
     if (!archive) return error_answer(archive.error());
     Answer answer = download("application/zstd", {}, fmt::format("{}.flamewire", session.id()));

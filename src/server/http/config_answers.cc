@@ -146,7 +146,7 @@ Answer Api::apply(SettingsValues values) {
     sources_.set_config(source_config(values));
     symbolizer_.set_config(symbol_config(values));
     for (const auto& session : catalog_.all_loaded()) {
-        session->reset_frames();
+        session->symbols().reset();
         symbols_.schedule(session);
     }
     const auto notes = notes_about(values);

@@ -265,7 +265,7 @@ Answer counters_answer(const Session& session, const Request& request) {
     return session.read([&](const profile::Store& store) -> Answer {
         const profile::CounterHistory& history = store.counters();
         // A session without samples begins with its first reading.
-        std::uint64_t origin_ns = session.start_ns();
+        std::uint64_t origin_ns = session.status().start_ns();
         std::map<Scope, Group> groups;
         for (const CounterSeries& series : history.series()) {
             if (origin_ns == 0 && !series.points.empty()) origin_ns = series.points.front().start_ns;

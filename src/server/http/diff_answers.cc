@@ -102,7 +102,7 @@ Answer with_comparison(const Session& before, const Session& after, const Reques
     if (!after_parameters) return error_answer(after_parameters.error());
     auto before_parameters = parse_view(request, "base_");
     if (!before_parameters) return error_answer(before_parameters.error());
-    const std::uint64_t before_start_ns = before.start_ns(), after_start_ns = after.start_ns();
+    const std::uint64_t before_start_ns = before.status().start_ns(), after_start_ns = after.status().start_ns();
     return read_both(before, after, [&](const profile::Store& old_store, const profile::Store& new_store) -> Answer {
         const auto after_view = resolve_view(*after_parameters, new_store, after_start_ns);
         if (!after_view) return error_answer(after_view.error());

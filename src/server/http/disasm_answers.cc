@@ -372,7 +372,7 @@ Answer disasm_answer(const Session& session, const Request& request, symbol::Sym
     Heat heat;
     std::uint64_t version = 0;
     profile::Weight total;
-    const std::uint64_t start_ns = session.start_ns();
+    const std::uint64_t start_ns = session.status().start_ns();
     const auto view = session.read([&](const profile::Store& store) -> Result<View> {
         View resolved = TRY(resolve_view(*parameters, store, start_ns));
         for (const Copy& copy : copies)

@@ -37,7 +37,7 @@ Answer metrics_history_answer(const Session& session, const Request& request) {
                                     .containers = {},
                                     .pods = {},
                                     .cgroups = {}},
-                                   profile::Store(), session.start_ns());
+                                   profile::Store(), session.status().start_ns());
     if (!view) return error_answer(view.error());
     std::uint64_t slices = 0;
     if (const auto text = request.parameter("slices"); !text.empty()) {

@@ -132,8 +132,8 @@ const ModuleFetch* fetch_of(const std::map<profile::ModuleId, ModuleFetch>& fetc
 }
 
 Answer modules_answer(const Session& session, const Request& request) {
-    const auto reports = session.module_reports();
-    const auto fetches = session.fetches(), debug_fetches = session.debug_fetches();
+    const auto reports = session.symbols().reports();
+    const auto fetches = session.symbols().fetches(), debug_fetches = session.symbols().debug_fetches();
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
         std::vector<profile::ModuleRow> rows = profile::modules(store, view.filter);
         profile::Weight total;

@@ -269,7 +269,7 @@ std::vector<Notice> quality_warnings(const profile::Store& store, const View& vi
 
 Answer warnings_answer(const Session& session, const Request& request) {
     const SessionInfo info = session.info();
-    const ModuleReports reports = session.module_reports();
+    const ModuleReports reports = session.symbols().reports();
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
         JsonWriter json;
         json.object();

@@ -13,7 +13,7 @@ template <class AnswerOf>
 Answer with_view(const Session& session, const Request& request, AnswerOf answer) {
     const auto parameters = parse_view(request);
     if (!parameters) return error_answer(parameters.error());
-    const std::uint64_t start_ns = session.start_ns();
+    const std::uint64_t start_ns = session.status().start_ns();
     return session.read([&](const profile::Store& store) -> Answer {
         const auto view = resolve_view(*parameters, store, start_ns);
         if (!view) return error_answer(view.error());

@@ -185,7 +185,7 @@ Answer source_answer(const std::shared_ptr<Session>& shared, const Request& requ
     if (!text) return error_answer(text.error());
     const std::vector<std::string_view> lines = split_lines(*text);
 
-    const std::uint64_t start_ns = session.start_ns();
+    const std::uint64_t start_ns = session.status().start_ns();
     return session.read([&](const profile::Store& store) -> Answer {
         const auto view = resolve_view(*parameters, store, start_ns);
         if (!view) return error_answer(view.error());

@@ -161,7 +161,7 @@ void write_times(JsonWriter& json, const wire::ThreadTimes& times) {
 Answer thread_summary_answer(const Session& session, const Request& request) {
     const auto slices = parse_slices(request);
     if (!slices) return error_answer(slices.error());
-    const std::uint64_t origin_ns = session.start_ns();
+    const std::uint64_t origin_ns = session.status().start_ns();
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
         const auto rows = profile::thread_summary(store, view.filter);
         const auto cpu = profile::thread_cpu(store, view.filter, rows, origin_ns);
@@ -213,7 +213,7 @@ Answer thread_summary_answer(const Session& session, const Request& request) {
 Answer thread_states_answer(const Session& session, const Request& request) {
     const auto slices = parse_slices(request);
     if (!slices) return error_answer(slices.error());
-    const std::uint64_t origin_ns = session.start_ns();
+    const std::uint64_t origin_ns = session.status().start_ns();
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
         const auto states = profile::states_of_threads(store, view.filter, origin_ns, *slices);
         JsonWriter json;

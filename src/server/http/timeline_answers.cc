@@ -150,7 +150,7 @@ Answer timeline_answer(const Session& session, const Request& request) {
     if (!by) return error_answer(by.error());
     const auto parameters = parse_slices(request);
     if (!parameters) return error_answer(parameters.error());
-    const std::uint64_t origin_ns = session.start_ns();
+    const std::uint64_t origin_ns = session.status().start_ns();
     return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
         // Without limits the axis covers the known time, with or without samples.
         const std::uint64_t known_ns = std::max(origin_ns, store.known_until_ns());

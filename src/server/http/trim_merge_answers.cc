@@ -38,7 +38,7 @@ Answer trim_answer(Catalog& catalog, Symbolization& symbols, Session& session, c
     const double start_ms = number("start"), end_ms = number("end");
     if (!(start_ms >= 0 && end_ms > start_ms && end_ms <= longest_ms))
         return error_answer(400, "validation", "start and end must be ms of the session, start before end");
-    const std::uint64_t begin_ns = session.start_ns();
+    const std::uint64_t begin_ns = session.status().start_ns();
     const auto at = [&](double ms) { return begin_ns + static_cast<std::uint64_t>(ms * 1e6); };
     return new_session_answer(catalog, symbols, trim_session(catalog, session, at(start_ms), at(end_ms)));
 }
@@ -58,7 +58,7 @@ Answer merge_answer(Catalog& catalog, Symbolization& symbols, const Request& req
             return error_answer(400, "validation", "a session is listed twice: its samples would count twice");
         auto session = catalog.get({id.GetString(), id.GetStringLength()});
         if (!session) return error_answer(session.error());
-        if ((*session)->receiving())
+        if ((*session)->status().receiving())
             return error_answer(409, "conflict", "session " + (*session)->id() + " is still recorded: stop it first");
         symbols.finish(*session);
         sessions.push_back(*std::move(session));

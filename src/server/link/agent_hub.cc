@@ -184,7 +184,7 @@ void AgentHub::apply_reply(AgentRegistry::Agent& agent, const std::string& comma
     if (new_target) agent.info.target = target;
     if (agent.info.state == before && !new_target) return;
     if (agent.peer && agent.peer->session && agent.info.state != before) {
-        agent.peer->session->set_paused(agent.info.state == "paused");
+        agent.peer->session->status().set_paused(agent.info.state == "paused");
         events_.session_changed(agent.peer->session);
         events_.sessions_changed();
     }
@@ -211,7 +211,7 @@ void AgentHub::handle_close(const PeerPtr& peer, const std::string& reason) {
         agent->info.state = "away";
         agent->disconnected_at = Clock::now();
         if (peer->session) {
-            peer->session->detach_agent();
+            peer->session->status().detach_agent();
             events_.session_changed(peer->session);
             events_.sessions_changed();
         }
@@ -240,13 +240,21 @@ void AgentHub::tick() {
     connection_log_.settle();
     for (auto& [id, agent] : registry_.agents()) {
         if (!agent.peer || !agent.peer->session || agent.peer->perflens) continue;
-        if (!agent.peer->session->ended() && agent.peer->kernel_names.due(agent.peer->session->unresolved_kernel()))
-            commands_.send(id, "resolve_kernel", rapidjson::Value(rapidjson::kObjectType), kernel_names_time,
-                           [](const CommandAnswer&) {});
-        modules_.fetch(agent.peer);
+        if (!agent.peer->session->status().ended()) ask_for_kernel_names(agent);
+        fetch_modules(agent);
     }
-    registry_.remove_old();
-    watch_sessions();
+    std::erase_if(agents_, [&](const auto& agent) {
+        return !agent.second.peer && (now - agent.second.left > limits::gone_agents_time ||
+                                      agents_.size() > limits::agent_connections + limits::gone_agents);
+    });
+    {
+        const std::lock_guard lock(snapshot_mutex_);
+        std::erase_if(snapshot_, [&](const auto& agent) { return !agents_.contains(agent.first); });
+    }
+    std::map<std::string, SessionState> states;
+    for (const auto& session : catalog_.all_loaded()) states[session->id()] = session->status().state();
+    if (states != states_seen_) events_.sessions_changed();
+    states_seen_ = std::move(states);
     timer_.expires_after(std::chrono::seconds(1));
     timer_.async_wait([this](const std::error_code& error) {
         if (!error && !stopping_) tick();

@@ -107,7 +107,7 @@ private:
     void ingest(const PeerPtr& peer);
     void ingested(const PeerPtr& peer, Ingested result);
     void take_session(const PeerPtr& peer, const std::shared_ptr<Session>& session);
-    void learn_from(const PeerPtr& peer, const Session::IngestResult& taken);
+    void learn_from(const PeerPtr& peer, const IngestResult& taken);
     void keep_offered(Dial& dial);
     void turn_away(const std::string& address, const std::string& reason);
     void peer_closed(const PeerPtr& peer, const std::string& reason);

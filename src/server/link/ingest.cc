@@ -4,6 +4,7 @@
 
 #include "base/hex.h"
 #include "server/limits.h"
+#include "server/session/disk_remedy.h"
 
 namespace flamewire::server {
 namespace {
@@ -68,14 +69,14 @@ Ingested Ingest::store(std::deque<ArrivedFrame> frames, std::shared_ptr<Session>
             if (result.session) (void)result.session->append(it.frame.flag, it.frame.payload, it.arrival_ns);
             continue;
         }
-        Result<Session::IngestResult> taken = fail(ErrorCode::not_found, "no session yet");
+        Result<IngestResult> taken = fail(ErrorCode::not_found, "no session yet");
         if (result.session) taken = result.session->ingest(it.frame.flag, it.frame.payload, it.arrival_ns);
         if (!taken && taken.error().code == ErrorCode::not_found) {
             auto found = session_of(it.frame, sender);
             if (found) {
                 if (result.session && took) disk_.mark_dirty(result.session, true);
                 result.session = *found;
-                result.session->attach_agent(sender.address);
+                result.session->status().attach_agent(sender.address);
                 taken = result.session->ingest(it.frame.flag, it.frame.payload, it.arrival_ns);
             } else {
                 taken = std::unexpected(found.error());
@@ -112,7 +113,7 @@ Result<std::shared_ptr<Session>> Ingest::resume(const wire::RecordingId& recordi
     if (session) {
         TRY(check_owner(*session, sender));
         // On a full disk this fails and sets a notice. The recording can still continue.
-        if (!session->ended()) (void)session->append(hello.frame.flag, hello.frame.payload, hello.arrival_ns);
+        if (!session->status().ended()) (void)session->append(hello.frame.flag, hello.frame.payload, hello.arrival_ns);
         (void)TRY(session->sync());
         symbols_.schedule(session);
     }

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "server/session/archive.h"
+#include "server/session/disk_remedy.h"
 #include "server/session/side_files.h"
 
 namespace flamewire::server {
@@ -268,7 +269,7 @@ Catalog::EntryPtr Catalog::find(std::string_view id) {
 
 std::shared_ptr<Session> Catalog::loaded(std::string_view id) {
     auto session = opened(id);
-    return session && !session->reading() ? session : nullptr;
+    return session && !session->status().reading() ? session : nullptr;
 }
 
 std::shared_ptr<Session> Catalog::opened(std::string_view id) {
@@ -297,14 +298,14 @@ Result<std::shared_ptr<Session>> Catalog::load(const EntryPtr& entry, const Sess
     if (auto session = loaded(entry->id)) return session;
     const auto place = [&](const std::shared_ptr<Session>& session) {
         session->last_used_ns = static_cast<std::int64_t>(monotonic_ns());
-        if (is_imported(entry->stream_path)) session->set_imported();
+        if (is_imported(entry->stream_path)) session->status().set_imported();
         const std::lock_guard lock(mutex_);
         // Only the sidecar has the agent's address.
         if (entry->info && !entry->info->agent.empty()) {
-            session->attach_agent(entry->info->agent);
-            session->detach_agent();
+            session->status().attach_agent(entry->info->agent);
+            session->status().detach_agent();
         }
-        session->set_label(entry->label);
+        session->status().set_label(entry->label);
         entry->session = session;
         entry->recording = session->recording();
     };
@@ -329,7 +330,7 @@ Result<std::shared_ptr<Session>> Catalog::find_recording(const wire::RecordingId
     }
     if (!entry) return std::shared_ptr<Session>{};
     auto session = TRY(load(entry));
-    if (auto writable = session->make_writable(); !writable) {
+    if (auto writable = session->stream().make_writable(); !writable) {
         if (writable.error().code != ErrorCode::invalid) return std::unexpected(writable.error());
         const std::lock_guard lock(mutex_);
         entry->cannot_continue = true;
@@ -419,7 +420,7 @@ Result<std::string> Catalog::import_archive(profile::ImportSource& archive, std:
 Catalog::Default Catalog::default_session() {
     Default result;
     std::vector<std::string> attached, waiting;
-    for (const auto& session : live()) (session->attached() ? attached : waiting).push_back(session->id());
+    for (const auto& session : live()) (session->status().attached() ? attached : waiting).push_back(session->id());
     const auto& candidates = attached.empty() ? waiting : attached;
     if (candidates.size() == 1) result.id = candidates.front();
     if (candidates.size() > 1) result.several = candidates;
@@ -431,7 +432,7 @@ Catalog::Default Catalog::default_session() {
 
 Result<bool> Catalog::remove(const std::string& id) {
     return remove_if_allowed(id, [](const Entry& entry) -> Result<bool> {
-        if (entry.session && entry.session->attached() && !entry.session->ended())
+        if (entry.session && entry.session->status().attached() && !entry.session->status().ended())
             return fail(ErrorCode::busy, "the session is live: stop it first");
         return true;
     });
@@ -481,22 +482,22 @@ std::vector<std::shared_ptr<Session>> Catalog::all_loaded() {
     std::vector<std::shared_ptr<Session>> result;
     const std::lock_guard lock(mutex_);
     for (const auto& [id, entry] : entries_)
-        if (entry->session && !entry->session->reading()) result.push_back(entry->session);
+        if (entry->session && !entry->session->status().reading()) result.push_back(entry->session);
     return result;
 }
 
 std::vector<std::shared_ptr<Session>> Catalog::live() {
     auto result = all_loaded();
-    std::erase_if(result, [](const auto& session) { return session->state() == SessionState::ended; });
+    std::erase_if(result, [](const auto& session) { return session->status().state() == SessionState::ended; });
     return result;
 }
 
 void Catalog::save(Session& session) {
     const EntryPtr entry = find(session.id());
-    if (!entry || session.reading()) return;
-    if (!session.receiving()) session.try_write_symbol_cache();
+    if (!entry || session.status().reading()) return;
+    if (!session.status().receiving()) session.symbols().try_write_cache();
     SessionInfo info = session.info();
-    if (!session.ended()) info.end_reason.clear();
+    if (!session.status().ended()) info.end_reason.clear();
     info.notices.erase(std::remove_if(info.notices.begin(), info.notices.end(),
                                       [](const wire::Notice& notice) { return notice.code == "disk"; }),
                        info.notices.end());
@@ -517,7 +518,8 @@ void Catalog::unload_idle(std::size_t keep) {
     const auto long_ago = static_cast<std::int64_t>(monotonic_ns()) - std::int64_t{30'000'000'000};
     std::vector<std::shared_ptr<Session>> idle;
     for (auto& session : all_loaded())
-        if (!session->attached() && session->state() == SessionState::ended && session->last_used_ns < long_ago)
+        if (!session->status().attached() && session->status().state() == SessionState::ended &&
+            session->last_used_ns < long_ago)
             idle.push_back(session);
     if (idle.size() <= keep) return;
     std::sort(idle.begin(), idle.end(), [](const auto& a, const auto& b) { return a->last_used_ns > b->last_used_ns; });

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "server/session/catalog.h"
+#include "server/session/disk_remedy.h"
 
 namespace flamewire::server {
 
@@ -13,7 +14,7 @@ void Catalog::apply_default_tags(const EntryPtr& entry) {
     {
         const std::lock_guard lock(mutex_);
         entry->label.tags = tags_;
-        if (entry->session) entry->session->set_label(entry->label);
+        if (entry->session) entry->session->status().set_label(entry->label);
         if (entry->info) entry->info->label = entry->label;
         entry->search_text.clear();
         entry->label_unsaved = true;
@@ -53,7 +54,7 @@ Result<SessionInfo> Catalog::relabel(std::string_view id, const LabelChange& cha
         entry->label_unsaved = false;
         entry->label_problem.clear();
         entry->search_text.clear();
-        if (entry->session) entry->session->set_label(label);
+        if (entry->session) entry->session->status().set_label(label);
         if (entry->info) entry->info->label = label;
     }
     auto info = current_info(entry, std::chrono::steady_clock::time_point::max());

@@ -208,7 +208,8 @@ bool Catalog::in_use(const Entry& entry, const std::optional<FileStatus>& stream
     const auto now = static_cast<std::int64_t>(monotonic_ns());
     if (const auto& session = entry.session) {
         // Code elsewhere reads it, exports it or has jobs for it.
-        if (session.use_count() > 1 || session->attached() || session->info().state != SessionState::ended) return true;
+        if (session.use_count() > 1 || session->status().attached() || session->info().state != SessionState::ended)
+            return true;
         if (session->last_used_ns != 0 && now - session->last_used_ns < recent_use_ns) return true;
     }
     if (entry.last_used_ns != 0 && now - entry.last_used_ns < recent_use_ns) return true;

@@ -37,12 +37,12 @@ DebugFetch::DebugFetch(std::string folder, std::uint64_t limit_bytes, Events eve
 }
 
 void DebugFetch::request(const std::shared_ptr<Session>& session) {
-    const auto lacking = session->missing_debug_info();
+    const auto lacking = session->symbols().missing_debug_info();
     if (lacking.empty()) return;
     bool reported = false;
     {
         const std::lock_guard lock(mutex_);
-        for (const Session::WantedModule& wanted : lacking) {
+        for (const WantedModule& wanted : lacking) {
             const std::string& id = wanted.identity.build_id;
             Job& job = jobs_[id];
             const bool known = std::ranges::any_of(
@@ -57,10 +57,10 @@ void DebugFetch::request(const std::shared_ptr<Session>& session) {
             } else if (known) {
                 continue;
             }
-            session->set_debug_fetch(wanted.id, job.progress);
+            session->symbols().set_debug_fetch(wanted.id, job.progress);
             reported = true;
         }
-        if (!notice_text_.empty()) session->set_notice("debuginfod", notice_text_, notice_remedy_);
+        if (!notice_text_.empty()) session->status().set_notice("debuginfod", notice_text_, notice_remedy_);
     }
     wake_.notify_all();
     if (reported) events_.changed(session);
@@ -183,7 +183,7 @@ void DebugFetch::fetch_source(symbol::DebuginfodClient& client, const Task& task
     if (!outcome) spdlog::info("{}: {}", task.file, outcome.error().message);
     for (const auto& weak : waiting)
         if (const auto session = weak.lock()) {
-            session->source_changed();
+            session->symbols().source_changed();
             events_.changed(session);
         }
 }
@@ -236,7 +236,7 @@ void DebugFetch::publish_progress(const std::string& build_id, const ModuleFetch
         std::erase_if(job.waiting, [](const auto& one) { return one.first.expired(); });
         for (const auto& [weak, module] : job.waiting)
             if (const auto session = weak.lock()) {
-                session->set_debug_fetch(module, progress);
+                session->symbols().set_debug_fetch(module, progress);
                 sessions.push_back(session);
             }
     }
@@ -252,7 +252,7 @@ void DebugFetch::set_notice_everywhere(const std::string& text, const std::strin
     if (text.empty()) paused_until_ = {};
     for (const auto& [id, job] : jobs_)
         for (const auto& [weak, module] : job.waiting)
-            if (const auto session = weak.lock()) session->set_notice("debuginfod", text, remedy);
+            if (const auto session = weak.lock()) session->status().set_notice("debuginfod", text, remedy);
 }
 
 std::vector<std::string> fetch_debug_info(
@@ -260,7 +260,7 @@ std::vector<std::string> fetch_debug_info(
     const std::function<void(const std::string& name, std::uint64_t got, std::uint64_t total)>& progress) {
     std::vector<std::string> problems;
     symbol::DebuginfodClient client;
-    for (const Session::WantedModule& wanted : session.missing_debug_info()) {
+    for (const WantedModule& wanted : session.symbols().missing_debug_info()) {
         const std::string name = file_name(wanted.identity.path);
         const symbol::DebuginfodClient::Progress reported = [&](std::uint64_t got, std::uint64_t total) {
             progress(name, got, total);
@@ -276,7 +276,7 @@ std::vector<std::string> fetch_debug_info(
         symbol::limit_debuginfod_folder(folder, limit_bytes, wanted.identity.build_id);
         symbolizer.forget(wanted.identity);
     }
-    session.symbolize(symbolizer, [] {});
+    session.symbols().symbolize(symbolizer, [] {});
     return problems;
 }
 

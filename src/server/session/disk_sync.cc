@@ -71,7 +71,7 @@ void DiskSync::sync(Item& item) {
         return;
     }
     synced_(item.session, *seq);
-    const bool ended = item.session->ended();
+    const bool ended = item.session->status().ended();
     if (item.last - item.saved >= sidecar_interval || ended != item.was_ended) {
         catalog_.save(*item.session);
         item.saved = item.last;
@@ -89,7 +89,7 @@ void DiskSync::stop() {
     thread_.join();
     for (auto& [session, item] : items_) {
         if (auto seq = item.session->sync(); !seq) spdlog::error("session {}: {}", session->id(), seq.error().message);
-        item.session->try_write_symbol_cache();  // also of sessions that still run
+        item.session->symbols().try_write_cache();  // also of sessions that still run
         catalog_.save(*item.session);
     }
 }

@@ -228,7 +228,7 @@ Result<std::shared_ptr<Session>> import_file(const std::string& path, const std:
 
     const wire::RecordingId recording = random_recording();
     std::shared_ptr<Session> session = TRY(target.create(recording));
-    session->detach_agent();
+    session->status().detach_agent();
     Result<bool> done = true;
     {
         SessionJob job(source, name, *session, recording, target);
@@ -239,7 +239,7 @@ Result<std::shared_ptr<Session>> import_file(const std::string& path, const std:
         target.discard(*session);
         return std::unexpected(done.error());
     }
-    session->publish(true);
+    session->status().publish(true);
     return session;
 }
 

@@ -18,19 +18,19 @@ void Symbolization::schedule(const std::shared_ptr<Session>& session) {
             session->symbols_queued = false;
             finish(session);
         },
-        [session](const std::string& why) { session->symbolization_failed(why); });
+        [session](const std::string& why) { session->symbols().failed(why); });
 }
 
 void Symbolization::resolve(const std::shared_ptr<Session>& session) {
-    session->symbolize(symbolizer_, [&] { changed_(session); });
+    session->symbols().symbolize(symbolizer_, [&] { changed_(session); });
 }
 
 void Symbolization::finish(const std::shared_ptr<Session>& session) {
     resolve(session);
     // Callers that wait for symbols do not wait for the file.
-    if (!session->receiving())
-        post([session] { session->try_write_symbol_cache(); },
-             [session](const std::string& why) { session->symbolization_failed(why); });
+    if (!session->status().receiving())
+        post([session] { session->symbols().try_write_cache(); },
+             [session](const std::string& why) { session->symbols().failed(why); });
 }
 
 symbol::Config Symbolization::symbol_config() const { return symbolizer_.config(); }

@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "base/file.h"
-#include "profile/store/gap_repair.h"
 #include "profile/store/recording_copy.h"
 #include "profile/symbols/symbol_cache.h"
-#include "server/session/sequence.h"
+#include "server/session/batch_decoder.h"
 #include "server/session/side_files.h"
 #include "server/session/source_bundle.h"
 #include "wire/control.h"
@@ -56,25 +55,17 @@ private:
     Result<wire::Batch> next_batch(const wire::Frame& frame) {
         const std::string bytes = TRY(wire::batch_bytes(frame));
         const wire::BatchHeader header = TRY(wire::peek_header(as_bytes_view(bytes)));
-        const Sequence::Kind kind = sequence_.classify(header);
+        const Sequence::Kind kind = decoder_.sequence().classify(header);
         if (kind != Sequence::Kind::next && kind != Sequence::Kind::gap)
             return fail(ErrorCode::invalid, "not the next batch");
-        wire::EventPeriods periods;
-        if (header.epoch == sequence_.epoch()) periods = periods_;
-        profile::GapRepair repair = repair_;
-        repair.begin(header.epoch, kind == Sequence::Kind::gap);
-        wire::Batch batch = TRY(wire::decode(as_bytes_view(bytes), periods, repair.events()));
-        repair.apply(batch);
-        repair_ = std::move(repair);
-        periods_ = std::move(periods);
-        sequence_.advance(header);
-        return batch;
+        BatchDecoder::Decoded decoded = TRY(decoder_.decode(header, as_bytes_view(bytes)));
+        decoder_.accept(decoded);
+        decoder_.finish(decoded, true);
+        return std::move(decoded.batch);
     }
 
     wire::SessionScanner scanner_;
-    Sequence sequence_;
-    wire::EventPeriods periods_;
-    profile::GapRepair repair_;
+    BatchDecoder decoder_;
 };
 
 // A session under construction. The destructor removes it unless it is finished.
@@ -84,7 +75,7 @@ public:
                                          std::int64_t clock_difference_ns) {
         const wire::RecordingId recording = random_recording();
         auto session = TRY(catalog.create(recording, target));
-        session->detach_agent();
+        session->status().detach_agent();
         return SessionBuilder(catalog, std::move(session), clock_difference_ns);
     }
     SessionBuilder(SessionBuilder&&) = default;
@@ -137,7 +128,7 @@ Result<bool> finish_session(SessionBuilder& made, profile::RecordingCopy& copy, 
                             std::uint64_t closed_ns) {
     TRY(copy.finish(reason, closed_ns));
     TRY(made.session().sync());
-    made.session().publish(true);
+    made.session().status().publish(true);
     return true;
 }
 
@@ -203,7 +194,7 @@ void merge_side_files(std::span<const std::shared_ptr<Session>> from, const std:
     std::vector<profile::CachedModule> modules;
     std::vector<BundledSource> sources;
     for (std::size_t i = 0; i < from.size(); ++i) {
-        from[i]->write_symbol_cache();
+        from[i]->symbols().write_cache();
         const auto bytes = read_file(side_file(from[i]->stream_path(), symbols_name), profile::max_symbol_cache_bytes);
         auto cached = bytes ? profile::decode_symbol_cache(as_bytes_view(*bytes)) : std::unexpected(bytes.error());
         if (cached) {
@@ -259,7 +250,7 @@ Result<std::shared_ptr<Session>> trim_session(Catalog& catalog, Session& from, s
     // A window may extend beyond the end of its session.
     const auto known_until_ns = info.start_ns + static_cast<std::uint64_t>(info.duration_ms * 1e6);
     TRY(finish_session(made, copy, "cut", std::min(end_ns, known_until_ns)));
-    from.write_symbol_cache();
+    from.symbols().write_cache();
     copy_side_file(from, made.session(), symbols_name, profile::max_symbol_cache_bytes);
     copy_side_file(from, made.session(), sources_name, max_source_bundle_bytes);
     return made.finish();

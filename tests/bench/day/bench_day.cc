@@ -111,7 +111,7 @@ void record(Recorded& recorded) {
         if (batch % (2 * RecordedDay::batches_per_s) == 0)
             for (const wire::Frame& frame : recorded.day.health(batch / RecordedDay::batches_per_s)) timed(frame);
     }
-    recorded.session->publish(true);
+    recorded.session->status().publish(true);
     print("frames taken, longest", longest_ms, "ms", {}, fmt::format("all of them {:.1f} s", total_ms / 1e3));
 }
 
@@ -226,7 +226,7 @@ void check_answers(const Recorded& recorded) {
     const auto health = parsed(metrics_history_answer(session, request({{"slices", "400"}})));
     require(health.Size() >= 200 && health.Size() <= 400, "the health of the day is not in 400 steps");
     const auto time_ms = [&](const rapidjson::Value& frame) {
-        return static_cast<double>(frame["mono_ns"].GetUint64() - session.start_ns()) / 1e6;
+        return static_cast<double>(frame["mono_ns"].GetUint64() - session.status().start_ns()) / 1e6;
     };
     const auto list = health.GetArray();
     require(time_ms(list[0]) <= 10e3, "the beginning has no health");

@@ -316,9 +316,9 @@ TEST_CASE("a timeline marks its coarsened part, and has all samples from the sta
         const wire::Frame frame = scene.next();
         session->ingest(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
     }
-    session->publish(true);
-    // The first bucket is wider than the 5 s of uptime at the start of the recording.
-    CHECK(session->start_ns() == flamewire::test::start_ns);
+    session->status().publish(true);
+    // Its first bucket is wider than the 5 s of uptime at which it began.
+    CHECK(session->status().start_ns() == flamewire::test::start_ns);
     const Answer answer = timeline_answer(*session, get("/api/timeline?event=cycles&bucket=1000"));
     REQUIRE(answer.status == 200);
     const rapidjson::Document timeline = wire::parse_object(answer.body).value();

@@ -37,7 +37,7 @@ std::shared_ptr<Session> session_of_files(const ScratchDirectory& directory, std
     }
     const wire::Frame frame = scene.frame(batch);
     REQUIRE(session->ingest(frame.flag, frame.payload, 1'800'000'000'000'000'000));
-    session->publish(true);
+    session->status().publish(true);
     return session;
 }
 

@@ -65,7 +65,7 @@ TEST_CASE("a restart finds the recording and continues it in the same file") {
     const auto session = catalog->find_recording(scene.id()).value();
     REQUIRE(session);
     CHECK(session->id() == id);
-    CHECK(session->last_seq() == 2);
+    CHECK(session->stream().last_seq() == 2);
     const wire::Frame frame = scene.next();
     CHECK(session->ingest(frame.flag, frame.payload, arrival)->stored);
     CHECK(catalog->list().size() == 1);
@@ -155,10 +155,10 @@ TEST_CASE("the default session") {
     const auto ended = record(*catalog, one, true);
     CHECK(catalog->default_session().id == ended->id());
     const auto live = record(*catalog, two, false);
-    live->attach_agent("a");
+    live->status().attach_agent("a");
     CHECK(catalog->default_session().id == live->id());
     const auto other = record(*catalog, three, false);
-    other->attach_agent("b");
+    other->status().attach_agent("b");
     CHECK(catalog->default_session().id.empty());
     CHECK(catalog->default_session().several.size() == 2);
 }
@@ -168,11 +168,11 @@ TEST_CASE("a live session is not removed, an ended one is deleted from disk") {
     RecordingScene scene;
     auto catalog = open(data);
     const auto session = record(*catalog, scene, false);
-    session->attach_agent("a");
+    session->status().attach_agent("a");
     CHECK(catalog->remove(session->id()).error().code == ErrorCode::busy);
     const wire::Frame last = scene.last();
     session->ingest(last.flag, last.payload, arrival).value();
-    session->detach_agent();
+    session->status().detach_agent();
     CHECK(catalog->remove(session->id()));
     CHECK_FALSE(fs::exists(data / ("sessions/" + session->id())));
     CHECK(catalog->remove(session->id()).error().code == ErrorCode::not_found);
@@ -360,12 +360,12 @@ TEST_CASE("a session that is being written is not unloaded, however long it take
     auto catalog = open(data);
     RecordingScene scene(1);
     const auto written = record(*catalog, scene, true);
-    written->detach_agent();
+    written->status().detach_agent();
     std::vector<std::string> others;
     for (std::uint8_t i = 2; i <= 8; ++i) {
         RecordingScene other(i);
         const auto session = record(*catalog, other, true);
-        session->detach_agent();
+        session->status().detach_agent();
         session->last_used_ns = i;
         others.push_back(session->id());
     }

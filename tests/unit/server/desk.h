@@ -87,7 +87,7 @@ struct Desk {
         auto session = catalog->create(scene.id(), "demo").value();
         const wire::Frame frame = scene.next();
         session->ingest(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
-        session->attach_agent("127.0.0.1:5");
+        session->status().attach_agent("127.0.0.1:5");
         return session;
     }
     Answer agent_answer(const Request& request) {

@@ -62,7 +62,7 @@ TEST_CASE("a long function is shown in consecutive parts") {
     const auto session = Session::create("s", directory / "stream.flw", scene.id(), {}).value();
     const wire::Frame frame = scene.frame(batch);
     REQUIRE(session->ingest(frame.flag, frame.payload, 1'800'000'000'000'000'000));
-    session->publish(true);
+    session->status().publish(true);
 
     symbol::Symbolizer symbolizer{symbol::Config{}};
     std::uint64_t from = start;

@@ -127,7 +127,7 @@ TEST_CASE("missing data is in the first notice, on the time axis, and in the sid
     bytes[whole.ends[4] - 3] = static_cast<char>(bytes[whole.ends[4] - 3] ^ 1);  // in batch 5, from 1.00 s to 1.25 s
     put(path, bytes);
     const auto session = catalog->get("s").value();
-    session->set_notice("other", "Another thing.", "");
+    session->status().set_notice("other", "Another thing.", "");
     const auto notices = session->info().notices;
     REQUIRE(notices.size() == 2);
     CHECK(notices[0].text == fmt::format("The session file is damaged: {} of {} bytes are unreadable. "
@@ -159,7 +159,7 @@ TEST_CASE("a recording continues after damage in one frame, but not if the frami
             session->ingest(frame.flag, frame.payload, arrival).value();
             ends.push_back(fs::file_size(path));
         }
-        session->detach_agent();
+        session->status().detach_agent();
     }
     const std::string whole = content(path);
     for (const bool framing : {false, true}) {

@@ -92,7 +92,7 @@ TEST_CASE("the pruner deletes unused sessions from disk") {
             auto session = catalog->create(scene.id(), "demo").value();
             const wire::Frame frame = scene.last();
             session->ingest(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
-            session->detach_agent();
+            session->status().detach_agent();
             catalog->save(*session);
             names.push_back(session->id());
         }

@@ -30,7 +30,7 @@ std::vector<wire::Notice> warnings_of(const std::string& event, const std::strin
     const wire::Frame frame = scene.frame(batch);
     session->ingest(frame.flag, frame.payload, test::arrival).value();
     return session->read([&](const profile::Store& store) {
-        const View view = resolve_view({}, store, session->start_ns()).value();
+        const View view = resolve_view({}, store, session->status().start_ns()).value();
         std::vector<wire::Notice> warnings = quality_warnings(store, view, session->info(), {});
         std::erase_if(warnings, [](const wire::Notice& warning) { return warning.code == "unnamed"; });
         return warnings;

@@ -100,7 +100,7 @@ TEST_CASE("a request that accepts a partial session is answered before the sessi
                 [&] { whole.set_value(it.catalog->loaded("long") != nullptr); });
     loader.load("long", SessionLoader::Extent::partial, [&] {
         const auto session = it.catalog->opened("long");
-        something.set_value(session && session->reading() ? samples_of(*session) : 0);
+        something.set_value(session && session->status().reading() ? samples_of(*session) : 0);
     });
     const std::uint64_t samples = something.get_future().get();
     CHECK(samples > 0);

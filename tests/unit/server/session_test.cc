@@ -22,8 +22,8 @@ std::shared_ptr<Session> begin(const ScratchDirectory& directory, const Recordin
     return Session::create("s", directory / "stream.flw", scene.id(), {}).value();
 }
 
-Result<Session::IngestResult> give(Session& session, const wire::Frame& frame,
-                                   std::int64_t arrival_ns = 1'800'000'000'000'000'000) {
+Result<IngestResult> give(Session& session, const wire::Frame& frame,
+                          std::int64_t arrival_ns = 1'800'000'000'000'000'000) {
     return session.ingest(frame.flag, frame.payload, arrival_ns);
 }
 
@@ -46,9 +46,9 @@ TEST_CASE("a batch counts once, however often it arrives") {
     CHECK(again->urgent);  // the agent waits for an acknowledgment that was lost
     CHECK(give(*session, second)->stored);
     CHECK(samples(*session) == 10);
-    CHECK(session->last_seq() == 2);
+    CHECK(session->stream().last_seq() == 2);
     CHECK(session->sync().value() == 2);
-    CHECK(session->synced_seq() == 2);
+    CHECK(session->stream().synced_seq() == 2);
     const SessionInfo info = session->info();
     CHECK(info.batches == 2);
     CHECK(info.start_ns == 5'000'000'000);
@@ -79,7 +79,7 @@ TEST_CASE("the notice about code without names stays until names arrive") {
     wire::Batch names = scene.batch();
     names.symbols = {{2, 0x1000, 0x100, 7}};
     give(*session, scene.frame(names)).value();
-    session->publish(true);
+    session->status().publish(true);
     CHECK(session->info().notices == std::vector{of_4, other});
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("a batch with an invalid reference is stored and not shown, live and i
     CHECK(samples(*session) == 10);
     const auto replayed = Session::load("s", directory / "stream.flw", {}).value();
     CHECK(samples(*replayed) == 10);
-    CHECK(replayed->last_seq() == 3);
+    CHECK(replayed->stream().last_seq() == 3);
     CHECK(replayed->info().notices == session->info().notices);
 }
 
@@ -145,8 +145,8 @@ TEST_CASE("a restart continues the session after a tail torn at any byte") {
         std::filesystem::resize_file(path, cut);
         const auto session = Session::load("s", path, {}).value();
         REQUIRE(session->recording() == scene.id());
-        REQUIRE(session->last_seq() == 1);
-        REQUIRE(session->make_writable());
+        REQUIRE(session->stream().last_seq() == 1);
+        REQUIRE(session->stream().make_writable());
         REQUIRE(give(*session, second)->stored);
         REQUIRE(samples(*session) == 10);
         REQUIRE(samples(*Session::load("s", path, {}).value()) == 10);
@@ -164,7 +164,7 @@ TEST_CASE("epochs start with empty tables, and replay equals the live session") 
     REQUIRE(ended);
     CHECK(ended->urgent);
     CHECK(ended->end->reason == "stopped");
-    CHECK(session->ended());
+    CHECK(session->status().ended());
     const auto replayed = Session::load("s", directory / "stream.flw", {}).value();
     SessionInfo live = session->info(), again = replayed->info();
     CHECK(again.samples == 15);
@@ -200,11 +200,11 @@ TEST_CASE("states follow the agent") {
     ScratchDirectory directory;
     RecordingScene scene;
     const auto session = begin(directory, scene);
-    session->attach_agent("127.0.0.1:1");
+    session->status().attach_agent("127.0.0.1:1");
     CHECK(session->info().state == SessionState::live);
-    session->set_paused(true);
+    session->status().set_paused(true);
     CHECK(session->info().state == SessionState::paused);
-    session->detach_agent();
+    session->status().detach_agent();
     CHECK(session->info().state == SessionState::waiting);
     give(*session, scene.last()).value();
     CHECK(session->info().state == SessionState::ended);
@@ -303,10 +303,10 @@ TEST_CASE("an archive waits for the symbols that are being looked up") {
     symbol::Symbolizer symbolizer{symbol::Config{}};
     std::future<void> waiting;
     bool waited = false;
-    session->symbolize(symbolizer, [&] {
+    session->symbols().symbolize(symbolizer, [&] {
         std::filesystem::remove(path);
-        session->try_write_symbol_cache();
-        waiting = std::async(std::launch::async, [&] { session->write_symbol_cache(); });
+        session->symbols().try_write_cache();
+        waiting = std::async(std::launch::async, [&] { session->symbols().write_cache(); });
         // Only a call that does not wait could end within this time.
         waited = waiting.wait_for(std::chrono::milliseconds(200)) == std::future_status::timeout;
     });

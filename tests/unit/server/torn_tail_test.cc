@@ -66,8 +66,8 @@ TEST_CASE("a file truncated at every byte of its last 4 KiB keeps its whole reco
     for (std::size_t size = before; size < bytes.size(); ++size) {
         std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes.substr(0, size);
         const auto session = Session::load("x", path, {}).value();
-        REQUIRE(session->make_writable());
-        // The agent sends unacknowledged batches again, and one that was stored already.
+        REQUIRE(session->stream().make_writable());
+        // The agent sends again what was not acknowledged, and more than that.
         for (const std::size_t again : {frames.size() - 2, frames.size() - 1})
             session->ingest(frames[again].flag, frames[again].payload, arrival).value();
         if (session->info().samples != 5 * frames.size() || content(path) != bytes || !session->info().notices.empty())
