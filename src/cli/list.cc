@@ -44,19 +44,20 @@ Result<int> list(const ListOptions& options) {
     const std::string data_dir = TRY(data_dir_of(options.data_dir));
     const auto catalog = server::Catalog::open_read_only(data_dir, {});
     const std::vector<server::SessionInfo> sessions =
-        catalog->search({.words = options.words, .limit = options.most}).sessions;
+        catalog->list().search({.words = options.words, .limit = options.most}).sessions;
     if (options.output.json) {
         JsonWriter json;
         json.object();
         json.list("sessions", sessions, [&](const server::SessionInfo& info) { write_session(json, info); });
-        json.list("unreadable", catalog->unreadable(), [&](const std::string& sentence) { json.text(sentence); });
+        json.list("unreadable", catalog->list().unreadable(),
+                  [&](const std::string& sentence) { json.text(sentence); });
         json.end_object();
         return print_paged(json.take() + "\n", options.output);
     }
     std::string text = sessions.empty() ? fmt::format("# no sessions in {}\n", data_dir)
                                         : "# started          lasted       samples       size  id\n";
     for (const server::SessionInfo& info : sessions) text += row(info);
-    for (const std::string& sentence : catalog->unreadable()) text += fmt::format("# {}\n", printable(sentence));
+    for (const std::string& sentence : catalog->list().unreadable()) text += fmt::format("# {}\n", printable(sentence));
     return print_paged(text, options.output);
 }
 

@@ -310,11 +310,11 @@ Answer Api::sessions(const Request& request) {
     if (limit > 1000) return error_answer(400, "validation", "limit must be at most 1000");
     if (request.parameter("q").size() > max_search_bytes)
         return error_answer(400, "validation", fmt::format("q has at most {} bytes", max_search_bytes));
-    const SessionPage page = catalog_.search({request.parameter("q"), offset, limit});
+    const SessionPage page = catalog_.list().search({request.parameter("q"), offset, limit});
     JsonWriter json;
     json.object();
     json.list("sessions", page.sessions, [&](const SessionInfo& info) { write_session(json, info); });
-    json.list("unreadable", catalog_.unreadable(), [&](const std::string& sentence) { json.text(sentence); });
+    json.list("unreadable", catalog_.list().unreadable(), [&](const std::string& sentence) { json.text(sentence); });
     json.member("total", page.total);
     json.member("size_bytes", page.size_bytes);
     json.member("offset", offset);

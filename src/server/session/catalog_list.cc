@@ -1,17 +1,16 @@
-// The list of sessions: facts about each without reading its stream, the search, and the state that the retention rules
-// use.
+#include "server/session/catalog_list.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <limits>
 
 #include "base/clock.h"
-#include "server/session/catalog.h"
 #include "server/session/side_files.h"
 
 namespace flamewire::server {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = CatalogList::Clock;
 
 // Time limit for rebuilding missing sidecars in one listing. The next listing continues.
 constexpr std::chrono::milliseconds rebuild_budget{1500};
@@ -60,43 +59,43 @@ std::string search_text(const SessionInfo& info) {
     return text;
 }
 
-std::vector<SessionInfo> Catalog::list() {
+std::vector<SessionInfo> CatalogList::all() {
     return search({.words = {}, .offset = 0, .limit = std::numeric_limits<std::uint64_t>::max()}).sessions;
 }
 
-SessionPage Catalog::search(const SessionQuery& query) {
-    scan();
-    recheck_unreadable();
+// `size_bytes`: the sum of all that match.
+std::vector<CatalogList::Row> CatalogList::matches(std::string_view text, std::uint64_t& size_bytes) {
+    std::vector<Row> rows;
+    const std::vector<std::string> words = split_words(text);
+    const auto lock = index_.lock();
+    rows.reserve(index_.entries(lock).size());
+    for (const auto& [id, entry] : index_.entries(lock)) {
+        if (!entry->unreadable.empty()) continue;
+        std::optional<SessionInfo> own;  // not kept in the entry
+        if (entry->session)
+            own = entry->session->info();
+        else if (!entry->info) {
+            own = minimal_info(id, entry->stream_path);
+            own->label = entry->label;
+        }
+        const SessionInfo& info = own ? *own : *entry->info;
+        if (!words.empty()) {
+            if (!own && entry->search_text.empty()) entry->search_text = search_text(info);
+            if (!contains_all(own ? search_text(info) : entry->search_text, words)) continue;
+        }
+        rows.push_back({info.started_ns, entry});
+        size_bytes += info.size_bytes;
+    }
+    return rows;
+}
+
+SessionPage CatalogList::search(const SessionQuery& query) {
+    index_.scan();
+    index_.recheck_unreadable();
     const auto until = Clock::now() + rebuild_budget;
     rebuild_sidecars(until);
-    struct Row {
-        std::int64_t started_ns;
-        EntryPtr entry;
-    };
     SessionPage page;
-    std::vector<Row> rows;
-    const std::vector<std::string> words = split_words(query.words);
-    {
-        const std::lock_guard lock(mutex_);
-        rows.reserve(entries_.size());
-        for (const auto& [id, entry] : entries_) {
-            if (!entry->unreadable.empty()) continue;
-            std::optional<SessionInfo> own;  // not kept in the entry
-            if (entry->session)
-                own = entry->session->info();
-            else if (!entry->info) {
-                own = minimal_info(id, entry->stream_path);
-                own->label = entry->label;
-            }
-            const SessionInfo& info = own ? *own : *entry->info;
-            if (!words.empty()) {
-                if (!own && entry->search_text.empty()) entry->search_text = search_text(info);
-                if (!contains_all(own ? search_text(info) : entry->search_text, words)) continue;
-            }
-            rows.push_back({info.started_ns, entry});
-            page.size_bytes += info.size_bytes;
-        }
-    }
+    std::vector<Row> rows = matches(query.words, page.size_bytes);
     page.total = rows.size();
     std::ranges::sort(rows, [](const Row& a, const Row& b) {
         return a.started_ns != b.started_ns ? a.started_ns > b.started_ns : a.entry->id > b.entry->id;
@@ -113,11 +112,11 @@ SessionPage Catalog::search(const SessionQuery& query) {
 }
 
 // Reads the newest sessions first: ids begin with the time.
-void Catalog::rebuild_sidecars(Clock::time_point until) {
+void CatalogList::rebuild_sidecars(Clock::time_point until) {
     std::vector<EntryPtr> missing;
     {
-        const std::lock_guard lock(mutex_);
-        for (auto at = entries_.rbegin(); at != entries_.rend(); ++at)
+        const auto lock = index_.lock();
+        for (auto at = index_.entries(lock).rbegin(); at != index_.entries(lock).rend(); ++at)
             if (!at->second->session && !at->second->info && at->second->unreadable.empty())
                 missing.push_back(at->second);
     }
@@ -128,11 +127,11 @@ void Catalog::rebuild_sidecars(Clock::time_point until) {
 }
 
 // Reads the stream and writes the sidecar.
-SessionInfo Catalog::rebuild_sidecar(const EntryPtr& entry) {
+SessionInfo CatalogList::rebuild_sidecar(const EntryPtr& entry) {
     const std::lock_guard loading(entry->loading);
     const auto stream = file_status(entry->stream_path);
     {
-        const std::lock_guard lock(mutex_);
+        const auto lock = index_.lock();
         if (entry->session) return entry->session->info();
         if (entry->info && stream && entry->info->size_bytes == stream->size_bytes) return *entry->info;
     }
@@ -142,7 +141,7 @@ SessionInfo Catalog::rebuild_sidecar(const EntryPtr& entry) {
     // Record the whole size, so that a torn tail does not make the sidecar look outdated forever.
     if (stream) info.size_bytes = stream->size_bytes;
     {
-        const std::lock_guard lock(mutex_);
+        const auto lock = index_.lock();
         if (entry->info && info.agent.empty()) info.agent = entry->info->agent;
         info.label = entry->label;
         info.retention.reset();
@@ -154,13 +153,12 @@ SessionInfo Catalog::rebuild_sidecar(const EntryPtr& entry) {
     return info;
 }
 
-// The info as the list shows it now. If the file is gone, drops the entry and returns nothing.
-std::optional<SessionInfo> Catalog::current_info(const EntryPtr& entry, Clock::time_point until) {
+std::optional<SessionInfo> CatalogList::current_info(const EntryPtr& entry, Clock::time_point until) {
     std::optional<SessionInfo> info;
     std::string label_problem;
     bool loaded = false;
     {
-        const std::lock_guard lock(mutex_);
+        const auto lock = index_.lock();
         label_problem = entry->label_problem;
         loaded = entry->session != nullptr;
         if (loaded)
@@ -168,34 +166,8 @@ std::optional<SessionInfo> Catalog::current_info(const EntryPtr& entry, Clock::t
         else if (entry->info)
             info = entry->info;
     }
-    if (!loaded) {
-        const auto stream = file_status(entry->stream_path);
-        if (!stream) {
-            const std::lock_guard lock(mutex_);
-            if (const auto at = entries_.find(entry->id); at != entries_.end() && at->second == entry)
-                entries_.erase(at);
-            return {};
-        }
-        if (!info || info->size_bytes != stream->size_bytes) {
-            if (Clock::now() < until) {
-                info = rebuild_sidecar(entry);
-            } else if (!info) {
-                info = minimal_info(entry->id, entry->stream_path);
-                const std::lock_guard lock(mutex_);
-                info->label = entry->label;
-            }
-        }
-        // The file was written while the session ran. Nothing feeds it now, but its agent may still return for a while.
-        info->state = SessionState::ended;
-        if (info->end_reason.empty()) {
-            const std::int64_t age = realtime_ns() - stream->modified_ns;
-            if (age < std::chrono::nanoseconds(reconnect_timeout).count() && !info->agent.empty() &&
-                !is_imported(entry->stream_path))
-                info->state = SessionState::waiting;
-            else
-                info->end_reason = "the agent disconnected";
-        }
-    }
+    if (!loaded) info = info_on_disk(entry, std::move(info), until);
+    if (!info) return {};
     info->id = entry->id;
     if (!label_problem.empty())
         info->notices.push_back({"label-unreadable", "Name and tags are not shown: " + label_problem + ".",
@@ -203,8 +175,40 @@ std::optional<SessionInfo> Catalog::current_info(const EntryPtr& entry, Clock::t
     return info;
 }
 
-// Called with mutex_ held.
-bool Catalog::in_use(const Entry& entry, const std::optional<FileStatus>& stream) {
+// Of a session that is not in memory. `known`: its info so far. If the file is gone, drops the entry.
+std::optional<SessionInfo> CatalogList::info_on_disk(const EntryPtr& entry, std::optional<SessionInfo> known,
+                                                     Clock::time_point until) {
+    const auto stream = file_status(entry->stream_path);
+    if (!stream) {
+        const auto lock = index_.lock();
+        auto& entries = index_.entries(lock);
+        if (const auto at = entries.find(entry->id); at != entries.end() && at->second == entry) entries.erase(at);
+        return {};
+    }
+    std::optional<SessionInfo> info = std::move(known);
+    if (!info || info->size_bytes != stream->size_bytes) {
+        if (Clock::now() < until) {
+            info = rebuild_sidecar(entry);
+        } else if (!info) {
+            info = minimal_info(entry->id, entry->stream_path);
+            const auto lock = index_.lock();
+            info->label = entry->label;
+        }
+    }
+    // The file was written while the session ran. Nothing feeds it now, but its agent may still return for a while.
+    info->state = SessionState::ended;
+    if (info->end_reason.empty()) {
+        const std::int64_t age = realtime_ns() - stream->modified_ns;
+        if (age < std::chrono::nanoseconds(reconnect_timeout).count() && !info->agent.empty() &&
+            !is_imported(entry->stream_path))
+            info->state = SessionState::waiting;
+        else
+            info->end_reason = "the agent disconnected";
+    }
+    return info;
+}
+
+bool CatalogList::in_use(const CatalogEntry& entry, const std::optional<FileStatus>& stream) {
     const auto now = static_cast<std::int64_t>(monotonic_ns());
     if (const auto& session = entry.session) {
         // Code elsewhere reads it, exports it or has jobs for it.
@@ -218,15 +222,23 @@ bool Catalog::in_use(const Entry& entry, const std::optional<FileStatus>& stream
            (!entry.info || entry.info->end_reason.empty());
 }
 
-std::vector<StoredSession> Catalog::stored() {
-    scan();
+std::vector<StoredSession> CatalogList::stored() {
+    index_.scan();
     std::vector<StoredSession> result;
-    const std::lock_guard lock(mutex_);
-    result.reserve(entries_.size());
-    for (const auto& [id, entry] : entries_)
+    const auto lock = index_.lock();
+    result.reserve(index_.entries(lock).size());
+    for (const auto& [id, entry] : index_.entries(lock))
         if (const auto stream = file_status(entry->stream_path); stream && entry->unreadable.empty())
             result.push_back({id, stream->changed_ns, stream->size_bytes, entry->label.keep, in_use(*entry, stream)});
     return result;
+}
+
+std::vector<std::string> CatalogList::unreadable() {
+    std::vector<std::string> sentences;
+    const auto lock = index_.lock();
+    for (const auto& [id, entry] : index_.entries(lock))
+        if (!entry->unreadable.empty()) sentences.push_back(entry->unreadable + ".");
+    return sentences;
 }
 
 }  // namespace flamewire::server

@@ -73,7 +73,7 @@ std::vector<Pruned> select_expired(std::vector<StoredSession> sessions, const Re
 std::size_t Pruner::run() {
     if (!rules_.any()) return 0;
     std::size_t deleted = 0;
-    for (const Pruned& it : select_expired(catalog_.stored(), rules_, realtime_ns())) {
+    for (const Pruned& it : select_expired(catalog_.list().stored(), rules_, realtime_ns())) {
         const auto removed = catalog_.remove_unused(it.id);
         if (removed) {
             ++deleted;

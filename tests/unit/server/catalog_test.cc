@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "recording.h"
+#include "server/session/session_name.h"
 
 using namespace flamewire;
 using namespace flamewire::server;
@@ -68,7 +69,7 @@ TEST_CASE("a restart finds the recording and continues it in the same file") {
     CHECK(session->stream().last_seq() == 2);
     const wire::Frame frame = scene.next();
     CHECK(session->ingest(frame.flag, frame.payload, arrival)->stored);
-    CHECK(catalog->list().size() == 1);
+    CHECK(catalog->list().all().size() == 1);
     CHECK(catalog->find_recording(test::recording_id(0x99)).value() == nullptr);
 }
 
@@ -87,11 +88,11 @@ TEST_CASE("a recording continues in its own session, never in an imported copy o
         CHECK(catalog->find_recording(scene.id()).value()->id() == id);
     }
     auto catalog = open(data);
-    REQUIRE(catalog->list().size() == 2);
+    REQUIRE(catalog->list().all().size() == 2);
     CHECK(catalog->find_recording(scene.id()).value()->id() == id);
     REQUIRE(catalog->remove(id));
     CHECK(catalog->find_recording(scene.id()).value() == nullptr);
-    const std::string imported = catalog->list().at(0).id;
+    const std::string imported = catalog->list().all().at(0).id;
     REQUIRE(catalog->remove(imported));
     CHECK(fs::is_empty(data / "sessions"));
 }
@@ -113,7 +114,7 @@ TEST_CASE("the list works without sidecars and detects outdated ones") {
     }
     fs::remove(data / ("sessions/" + first_id + "/session.json"));
     auto catalog = open(data);
-    const auto sessions = catalog->list();
+    const auto sessions = catalog->list().all();
     REQUIRE(sessions.size() == 2);
     for (const SessionInfo& info : sessions) {
         CHECK(info.samples == (info.id == first_id ? 10 : 15));
@@ -131,15 +132,15 @@ TEST_CASE("session files that users copy there are listed and replayed, other fi
         session->ingest(frame.flag, frame.payload, arrival).value();
     }
     auto catalog = open(data);
-    CHECK(catalog->list().empty());
+    CHECK(catalog->list().all().empty());
     fs::copy_file(elsewhere / "stream.flw", data / "sessions/dropped.flw");
     fs::create_directory(data / "sessions/noise");
     std::ofstream(data / "sessions/noise/stream.flw") << "this is no session";
-    const auto sessions = catalog->list();
+    const auto sessions = catalog->list().all();
     REQUIRE(sessions.size() == 1);
     CHECK(sessions[0].id == "dropped");
     CHECK(sessions[0].samples == 5);
-    CHECK_THAT(catalog->unreadable().at(0), Catch::Contains("noise"));
+    CHECK_THAT(catalog->list().unreadable().at(0), Catch::Contains("noise"));
     CHECK(catalog->get("dropped").value()->info().samples == 5);
     CHECK_FALSE(catalog->get("noise"));
     CHECK(catalog->get("../../etc").error().code == ErrorCode::not_found);
@@ -209,7 +210,7 @@ TEST_CASE("a label is stored beside the stream, survives without the sidecar and
     CHECK_THAT(read_file(data / ("sessions/" + id + "/session.json")).value(), !Catch::Contains("before"));
     fs::remove(data / ("sessions/" + id + "/session.json"));
     auto catalog = open(data);
-    for (const SessionInfo& info : catalog->list()) CHECK(info.label == label);
+    for (const SessionInfo& info : catalog->list().all()) CHECK(info.label == label);
     CHECK(catalog->get(id).value()->info().label == label);
     CHECK(catalog->remove("board"));
     CHECK_FALSE(fs::exists(data / "sessions/board.flw.label.json"));
@@ -217,7 +218,7 @@ TEST_CASE("a label is stored beside the stream, survives without the sidecar and
     std::ofstream(data / ("sessions/" + id + "/label.json")) << "{";
     catalog.reset();
     catalog = open(data);
-    const SessionInfo spoiled = catalog->list().at(0);
+    const SessionInfo spoiled = catalog->list().all().at(0);
     CHECK(spoiled.label == Label{});
     REQUIRE_FALSE(spoiled.notices.empty());
     CHECK(spoiled.notices.back().code == "label-unreadable");
@@ -237,7 +238,7 @@ TEST_CASE("new sessions and imports get the server's tags") {
     CHECK(catalog->relabel(session->id(), without_lab)->label.tags == Tags{{"board", "imx8"}});
     catalog.reset();
     catalog = Catalog::open(data.path(), {}, {{"other", "run"}}).value();
-    for (const SessionInfo& info : catalog->list())
+    for (const SessionInfo& info : catalog->list().all())
         CHECK(info.label.tags == (info.id == copy ? tags : Tags{{"board", "imx8"}}));
 }
 
@@ -251,7 +252,7 @@ TEST_CASE("sessions are found by words, page by page") {
     }
     (void)catalog->relabel(ids[1], {"Slow Start", {{"branch", "Main"}}, {}}).value();
     (void)catalog->relabel(ids[3], {{}, {{"branch", "topic"}}, {}}).value();
-    const auto found = [&](std::string_view words) { return catalog->search({.words = words}).total; };
+    const auto found = [&](std::string_view words) { return catalog->list().search({.words = words}).total; };
     for (int restarted = 0; restarted < 2; ++restarted) {
         CHECK(found("") == 5);
         CHECK(found("DEMO pid") == 5);
@@ -263,16 +264,16 @@ TEST_CASE("sessions are found by words, page by page") {
         CHECK(found("branch=") == 2);
         CHECK(found("slow topic") == 0);
         CHECK(found(ids[2]) == 1);
-        const SessionPage page = catalog->search({.words = {}, .offset = 1, .limit = 2});
+        const SessionPage page = catalog->list().search({.words = {}, .offset = 1, .limit = 2});
         CHECK(page.total == 5);
         CHECK(page.sessions.size() == 2);
-        const auto all = catalog->list();
+        const auto all = catalog->list().all();
         CHECK(page.sessions[0].id == all[1].id);
         CHECK(page.sessions[1].id == all[2].id);
         std::uint64_t size = 0;
         for (const SessionInfo& info : all) size += info.size_bytes;
         CHECK(page.size_bytes == size);
-        CHECK(catalog->search({.words = {}, .offset = 9, .limit = 2}).sessions.empty());
+        CHECK(catalog->list().search({.words = {}, .offset = 9, .limit = 2}).sessions.empty());
         catalog.reset();
         catalog = open(data);
     }
@@ -292,21 +293,21 @@ TEST_CASE("the list follows other programs' changes in the directory") {
     const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
     fs::last_write_time(data / "sessions", long_ago);
     auto catalog = open(data);
-    CHECK(catalog->list().size() == 1);
+    CHECK(catalog->list().all().size() == 1);
     fs::copy_file(data / ("sessions/" + id + "/stream.flw"), data / "sessions/copy.flw");
-    CHECK(catalog->list().size() == 2);
-    // A directory that gets its stream later does not change the parent directory.
+    CHECK(catalog->list().all().size() == 2);
+    // A directory whose stream comes later does not change the one above.
     fs::create_directory(data / "sessions/later");
     fs::last_write_time(data / "sessions", long_ago);
-    CHECK(catalog->list().size() == 2);
+    CHECK(catalog->list().all().size() == 2);
     fs::copy_file(data / "sessions/copy.flw", data / "sessions/later/stream.flw");
-    CHECK(catalog->list().size() == 3);
+    CHECK(catalog->list().all().size() == 3);
     fs::remove(data / "sessions/later/stream.flw");
-    CHECK(catalog->list().size() == 2);
+    CHECK(catalog->list().all().size() == 2);
     CHECK_FALSE(catalog->exists("later"));
     fs::remove(data / "sessions/copy.flw");
     fs::resize_file(data / ("sessions/" + id + "/stream.flw"), 40);
-    const auto left = catalog->list();
+    const auto left = catalog->list().all();
     REQUIRE(left.size() == 1);
     CHECK(left[0].samples == 0);
     CHECK(left[0].size_bytes == 40);

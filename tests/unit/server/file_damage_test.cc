@@ -189,20 +189,20 @@ TEST_CASE("an unreadable file is not a session, is reported once, and stays in p
     fs::create_directory(data / "sessions/noise");
     put(data / "sessions/noise/stream.flw", noise);
     put(data / "sessions/header.flw", whole.bytes.substr(0, 12) + noise);
-    const auto sessions = catalog->list();
+    const auto sessions = catalog->list().all();
     REQUIRE(sessions.size() == 1);
     CHECK(sessions[0].id == "good");
-    CHECK(catalog->stored().size() == 1);
+    CHECK(catalog->list().stored().size() == 1);
     CHECK(catalog->default_session().id == "good");
-    const auto messages = catalog->unreadable();
-    REQUIRE(messages.size() == 3);
-    CHECK_THAT(messages[0], Catch::Contains("empty.flw is empty") && Catch::EndsWith("a good copy of the session."));
-    CHECK_THAT(messages[1], Catch::Contains("header.flw") && Catch::Contains("20012 bytes"));
+    const auto sentences = catalog->list().unreadable();
+    REQUIRE(sentences.size() == 3);
+    CHECK_THAT(sentences[0], Catch::Contains("empty.flw is empty") && Catch::EndsWith("a good copy of the session."));
+    CHECK_THAT(sentences[1], Catch::Contains("header.flw") && Catch::Contains("20012 bytes"));
     CHECK(catalog->get("noise").error().code == ErrorCode::invalid);
     // A good copy in its place is a session again.
     put(data / "sessions/empty.flw", whole.bytes);
-    CHECK(catalog->list().size() == 2);
-    CHECK(catalog->unreadable().size() == 2);
+    CHECK(catalog->list().all().size() == 2);
+    CHECK(catalog->list().unreadable().size() == 2);
     CHECK(fs::file_size(data / "sessions/noise/stream.flw") == noise.size());
 }
 

@@ -103,7 +103,7 @@ TEST_CASE("the pruner deletes unused sessions from disk") {
     CHECK(Pruner(*catalog, {}).run() == 0);
     CHECK(Pruner(*catalog, {.count = 1}).run() == 1);
     std::vector<std::string> left;
-    for (const SessionInfo& info : catalog->list()) left.push_back(info.id);
+    for (const SessionInfo& info : catalog->list().all()) left.push_back(info.id);
     std::ranges::sort(left);
     CHECK(left == std::vector{names[0], names[1], names[3]});
     CHECK_FALSE(std::filesystem::exists(data / ("sessions/" + names[2])));
