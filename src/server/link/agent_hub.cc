@@ -264,7 +264,7 @@ void AgentHub::tick() {
 // A session starts to wait, or ends, also because time passes.
 void AgentHub::watch_sessions() {
     std::map<std::string, SessionState> states;
-    for (const auto& session : catalog_.all_loaded()) states[session->id()] = session->state();
+    for (const auto& session : catalog_.all_loaded()) states[session->id()] = session->status().state();
     if (states != session_states_) events_.sessions_changed();
     session_states_ = std::move(states);
 }

@@ -7,7 +7,7 @@ constexpr std::uint64_t cpu_window_ns = 5'000'000'000;
 
 }  // namespace
 
-void AgentStatistics::update(const Session::Taken& taken, bool same_boot, AgentInfo& agent) {
+void AgentStatistics::update(const IngestResult& taken, bool same_boot, AgentInfo& agent) {
     if (!least_difference_ns_ || taken.clock_difference_ns < *least_difference_ns_)
         least_difference_ns_ = taken.clock_difference_ns;
     const std::int64_t offset_ns = same_boot ? 0 : *least_difference_ns_;

@@ -14,7 +14,7 @@ namespace flamewire::server {
 class AgentStatistics {
 public:
     // Updates the agent's figures after a batch. `same_boot`: both ends read the same clock.
-    void update(const Session::Taken& taken, bool same_boot, AgentInfo& agent);
+    void update(const IngestResult& taken, bool same_boot, AgentInfo& agent);
     // Forgets the CPU times, because another recording begins.
     void reset_cpu() { cpu_.clear(); }
 

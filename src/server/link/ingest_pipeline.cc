@@ -57,9 +57,9 @@ void IngestPipeline::resumed(const PeerPtr& peer, Result<std::shared_ptr<Session
         spdlog::error("agent {}: its session cannot be continued: {}", peer->agent_id, session.error().message);
         return peer->connection->close("its session cannot be continued: " + session.error().message);
     }
-    if (*session && !(*session)->ended()) {
+    if (*session && !(*session)->status().ended()) {
         assign_session(*peer, *session);
-        (*session)->set_paused(registry_.entry(peer->agent_id).info.state == "paused");
+        (*session)->status().set_paused(registry_.entry(peer->agent_id).info.state == "paused");
     } else if (*session) {
         peer->session = *session;
     }
@@ -125,12 +125,12 @@ void IngestPipeline::update_session(AgentPeer& peer, const Ingested& result) {
         assign_session(peer, result.session);
         // The disk sync may have finished before the session had a peer. Its acknowledgment was then not sent, so send
         // it now.
-        if (const std::uint64_t seq = result.session->synced_seq(); seq != 0) acknowledge(peer, seq);
+        if (const std::uint64_t seq = result.session->stream().synced_seq(); seq != 0) acknowledge(peer, seq);
     }
-    if (!peer.open && result.session->attached()) {
+    if (!peer.open && result.session->status().attached()) {
         // The connection closed while its last frames were stored. A new connection attaches itself with its next frame.
         const auto* agent = registry_.find(peer.agent_id);
-        if (agent == nullptr || !agent->peer || agent->peer->session != result.session) result.session->detach_agent();
+        if (agent == nullptr || !agent->peer || agent->peer->session != result.session) result.session->status().detach_agent();
     }
     if (result.last) update_agent(peer, *result.last);
     events_.session_changed(result.session);
@@ -153,14 +153,14 @@ void IngestPipeline::report_disk_error(AgentPeer& peer, const Ingested& result) 
 }
 
 void IngestPipeline::assign_session(AgentPeer& peer, const std::shared_ptr<Session>& session) {
-    if (peer.session && peer.session != session) peer.session->detach_agent();
+    if (peer.session && peer.session != session) peer.session->status().detach_agent();
     peer.session = session;
     peer.recording = session->recording();
     peer.fetch_refused.clear();
     peer.kernel_names.reset();
     peer.statistics.reset_cpu();
-    if (session->ended()) return;
-    session->attach_agent(peer.connection->address());
+    if (session->status().ended()) return;
+    session->status().attach_agent(peer.connection->address());
     AgentRegistry::Agent& agent = registry_.entry(peer.agent_id);
     agent.info.session = session->id();
     agent.info.target = session->info().target;
@@ -169,7 +169,7 @@ void IngestPipeline::assign_session(AgentPeer& peer, const std::shared_ptr<Sessi
     events_.sessions_changed();
 }
 
-void IngestPipeline::update_agent(AgentPeer& peer, const Session::Taken& taken) {
+void IngestPipeline::update_agent(AgentPeer& peer, const IngestResult& taken) {
     auto* const agent = registry_.agent_of(peer);
     if (agent == nullptr) return;
     peer.statistics.update(taken, taken.same_boot || agent->same_boot, agent->info);
@@ -179,7 +179,7 @@ void IngestPipeline::update_agent(AgentPeer& peer, const Session::Taken& taken) 
         agent->info.state = "idle";
         agent->info.session.clear();
         agent->info.target.clear();
-        if (peer.session) peer.session->detach_agent();
+        if (peer.session) peer.session->status().detach_agent();
     }
     registry_.publish(*agent, !taken.end);
 }

@@ -43,7 +43,7 @@ private:
     void update_session(AgentPeer& peer, const Ingested& result);
     void report_disk_error(AgentPeer& peer, const Ingested& result);
     void assign_session(AgentPeer& peer, const std::shared_ptr<Session>& session);
-    void update_agent(AgentPeer& peer, const Session::Taken& taken);
+    void update_agent(AgentPeer& peer, const IngestResult& taken);
     void refuse_foreign(const AgentPeer& peer, const std::string& why);
     static void acknowledge(const AgentPeer& peer, std::uint64_t seq);
 

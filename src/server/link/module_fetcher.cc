@@ -37,7 +37,7 @@ bool ModuleFetcher::is_fetching(const symbol::ModuleIdentity& module) const {
 void ModuleFetcher::fetch(const PeerPtr& peer) {
     if (policy_.store == nullptr) return;
     if (peer->fetching || AgentPeer::Clock::now() < peer->next_fetch_at) return;
-    for (Session::WantedModule& wanted : peer->session->wanted_modules()) {
+    for (WantedModule& wanted : peer->session->symbols().wanted_modules()) {
         if (peer->fetch_refused.contains(wanted.id) || is_fetching(wanted.identity)) continue;
         peer->fetching = AgentPeer::Fetching{peer->session, wanted.id, std::move(wanted.identity), {}, first_bytes, {}};
         const symbol::ModuleIdentity identity = peer->fetching->identity;
@@ -140,7 +140,7 @@ void ModuleFetcher::end(AgentPeer& peer, ModuleFetch::State state, const std::st
 void ModuleFetcher::report(const AgentPeer::Fetching& fetching) {
     ModuleFetch progress = fetching.progress;
     progress.module = file_name(fetching.identity.path);
-    fetching.session->set_fetch(fetching.module, std::move(progress));
+    fetching.session->symbols().set_fetch(fetching.module, std::move(progress));
     events_.session_changed(fetching.session);
 }
 
