@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "agent/recording/recorder.h"
+#include "agent/recording/recorder_command.h"
 #include "base/result.h"
 
 namespace flamewire::replay {

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "agent/recording/recorder.h"
 #include "base/byte_reader.h"
 #include "base/varint.h"
 #include "replay/recording_decode.h"

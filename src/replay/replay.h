@@ -8,7 +8,7 @@
 
 #include "agent/commands.h"
 #include "agent/machine.h"
-#include "agent/recording/recorder.h"
+#include "agent/recording/recording_plan.h"
 #include "base/result.h"
 #include "replay/capture_file.h"
 #include "replay/replay_system.h"

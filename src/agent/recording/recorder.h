@@ -19,7 +19,6 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <variant>
 #include <vector>
 
 #include "agent/batch_sink.h"
@@ -33,77 +32,19 @@
 #include "agent/process/process_table.h"
 #include "agent/recording/names_rate_limit.h"
 #include "agent/recording/priority_boost.h"
-#include "agent/recording/requested_events.h"
+#include "agent/recording/recorder_command.h"
+#include "agent/recording/recording_plan.h"
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/system.h"
 
 namespace flamewire::agent {
 
-struct RecordingPlan {
-    std::string target;  // description: "pid 4242 (demo)"
-    std::vector<std::uint32_t> pids;
-    Scope scope;  // wide: instead of pids; the recorder chooses its mode
-    Settings settings;
-    RequestedEvents wanted;  // settings.events and settings.stat, parsed
-    // The only pid is a child that waits to exec. Its events start at exec, or delay_ms after BeginDelay. Its owner
-    // reports its exit.
-    bool launched = false;
-    std::string program;  // with `launched`: the file that it will execute
-    std::uint32_t delay_ms = 0;
-    std::uint32_t ring_pages = 0;
-    bool follows_name = false;  // processes may be added, so it does not end when the current ones exit
-};
-
-// The sources of the sampler's input. Both must outlive the recording.
-struct Environment {
-    System* system = nullptr;  // null: the machine
-    const Kernel* kernel = &real_kernel();
-    void (*boost_priority)(bool boost) = [](bool) {};  // of the calling thread
-};
-
-// What is recorded from now on: a description, and processes or a scope.
-struct RecordingTarget {
-    std::string name;
-    std::vector<std::uint32_t> pids;
-    Scope scope = {};
-};
-
 // How a recording ended.
 struct Ended {
     std::string reason;
     std::optional<Error> error;  // permanent error of the sink
 };
-
-// Commands for a running recording.
-struct Pause {};
-struct Resume {};
-// New events, counters, frequency, interval or processes within the same recording. On an error, the old ones continue.
-struct Change {
-    Settings settings;
-    RequestedEvents wanted;
-    Capabilities capabilities;
-    std::optional<RecordingTarget> target;
-};
-// More processes. The result is false if the recording already has all of them.
-struct AddProcesses {
-    std::vector<std::uint32_t> pids;
-};
-// Counts per thread or per CPU in addition to the totals, or stops doing so.
-struct SetCountBy {
-    CountBy by = CountBy::total;
-};
-// The next batch contains names of the kernel addresses seen so far.
-struct ResolveKernel {};
-// The launched command executes now, so --delay starts.
-struct BeginDelay {};
-// Duplicates the descriptor of a module that this recording has seen.
-struct OpenModule {
-    const FileIdentity* identity = nullptr;
-    Result<UniqueFd>* file = nullptr;
-};
-using RecorderCommand = std::variant<Pause, Resume, std::shared_ptr<const Change>, AddProcesses, SetCountBy,
-                                     ResolveKernel, BeginDelay, OpenModule>;
 
 inline constexpr const char* one_mode_reason = "events of whole CPUs have one mode for all";
 

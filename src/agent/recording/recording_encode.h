@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "agent/recording/recorder.h"
+#include "agent/recording/recorder_command.h"
 
 namespace flamewire::agent {
 

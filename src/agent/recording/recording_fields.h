@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/recording/recorder.h"
+#include "agent/recording/recorder_command.h"
 
 namespace flamewire::agent {
 

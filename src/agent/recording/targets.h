@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "agent/process/control_groups.h"
-#include "agent/recording/recorder.h"
+#include "agent/recording/recording_plan.h"
 #include "base/result.h"
 
 namespace flamewire::agent {
