@@ -4,8 +4,8 @@ import re
 from files import text_of
 
 PAGE = "docs/sampling/notices.md"
-MAKES_NOTICES = re.compile(r"\bnotices?_?\b|\btake_notices\b|\bNotice\b|\bnotify\(")
-CODE = re.compile(r'[({]\s*"([a-z]+(?:-[a-z]+)+)",\s')  # the code, before the text and the remedy
+MAKES_NOTICES = re.compile(r"\bnotices?_?\b|\btake_notices\b|\bNotice\b|\b(?:add_notice|notify)\(")
+CODE = re.compile(r'[({]\s*"([a-z]+(?:-[a-z]+)+)",\s')  # the first of code, text and remedy
 
 
 def codes(sources: dict[str, str]) -> dict[str, str]:
