@@ -255,7 +255,8 @@ Running Recorder::describe_running() const {
 }
 
 void Recorder::start_folding(std::uint32_t max_stack) {
-    start_ns_ = last_flush_ns_ = faults_from_ns_ = monotonic_ns();
+    start_ns_ = last_flush_ns_ = monotonic_ns();
+    fault_throttle_.begin(start_ns_);
     // Send the first batch at the first tick, so that the recording appears immediately.
     next_flush_ns_ = start_ns_ + std::min(plan_.settings.interval_ms * ns_per_ms, tick_ns);
     FolderOptions options;

@@ -30,6 +30,7 @@
 #include "agent/pipeline/copy_budget.h"
 #include "agent/pipeline/folder.h"
 #include "agent/process/process_table.h"
+#include "agent/recording/fault_throttle.h"
 #include "agent/recording/names_rate_limit.h"
 #include "agent/recording/priority_boost.h"
 #include "agent/recording/recorder_command.h"
@@ -202,7 +203,7 @@ private:
     bool prefer_whole_cpus_ = false, whole_cpus_refused_ = false;
     std::uint64_t next_unsampled_ns_ = 0;
     std::uint64_t next_adapt_ns_ = 0;
-    std::uint64_t fault_samples_ = 0, faults_from_ns_ = 0;  // samples of events with a period, since faults_from_ns_
+    FaultThrottle fault_throttle_;
     std::uint64_t list_processes_at_ns_ = 0;
     // The target's processes: the named ones and their children. For wide targets: live processes that were sampled.
     std::set<std::uint32_t> members_;

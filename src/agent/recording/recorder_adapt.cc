@@ -14,10 +14,6 @@ namespace {
 constexpr std::uint64_t adapt_pause_ns = 500'000'000;
 // The same after a failure.
 constexpr std::uint64_t failed_adapt_pause_ns = 5'000'000'000;
-// More fault samples than this within this time would slow down the target and fill the rings.
-constexpr std::uint64_t most_faults = 2'000, fault_window_ns = 100'000'000;
-// Then the period is multiplied by this. It is odd, because programs often access memory in powers of two.
-constexpr std::uint64_t fault_step = 17;
 // How often the count of events is compared with their samples.
 constexpr std::uint64_t check_interval_ns = 250'000'000;
 
@@ -79,13 +75,12 @@ void Recorder::adapt_stack_copies(std::uint64_t now_ns) {
 
 // Samples every fault until there are too many.
 void Recorder::throttle_faults(std::uint64_t now_ns) {
-    const std::uint64_t elapsed_ns = now_ns - faults_from_ns_;
-    if (fault_samples_ < most_faults && elapsed_ns < fault_window_ns) return;
-    if (fault_samples_ * fault_window_ns > most_faults * elapsed_ns) {
+    if (!fault_throttle_.complete(now_ns)) return;
+    if (fault_throttle_.too_many(now_ns)) {
         EventChoice choice = choice_;
         std::uint64_t period = 0;
         for (EventSpec& spec : choice.events)
-            if (spec.period != 0) period = spec.period *= fault_step;
+            if (spec.period != 0) period = spec.period *= FaultThrottle::step;
         // This fails if the target has just exited.
         if (switch_events(std::move(choice)))
             add_notices(
@@ -93,9 +88,7 @@ void Recorder::throttle_faults(std::uint64_t now_ns) {
                   fmt::format("Faults are so frequent that from now on a sample stands for {} of them.", period),
                   "--count N sets how many"}});
     }
-    // Samples left in the old events do not count for the new ones.
-    fault_samples_ = 0;
-    faults_from_ns_ = monotonic_ns();
+    fault_throttle_.begin(monotonic_ns());
 }
 
 void Recorder::check_unsampled(std::uint64_t now_ns) {

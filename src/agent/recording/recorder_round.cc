@@ -21,8 +21,6 @@ namespace {
 // Interval of batches while nothing happens on the target, as a sign of life for the server.
 constexpr std::uint64_t heartbeat_ns = 1'000'000'000;
 constexpr std::uint64_t ns_per_ms = 1'000'000;
-// A lost fault sample counts as this many, because samples with stacks fill the rings sooner (throttle_faults).
-constexpr std::uint64_t lost_weight = 16;
 // How old the list of processes in `status` may be, and its maximum length.
 constexpr std::uint64_t list_processes_every_ns = 1'000'000'000;
 constexpr std::size_t most_listed_processes = 64;
@@ -58,7 +56,7 @@ void Recorder::on_record(const Record& record) {
         copy_budget_.add_sample(choice_.events[event].off_cpu != 0, sample->stack.size(), sample->stack_cut);
         if (sample->woken_tid != 0) return folder_->add_waking(*sample, !paused_ && !enable_at_ns_);
         if (!plan_.scope.cgroups.empty()) note_member(sample->pid);
-        if (choice_.events[event].period != 0) ++fault_samples_;
+        if (choice_.events[event].period != 0) fault_throttle_.add_sample();
         folder_->add_sample(*sample, event);
         return;
     }
@@ -76,7 +74,7 @@ void Recorder::on_record(const Record& record) {
     // The event that wrote the record is usually the one whose samples were lost.
     if (lost && !lost_some->sideband && !choice_.events.empty() &&
         choice_.events[events_->event_of(lost_some->id)].period != 0)
-        fault_samples_ += lost_weight * lost_some->count;
+        fault_throttle_.add_lost(lost_some->count);
     if (lost && !lost_some->sideband) {
         copy_budget_.add_lost(lost_some->count);
         priority_boost_.begin();
