@@ -205,8 +205,7 @@ Result<bool> Recorder::open_counters(const Capabilities& capabilities) {
         counting = Counting::open(plan, capabilities, *environment_.kernel);
     }
     counting_ = TRY(std::move(counting));
-    const std::lock_guard lock(mutex_);
-    running_.counters = counting_->states();
+    snapshot_.set_counters(counting_->states());
     return true;
 }
 
@@ -271,10 +270,7 @@ void Recorder::start_folding(std::uint32_t max_stack) {
     folder_ = std::make_unique<Folder>(std::move(options), processes_);
     start_off_cpu(table.off_cpu);
     if (!plan_.launched) scan_threads(start_ns_);
-    {
-        const std::lock_guard lock(mutex_);
-        running_ = describe_running();
-    }
+    snapshot_.set_running(describe_running());
     add_notices(choice_.notices);
 }
 
@@ -370,8 +366,7 @@ Result<bool> Recorder::perform(const RecorderCommand& command) {
     if (const auto* added = std::get_if<AddProcesses>(&command)) return add_processes(*added);
     if (const auto* counted = std::get_if<SetCountBy>(&command)) {
         (void)TRY(counting_->count_by(counted->by, living_members(), *folder_));
-        const std::lock_guard lock(mutex_);
-        running_.count_by = counted->by;
+        snapshot_.set_count_by(counted->by);
     } else if (const auto* module = std::get_if<OpenModule>(&command)) {
         *module->file = processes_.duplicate_file(*module->identity);
     } else if (std::holds_alternative<Pause>(command)) {
@@ -412,7 +407,7 @@ void Recorder::finish() {
     }
     events_->drain_rest(*this);
     (void)add_unsampled(disabled_ns);
-    folder_->off_cpu().finish(paused_ ? paused_ns_ : disabled_ns);
+    folder_->off_cpu().finish(snapshot_.paused() ? paused_ns_ : disabled_ns);
     folder_->emit_off_cpu();
     folder_->emit_thread_times(disabled_ns);
     (void)counting_->read(*folder_);
@@ -435,7 +430,7 @@ void Recorder::finish() {
     const std::uint64_t deadline = now + last_batch_patience_ns;
     while (!push_held() && !sink_error_ && monotonic_ns() < deadline) ::usleep(2000);
     if (!held_.empty() && !sink_error_) log("the link accepted no more batches; the end of the recording is missing");
-    list_processes_at_ns_ = 0;
+    snapshot_.list_processes_next();
     publish();
     // Free rings and tables now, on the thread that owns them, so that an idle agent is small.
     events_.reset();
@@ -453,15 +448,15 @@ Result<bool> Recorder::pause() {
     (void)TRY(events_->disable());
     (void)TRY(counting_->pause(*folder_));
     paused_ns_ = monotonic_ns();
-    paused_ = true;
+    snapshot_.set_paused(true);
     return true;
 }
 
 Result<bool> Recorder::resume() {
-    if (paused_) folder_->off_cpu().gap(paused_ns_, monotonic_ns(), OffCpuTracker::Gap::pause);
+    if (snapshot_.paused()) folder_->off_cpu().gap(paused_ns_, monotonic_ns(), OffCpuTracker::Gap::pause);
     (void)TRY(events_->enable());
     (void)TRY(counting_->resume());
-    paused_ = false;
+    snapshot_.set_paused(false);
     return true;
 }
 
@@ -495,34 +490,6 @@ std::optional<Ended> Recorder::ended() const {
     const std::lock_guard lock(mutex_);
     if (!finished_) return std::nullopt;
     return Ended{end_reason_, sink_error_};
-}
-
-Running Recorder::running() const {
-    const std::lock_guard lock(mutex_);
-    return running_;
-}
-
-Accounting Recorder::accounting() const {
-    const std::lock_guard lock(mutex_);
-    return accounting_;
-}
-
-CounterTotals Recorder::counter_totals() const {
-    const std::lock_guard lock(mutex_);
-    return counter_totals_;
-}
-
-std::string Recorder::account_line() const {
-    const std::lock_guard lock(mutex_);
-    const Accounting& a = accounting_;
-    const bool exact = a.samples_read - a.samples_duplicate - static_cast<std::uint64_t>(a.unemitted_switches) ==
-                           a.rows_samples + a.samples_dropped &&
-                       a.samples_lost == lost_stated_;
-    const std::string switches = a.unemitted_switches != 0 ? fmt::format(" + switches {}", a.unemitted_switches) : "";
-    return fmt::format(
-        "samples read {} - duplicates {} = in rows {} + dropped {}{}; lost in the kernel {} = stated {}{}",
-        a.samples_read, a.samples_duplicate, a.rows_samples, a.samples_dropped, switches, a.samples_lost, lost_stated_,
-        exact ? "" : " (THEY DIFFER)");
 }
 
 }  // namespace flamewire::agent

@@ -34,6 +34,7 @@
 #include "agent/recording/names_rate_limit.h"
 #include "agent/recording/priority_boost.h"
 #include "agent/recording/recorder_command.h"
+#include "agent/recording/recorder_snapshot.h"
 #include "agent/recording/recording_plan.h"
 #include "base/fd.h"
 #include "base/result.h"
@@ -76,13 +77,13 @@ public:
 
     // Any thread may call the functions below.
     [[nodiscard]] std::optional<Ended> ended() const;
-    [[nodiscard]] bool paused() const { return paused_; }
-    [[nodiscard]] Running running() const;
-    [[nodiscard]] Accounting accounting() const;
+    [[nodiscard]] bool paused() const { return snapshot_.paused(); }
+    [[nodiscard]] Running running() const { return snapshot_.running(); }
+    [[nodiscard]] Accounting accounting() const { return snapshot_.accounting(); }
     // Totals of all counters. Complete when the recording has ended.
-    [[nodiscard]] CounterTotals counter_totals() const;
+    [[nodiscard]] CounterTotals counter_totals() const { return snapshot_.counter_totals(); }
     // The sample accounting in one line: samples from the kernel, and what they became.
-    [[nodiscard]] std::string account_line() const;
+    [[nodiscard]] std::string account_line() const { return snapshot_.account_line(); }
 
 private:
     // A batch that the sink had no room for, with the periods for encoding it.
@@ -176,7 +177,6 @@ private:
     void advance_kernel_names(std::uint64_t deadline_ns);
     void add_notices(std::vector<wire::Notice> notices);
     void publish();
-    void list_processes();
 
     RecordingPlan plan_;
     Environment environment_;
@@ -204,7 +204,6 @@ private:
     std::uint64_t next_unsampled_ns_ = 0;
     std::uint64_t next_adapt_ns_ = 0;
     FaultThrottle fault_throttle_;
-    std::uint64_t list_processes_at_ns_ = 0;
     // The target's processes: the named ones and their children. For wide targets: live processes that were sampled.
     std::set<std::uint32_t> members_;
     std::uint32_t last_member_ = 0;
@@ -228,7 +227,8 @@ private:
     bool names_wanted_ = false;
     std::deque<Held> held_;
     std::optional<Error> sink_error_;
-    std::atomic<bool> paused_{false}, epoch_wanted_{false};
+    RecorderSnapshot snapshot_;
+    std::atomic<bool> epoch_wanted_{false};
 
     mutable std::mutex mutex_;
     std::condition_variable command_done_;
@@ -238,10 +238,6 @@ private:
     bool stop_wanted_ = false, stop_requested_ = false, finished_ = false;
     std::string end_reason_;
     std::int32_t end_code_ = 0;
-    Running running_;
-    Accounting accounting_;
-    CounterTotals counter_totals_;
-    std::uint64_t lost_stated_ = 0;
 
     std::thread thread_;  // last: it uses everything above
 };

@@ -92,7 +92,7 @@ void Recorder::throttle_faults(std::uint64_t now_ns) {
 }
 
 void Recorder::check_unsampled(std::uint64_t now_ns) {
-    if (now_ns < next_unsampled_ns_ || plan_.scope.wide || paused_) return;
+    if (now_ns < next_unsampled_ns_ || plan_.scope.wide || snapshot_.paused()) return;
     next_unsampled_ns_ = now_ns + check_interval_ns;
     const std::vector<Unsampled> reports = add_unsampled(now_ns);
     if (unsampled_policy_.add(reports, now_ns) && !whole_cpus_refused_) sample_whole_cpus();

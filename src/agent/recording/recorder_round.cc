@@ -21,9 +21,6 @@ namespace {
 // Interval of batches while nothing happens on the target, as a sign of life for the server.
 constexpr std::uint64_t heartbeat_ns = 1'000'000'000;
 constexpr std::uint64_t ns_per_ms = 1'000'000;
-// How old the list of processes in `status` may be, and its maximum length.
-constexpr std::uint64_t list_processes_every_ns = 1'000'000'000;
-constexpr std::size_t most_listed_processes = 64;
 constexpr int open_attempts = 3;
 
 std::uint64_t time_of(const Record& record) {
@@ -54,7 +51,7 @@ void Recorder::on_record(const Record& record) {
         ++pending_samples_;
         const std::uint32_t event = events_->event_of(sample->id);
         copy_budget_.add_sample(choice_.events[event].off_cpu != 0, sample->stack.size(), sample->stack_cut);
-        if (sample->woken_tid != 0) return folder_->add_waking(*sample, !paused_ && !enable_at_ns_);
+        if (sample->woken_tid != 0) return folder_->add_waking(*sample, !snapshot_.paused() && !enable_at_ns_);
         if (!plan_.scope.cgroups.empty()) note_member(sample->pid);
         if (choice_.events[event].period != 0) fault_throttle_.add_sample();
         folder_->add_sample(*sample, event);
@@ -153,7 +150,7 @@ Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, Event
     const std::uint64_t stopping_ns = monotonic_ns();
     (void)events_->disable();
     const std::uint64_t switched_ns = monotonic_ns();
-    const bool counting = !paused_ && !enable_at_ns_;
+    const bool counting = !snapshot_.paused() && !enable_at_ns_;
     if (counting)
         if (auto enabled = replacement->enable(); !enabled) {
             (void)events_->enable();
@@ -168,8 +165,9 @@ Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, Event
     if (counting)
         folder_->off_cpu().gap(stopping_ns, stopping_ns + switch_gap_ns_, OffCpuTracker::Gap::exchange);
     else
-        folder_->off_cpu().gap(paused_ ? paused_ns_ : stopping_ns, monotonic_ns(), OffCpuTracker::Gap::pause);
-    if (paused_) paused_ns_ = monotonic_ns();
+        folder_->off_cpu().gap(snapshot_.paused() ? paused_ns_ : stopping_ns, monotonic_ns(),
+                               OffCpuTracker::Gap::pause);
+    if (snapshot_.paused()) paused_ns_ = monotonic_ns();
     folder_->emit_off_cpu();
     closed_counts_ = closed_counts_ + events_->counts();
     sideband_from_ns_ = switched_ns;
@@ -182,7 +180,7 @@ Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, Event
 Result<bool> Recorder::replace_counters(const Settings& settings, const RequestedEvents& wanted,
                                         const Capabilities& capabilities) {
     CountingPlan plan = counting_plan(settings, wanted, living_members());
-    plan.start_disabled = paused_ || enable_at_ns_.has_value();
+    plan.start_disabled = snapshot_.paused() || enable_at_ns_.has_value();
     return counting_->replace(plan, capabilities, *folder_);
 }
 
@@ -277,8 +275,7 @@ Result<bool> Recorder::change(const Change& change) {
         scan_threads(monotonic_ns());
         add_notices(choice_.notices);
     }
-    const std::lock_guard lock(mutex_);
-    running_ = describe_running();
+    snapshot_.set_running(describe_running());
     return counted;
 }
 
@@ -330,8 +327,7 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
         add_notices({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
     (void)announce_change();
     scan_threads(monotonic_ns());
-    const std::lock_guard lock(mutex_);
-    running_ = describe_running();
+    snapshot_.set_running(describe_running());
     return true;
 }
 
@@ -358,8 +354,7 @@ void Recorder::flush() {
             const std::uint64_t given_up = samples_in(next.batch);
             next.batch.rows.clear();
             next.batch.losses.push_back({wire::LossReason::queue_full, given_up, last_flush_ns_, now, 0, 0});
-            const std::lock_guard lock(mutex_);
-            accounting_.samples_dropped += given_up;
+            snapshot_.add_dropped(given_up);
         }
         last_flush_ns_ = now;
         held_.push_back(std::move(next));
@@ -381,9 +376,7 @@ bool Recorder::push_held() {
         }
         if (!*taken) return false;
         held_.pop_front();
-        const std::lock_guard lock(mutex_);
-        accounting_.rows_samples += samples;
-        ++accounting_.batches;
+        snapshot_.add_sent(samples);
     }
     return held_.empty();
 }
@@ -459,32 +452,6 @@ void Recorder::add_notices(std::vector<wire::Notice> notices) {
     }
 }
 
-void Recorder::publish() {
-    const std::lock_guard lock(mutex_);
-    accounting_.samples_read = counts_.samples_read;
-    accounting_.samples_duplicate = counts_.samples_duplicate;
-    accounting_.samples_lost = counts_.samples_lost;
-    accounting_.ring_bytes = counts_.ring_bytes;
-    accounting_.unemitted_switches = folder_->unemitted_switches();
-    lost_stated_ = lost_reported_;
-    counter_totals_ = counting_->totals();
-    running_.counters = counting_->states();
-    running_.members.assign(members_.begin(), members_.end());
-    if (const std::uint64_t now = monotonic_ns(); now >= list_processes_at_ns_ || running_.unwind_processes.empty()) {
-        list_processes_at_ns_ = now + list_processes_every_ns;
-        list_processes();
-    }
-}
-
-// Updates the processes and their stacks in `status`. Call it with the mutex locked.
-void Recorder::list_processes() {
-    running_.unwind_processes.clear();
-    for (ProcessStacks& process : folder_->stacks_of_processes(most_listed_processes)) {
-        const wire::ProcessUnwind& counts = process.counts;
-        running_.unwind_processes.push_back({process.pid, std::move(process.comm), counts.mode, counts.why,
-                                             counts.samples, counts.whole, counts.joined, counts.truncated,
-                                             counts.open_end, counts.stopped, counts.frames, counts.stack_bytes});
-    }
-}
+void Recorder::publish() { snapshot_.update(counts_, lost_reported_, *counting_, members_, *folder_); }
 
 }  // namespace flamewire::agent
