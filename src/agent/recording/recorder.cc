@@ -29,9 +29,6 @@ constexpr std::uint64_t poll_tick_ns = 10'000'000;
 // Kernel names are scanned in steps of this length, between two drains.
 constexpr std::uint64_t names_piece_ns = 5'000'000;
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
-// How long the last batch waits for room on its way to the link thread.
-constexpr std::uint64_t last_batch_patience_ns = 2'000'000'000;
-
 // How long the last batch waits for names of JIT code that are still being read.
 constexpr std::uint64_t last_names_patience_ns = 2'000'000'000;
 
@@ -54,7 +51,8 @@ Recorder::Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, 
       machine_(machine),
       sink_(sink),
       on_end_(std::move(on_end)),
-      processes_(process_options()) {
+      processes_(process_options()),
+      outbox_(sink, snapshot_) {
     members_.insert(plan_.pids.begin(), plan_.pids.end());
 }
 
@@ -324,7 +322,7 @@ void Recorder::loop() {
                 stop_wanted_ = true;
                 end_reason_ = "target exited";
             }
-            if (sink_error_) stop_wanted_ = true;
+            if (outbox_.error()) stop_wanted_ = true;
             if (stop_requested_)
                 (void)System::current().input(inputs::stop, fmt::format("{} {}", end_code_, end_reason_));
             if (stop_wanted_) break;
@@ -420,16 +418,14 @@ void Recorder::finish() {
     const std::uint64_t now = monotonic_ns();
     gather(now);
 
-    Held last{folder_->close_batch(true), folder_->periods()};
-    last.batch.agent = own_cost();
+    std::unique_ptr<ClosedBatch> last(new ClosedBatch{folder_->close_batch(true), folder_->periods()});
+    last->batch.agent = own_cost();
     {
         const std::lock_guard lock(mutex_);
-        last.batch.end = wire::End{end_reason_, end_code_};
+        last->batch.end = wire::End{end_reason_, end_code_};
     }
-    held_.push_back(std::move(last));
-    const std::uint64_t deadline = now + last_batch_patience_ns;
-    while (!push_held() && !sink_error_ && monotonic_ns() < deadline) ::usleep(2000);
-    if (!held_.empty() && !sink_error_) log("the link accepted no more batches; the end of the recording is missing");
+    outbox_.add(std::move(last));
+    outbox_.push_last(now);
     snapshot_.list_processes_next();
     publish();
     // Free rings and tables now, on the thread that owns them, so that an idle agent is small.
@@ -489,7 +485,7 @@ void Recorder::stop(std::string reason, std::int32_t exit_code) {
 std::optional<Ended> Recorder::ended() const {
     const std::lock_guard lock(mutex_);
     if (!finished_) return std::nullopt;
-    return Ended{end_reason_, sink_error_};
+    return Ended{end_reason_, outbox_.error()};
 }
 
 }  // namespace flamewire::agent

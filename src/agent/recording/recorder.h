@@ -10,7 +10,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,6 +29,7 @@
 #include "agent/pipeline/copy_budget.h"
 #include "agent/pipeline/folder.h"
 #include "agent/process/process_table.h"
+#include "agent/recording/batch_outbox.h"
 #include "agent/recording/fault_throttle.h"
 #include "agent/recording/names_rate_limit.h"
 #include "agent/recording/priority_boost.h"
@@ -86,12 +86,6 @@ public:
     [[nodiscard]] std::string account_line() const { return snapshot_.account_line(); }
 
 private:
-    // A batch that the sink had no room for, with the periods for encoding it.
-    struct Held {
-        wire::Batch batch;
-        wire::EventPeriods periods;
-    };
-
     // A batch has at most as many rows as samples. At this limit the batch is closed early, or its rows are dropped.
     static constexpr std::uint64_t max_pending_samples = wire::max_batch_rows / 2;
 
@@ -169,8 +163,6 @@ private:
     void while_opening() override { drain(); }
 
     void flush();
-    // Pushes waiting batches, oldest first. True if none are left.
-    bool push_held();
     void gather(std::uint64_t now_ns);
     [[nodiscard]] wire::AgentStats own_cost() const;
     void begin_kernel_names();
@@ -225,9 +217,8 @@ private:
     bool something_new_ = false;         // anything to send since the last batch
     std::uint64_t pending_samples_ = 0;  // in the folder
     bool names_wanted_ = false;
-    std::deque<Held> held_;
-    std::optional<Error> sink_error_;
     RecorderSnapshot snapshot_;
+    BatchOutbox outbox_;
     std::atomic<bool> epoch_wanted_{false};
 
     mutable std::mutex mutex_;

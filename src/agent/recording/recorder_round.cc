@@ -37,12 +37,6 @@ EventSetCounts operator+(const EventSetCounts& a, const EventSetCounts& b) {
             a.discarded_stack_bytes + b.discarded_stack_bytes};
 }
 
-std::uint64_t samples_in(const wire::Batch& batch) {
-    std::uint64_t samples = 0;
-    for (const wire::Row& row : batch.rows) samples += row.count;
-    return samples;
-}
-
 }  // namespace
 
 void Recorder::on_record(const Record& record) {
@@ -340,45 +334,29 @@ void Recorder::flush() {
         (void)System::current().input(inputs::epoch, "begun");
         folder_->begin_epoch();
     }
-    const bool room = push_held();
+    const bool room = outbox_.push();
     const bool too_many = pending_samples_ >= max_pending_samples;
     const bool due = something_new_ || now - last_flush_ns_ >= heartbeat_ns;
     if ((room && due) || too_many) {
-        Held next{folder_->close_batch(), folder_->periods()};
+        std::unique_ptr<ClosedBatch> next(new ClosedBatch{folder_->close_batch(), folder_->periods()});
         pending_samples_ = 0;
         something_new_ = false;
-        next.batch.agent = own_cost();
+        next->batch.agent = own_cost();
         if (!room) {
             // The link has not accepted anything for half a million samples. Drop the rows, but keep the tables, which
             // later batches need.
-            const std::uint64_t given_up = samples_in(next.batch);
-            next.batch.rows.clear();
-            next.batch.losses.push_back({wire::LossReason::queue_full, given_up, last_flush_ns_, now, 0, 0});
+            const std::uint64_t given_up = next->samples();
+            next->batch.rows.clear();
+            next->batch.losses.push_back({wire::LossReason::queue_full, given_up, last_flush_ns_, now, 0, 0});
             snapshot_.add_dropped(given_up);
         }
         last_flush_ns_ = now;
-        held_.push_back(std::move(next));
-        (void)push_held();
+        outbox_.add(std::move(next));
+        (void)outbox_.push();
     }
     adapt_stack_modes(now);
     adapt_stack_copies(now);
     publish();
-}
-
-bool Recorder::push_held() {
-    while (!held_.empty() && !sink_error_) {
-        Held& oldest = held_.front();
-        const std::uint64_t samples = samples_in(oldest.batch);
-        Result<bool> taken = sink_.push(oldest.batch, oldest.periods);
-        if (!taken) {
-            sink_error_ = std::move(taken).error();
-            return false;
-        }
-        if (!*taken) return false;
-        held_.pop_front();
-        snapshot_.add_sent(samples);
-    }
-    return held_.empty();
 }
 
 void Recorder::gather(std::uint64_t now_ns) {
@@ -409,7 +387,7 @@ void Recorder::gather(std::uint64_t now_ns) {
 }
 
 wire::AgentStats Recorder::own_cost() const {
-    const BatchSink::Backlog backlog = sink_.backlog();
+    const BatchSink::Backlog backlog = outbox_.backlog();
     wire::AgentStats stats;
     stats.cpu_ns = process_cpu_ns();
     const std::string resident = System::current().input(inputs::resident_bytes, std::to_string(memory_.bytes()));
@@ -420,7 +398,7 @@ wire::AgentStats Recorder::own_cost() const {
     stats.samples_duplicate = counts_.samples_duplicate;
     stats.samples_lost = counts_.samples_lost;
     stats.late_records = static_cast<std::uint32_t>(std::min<std::uint64_t>(counts_.late_records, UINT32_MAX));
-    stats.queue_batches = backlog.queue_batches + static_cast<std::uint32_t>(held_.size());
+    stats.queue_batches = backlog.queue_batches;
     stats.spool_bytes = backlog.spool_bytes;
     return stats;
 }
