@@ -7,7 +7,7 @@ SAMPLER = ("src/agent/perf/", "src/agent/process/", "src/agent/pipeline/", "src/
            "src/unwind/", "src/elf/", "src/base/clock.cc")
 # The two interfaces; memory that is mapped to test page faults; the thread of the JIT reader; the wake-up eventfd.
 ALLOWED = {"src/agent/perf/kernel.h": {"sysconf"}, "src/agent/perf/kernel.cc": {"syscall", "ioctl", "read", "mmap", "poll"},
-           "src/agent/perf/event_probe.cc": {"mmap"}, "src/agent/process/jit_reader.cc": {"poll", "read"}, "src/agent/recording/recorder.cc": {"read"}}
+           "src/agent/perf/event_probe.cc": {"mmap"}, "src/agent/process/jit_reader.cc": {"poll", "read"}, "src/agent/recording/recorder_mailbox.cc": {"read"}}
 CALL = re.compile(r"(?<![\w>:])::(access|clock_gettime|fstat|geteuid|getpid|getrandom|ioctl|lstat|mmap|open|openat|opendir|poll|pread|"
                   r"process_vm_readv|read|readdir|readlink|stat|statfs|syscall|sysconf)\(")
 

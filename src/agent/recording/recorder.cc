@@ -3,16 +3,11 @@
 #include "agent/recording/recorder.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <limits>
 
 #include "agent/log.h"
-#include "agent/perf/open_error.h"
 #include "agent/recording/event_table.h"
 #include "agent/recording/recording_encode.h"
 #include "base/clock.h"
@@ -60,20 +55,10 @@ Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capab
                                                  const Machine& machine, BatchSink& sink, std::function<void()> on_end,
                                                  const Environment& environment) {
     std::unique_ptr<Recorder> recorder(new Recorder(std::move(plan), machine, sink, std::move(on_end), environment));
-    recorder->wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!recorder->wake_) {
-        OpenFailure failure;
-        failure.error = errno;
-        // Any descriptor can be the one that hits the limit, so report the same error as for events.
-        if (out_of_files(failure.error)) return std::unexpected(open_error(failure));
-        return fail_errno("make an eventfd", failure.error);
-    }
+    (void)TRY(recorder->mailbox_.open());
     // The thread that opens an event set owns it.
-    std::unique_lock lock(recorder->mutex_);
     recorder->thread_ = std::thread([self = recorder.get(), &capabilities] { self->run(capabilities); });
-    recorder->command_done_.wait(lock, [&] { return recorder->opened_.has_value(); });
-    (void)TRY(*recorder->opened_);
-    lock.unlock();
+    (void)TRY(recorder->mailbox_.wait_until_opened());
     return recorder;
 }
 
@@ -286,19 +271,14 @@ void Recorder::run(const Capabilities& capabilities) {
         events_.reset();
         counting_.reset();
     }
-    {
-        const std::lock_guard lock(mutex_);
-        opened_ = std::move(opened);
-        command_done_.notify_all();
-    }
+    mailbox_.opened(std::move(opened));
     if (works) loop();
 }
 
 void Recorder::loop() {
     for (;;) {
-        events_->wait(next_timeout(), wake_.get());
-        std::uint64_t ignored = 0;
-        (void)!::read(wake_.get(), &ignored, sizeof(ignored));
+        events_->wait(next_timeout(), mailbox_.wake_fd());
+        mailbox_.clear_wake();
         run_pending_command();
         folder_->verify_stacks();
         cut_off_cpu(drain());
@@ -315,18 +295,10 @@ void Recorder::loop() {
         if (counting_->read_if_due(now, *folder_)) something_new_ = true;
         if (processes_.kernel_symbols_begun()) advance_kernel_names(now + names_piece_ns);
         if (now >= next_flush_ns_ || pending_samples_ >= max_pending_samples || copy_budget_.overwhelmed()) flush();
-        {
-            const std::lock_guard lock(mutex_);
-            // The session handles the exit of a launched command, because its parent gets the exit code.
-            if (!stop_wanted_ && !plan_.launched && !plan_.follows_name && events_->targets_gone()) {
-                stop_wanted_ = true;
-                end_reason_ = "target exited";
-            }
-            if (outbox_.error()) stop_wanted_ = true;
-            if (stop_requested_)
-                (void)System::current().input(inputs::stop, fmt::format("{} {}", end_code_, end_reason_));
-            if (stop_wanted_) break;
-        }
+        // The session handles the exit of a launched command, because its parent gets the exit code.
+        if (!plan_.launched && !plan_.follows_name && events_->targets_gone()) mailbox_.end("target exited");
+        if (outbox_.error()) mailbox_.end({});
+        if (mailbox_.must_stop()) break;
     }
     finish();
 }
@@ -340,23 +312,11 @@ std::chrono::milliseconds Recorder::next_timeout() const {
     return std::chrono::milliseconds(until <= now ? 0 : (until - now + ns_per_ms - 1) / ns_per_ms);
 }
 
-void Recorder::wake() const {
-    const std::uint64_t one = 1;
-    (void)!::write(wake_.get(), &one, sizeof(one));
-}
-
 void Recorder::run_pending_command() {
-    std::optional<RecorderCommand> command;
-    {
-        const std::lock_guard lock(mutex_);
-        command.swap(command_);
-    }
+    const std::optional<RecorderCommand> command = mailbox_.take_command();
     if (!command) return;
     (void)System::current().input(inputs::command, encode_command(*command));
-    Result<bool> result = perform(*command);
-    const std::lock_guard lock(mutex_);
-    command_result_ = std::move(result);
-    command_done_.notify_all();
+    mailbox_.answer(perform(*command));
 }
 
 Result<bool> Recorder::perform(const RecorderCommand& command) {
@@ -378,24 +338,6 @@ Result<bool> Recorder::perform(const RecorderCommand& command) {
         if (plan_.delay_ms != 0) enable_at_ns_ = monotonic_ns() + plan_.delay_ms * ns_per_ms;
     }
     return true;
-}
-
-void Recorder::post(RecorderCommand command) {
-    const std::lock_guard lock(mutex_);
-    command_ = std::move(command);
-    wake();
-}
-
-Result<bool> Recorder::execute(RecorderCommand command) {
-    std::unique_lock lock(mutex_);
-    if (finished_ || stop_wanted_) return fail(ErrorCode::closed, "the recording has ended");
-    command_ = std::move(command);
-    command_result_.reset();
-    wake();
-    command_done_.wait(lock, [&] { return command_result_.has_value() || finished_; });
-    command_.reset();
-    if (!command_result_) return fail(ErrorCode::closed, "the recording has ended");
-    return *command_result_;
 }
 
 void Recorder::finish() {
@@ -420,10 +362,7 @@ void Recorder::finish() {
 
     std::unique_ptr<ClosedBatch> last(new ClosedBatch{folder_->close_batch(true), folder_->periods()});
     last->batch.agent = own_cost();
-    {
-        const std::lock_guard lock(mutex_);
-        last->batch.end = wire::End{end_reason_, end_code_};
-    }
+    last->batch.end = mailbox_.end_of_recording();
     outbox_.add(std::move(last));
     outbox_.push_last(now);
     snapshot_.list_processes_next();
@@ -432,11 +371,7 @@ void Recorder::finish() {
     events_.reset();
     counting_.reset();
     folder_.reset();
-    {
-        const std::lock_guard lock(mutex_);
-        finished_ = true;
-        command_done_.notify_all();
-    }
+    mailbox_.finish();
     if (on_end_) on_end_();
 }
 
@@ -464,18 +399,6 @@ Result<UniqueFd> Recorder::open_module(const FileIdentity& identity) {
     return file;
 }
 
-void Recorder::request_stop(std::string reason, std::int32_t exit_code) {
-    {
-        const std::lock_guard lock(mutex_);
-        if (!stop_wanted_) {
-            stop_wanted_ = stop_requested_ = true;
-            end_reason_ = std::move(reason);
-            end_code_ = exit_code;
-        }
-    }
-    wake();
-}
-
 void Recorder::stop(std::string reason, std::int32_t exit_code) {
     if (!thread_.joinable()) return;
     request_stop(std::move(reason), exit_code);
@@ -483,9 +406,9 @@ void Recorder::stop(std::string reason, std::int32_t exit_code) {
 }
 
 std::optional<Ended> Recorder::ended() const {
-    const std::lock_guard lock(mutex_);
-    if (!finished_) return std::nullopt;
-    return Ended{end_reason_, outbox_.error()};
+    std::optional<std::string> reason = mailbox_.end_reason();
+    if (!reason) return std::nullopt;
+    return Ended{*std::move(reason), outbox_.error()};
 }
 
 }  // namespace flamewire::agent

@@ -7,13 +7,10 @@
 // be captured and replayed.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -34,9 +31,9 @@
 #include "agent/recording/names_rate_limit.h"
 #include "agent/recording/priority_boost.h"
 #include "agent/recording/recorder_command.h"
+#include "agent/recording/recorder_mailbox.h"
 #include "agent/recording/recorder_snapshot.h"
 #include "agent/recording/recording_plan.h"
-#include "base/fd.h"
 #include "base/result.h"
 #include "base/system.h"
 
@@ -62,18 +59,20 @@ public:
     Recorder& operator=(const Recorder&) = delete;
 
     // Runs the command on the sampler thread and waits for its result. closed: the recording has ended.
-    Result<bool> execute(RecorderCommand command);
+    Result<bool> execute(RecorderCommand command) { return mailbox_.execute(std::move(command)); }
     // Runs the command in the next round without waiting. At most one per round.
-    void post(RecorderCommand command);
+    void post(RecorderCommand command) { mailbox_.post(std::move(command)); }
     // Opens the file of a module that this recording has seen. Also works after the end of the recording.
     Result<UniqueFd> open_module(const FileIdentity& identity);
     // The next batch starts with empty tables. Call it from any thread. Does not block.
-    void begin_epoch() { epoch_wanted_ = true; }
+    void begin_epoch() { mailbox_.request_epoch(); }
     // Drains the rings, sends the last batch with the reason, and waits for the sampler thread. Does nothing if the
     // recording has ended.
     void stop(std::string reason, std::int32_t exit_code);
     // The same, without waiting for the sampler thread.
-    void request_stop(std::string reason, std::int32_t exit_code);
+    void request_stop(std::string reason, std::int32_t exit_code) {
+        mailbox_.request_stop(std::move(reason), exit_code);
+    }
 
     // Any thread may call the functions below.
     [[nodiscard]] std::optional<Ended> ended() const;
@@ -113,7 +112,6 @@ private:
     Result<bool> add_processes(const AddProcesses& added);
     OffCpuEvents announce_change();
     OffCpuEvents describe_events();
-    void wake() const;
     [[nodiscard]] std::chrono::milliseconds next_timeout() const;
     void finish();
 
@@ -178,7 +176,6 @@ private:
     std::function<void()> on_end_;
     ResidentMemory memory_;
     wire::RecordingId id_{};
-    UniqueFd wake_;
 
     // Once the sampler thread runs, only it uses the members from here on.
     std::unique_ptr<EventSet> events_;
@@ -217,19 +214,9 @@ private:
     bool something_new_ = false;         // anything to send since the last batch
     std::uint64_t pending_samples_ = 0;  // in the folder
     bool names_wanted_ = false;
+    RecorderMailbox mailbox_;
     RecorderSnapshot snapshot_;
     BatchOutbox outbox_;
-    std::atomic<bool> epoch_wanted_{false};
-
-    mutable std::mutex mutex_;
-    std::condition_variable command_done_;
-    std::optional<Result<bool>> opened_;
-    std::optional<RecorderCommand> command_;  // pending
-    std::optional<Result<bool>> command_result_;
-    bool stop_wanted_ = false, stop_requested_ = false, finished_ = false;
-    std::string end_reason_;
-    std::int32_t end_code_ = 0;
-
     std::thread thread_;  // last: it uses everything above
 };
 

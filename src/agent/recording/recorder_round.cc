@@ -330,7 +330,7 @@ void Recorder::flush() {
     next_flush_ns_ = now + plan_.settings.interval_ms * ns_per_ms;
     if (names_wanted_ && names_rate_limit_.may_begin(now) && !processes_.kernel_symbols_begun()) begin_kernel_names();
     gather(now);
-    if (epoch_wanted_.exchange(false)) {
+    if (mailbox_.take_epoch()) {
         (void)System::current().input(inputs::epoch, "begun");
         folder_->begin_epoch();
     }
