@@ -47,9 +47,8 @@ Recorder::Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, 
       sink_(sink),
       on_end_(std::move(on_end)),
       processes_(process_options()),
-      outbox_(sink, snapshot_) {
-    members_.insert(plan_.pids.begin(), plan_.pids.end());
-}
+      members_(plan_),
+      outbox_(sink, snapshot_) {}
 
 Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capabilities& capabilities,
                                                  const Machine& machine, BatchSink& sink, std::function<void()> on_end,
@@ -323,7 +322,7 @@ Result<bool> Recorder::perform(const RecorderCommand& command) {
     if (const auto* wanted = std::get_if<std::shared_ptr<const Change>>(&command)) return change(**wanted);
     if (const auto* added = std::get_if<AddProcesses>(&command)) return add_processes(*added);
     if (const auto* counted = std::get_if<SetCountBy>(&command)) {
-        (void)TRY(counting_->count_by(counted->by, living_members(), *folder_));
+        (void)TRY(counting_->count_by(counted->by, members_.living(), *folder_));
         snapshot_.set_count_by(counted->by);
     } else if (const auto* module = std::get_if<OpenModule>(&command)) {
         *module->file = processes_.duplicate_file(*module->identity);

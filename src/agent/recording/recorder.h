@@ -34,6 +34,7 @@
 #include "agent/recording/recorder_mailbox.h"
 #include "agent/recording/recorder_snapshot.h"
 #include "agent/recording/recording_plan.h"
+#include "agent/recording/target_members.h"
 #include "base/result.h"
 #include "base/system.h"
 
@@ -146,10 +147,6 @@ private:
     void use_one_mode();
     std::vector<Unsampled> add_unsampled(std::uint64_t now_ns);
     void throttle_faults(std::uint64_t now_ns);
-    [[nodiscard]] std::vector<std::uint32_t> living_members() const;
-    void follow_task(const TaskRecord& task);
-    void note_member(std::uint32_t pid);
-    [[nodiscard]] bool shows(std::uint32_t pid) const;
     // recorder_off_cpu.cc: context switches.
     void find_io_functions(const EventChoice& choice);
     void start_off_cpu(OffCpuEvents events);
@@ -193,9 +190,7 @@ private:
     std::uint64_t next_unsampled_ns_ = 0;
     std::uint64_t next_adapt_ns_ = 0;
     FaultThrottle fault_throttle_;
-    // The target's processes: the named ones and their children. For wide targets: live processes that were sampled.
-    std::set<std::uint32_t> members_;
-    std::uint32_t last_member_ = 0;
+    TargetMembers members_;
     bool processes_limit_notified_ = false;
     bool costly_tables_notified_ = false;
     EventSetCounts closed_counts_;        // of event sets that were replaced

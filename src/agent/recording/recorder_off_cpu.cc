@@ -63,7 +63,7 @@ void Recorder::start_off_cpu(OffCpuEvents events) {
 // that every later switch is recorded.
 void Recorder::scan_threads(std::uint64_t begin_ns) {
     if (!folder_->tracks_off_cpu()) return;
-    for (const std::uint32_t pid : living_members())
+    for (const std::uint32_t pid : members_.living())
         for (const std::uint32_t tid : list_threads(pid)) {
             const auto state = read_task_stat(pid, tid);
             const auto reason = state ? off_cpu_reason(state->state) : std::nullopt;

@@ -46,7 +46,7 @@ void Recorder::on_record(const Record& record) {
         const std::uint32_t event = events_->event_of(sample->id);
         copy_budget_.add_sample(choice_.events[event].off_cpu != 0, sample->stack.size(), sample->stack_cut);
         if (sample->woken_tid != 0) return folder_->add_waking(*sample, !snapshot_.paused() && !enable_at_ns_);
-        if (!plan_.scope.cgroups.empty()) note_member(sample->pid);
+        if (!plan_.scope.cgroups.empty()) members_.saw_sample(sample->pid);
         if (choice_.events[event].period != 0) fault_throttle_.add_sample();
         folder_->add_sample(*sample, event);
         return;
@@ -74,45 +74,15 @@ void Recorder::on_record(const Record& record) {
     std::uint32_t pid = 0;
     if (const auto* comm = std::get_if<CommRecord>(&record)) pid = comm->pid;
     if (const auto* task = std::get_if<TaskRecord>(&record)) pid = task->pid;
-    const bool shown = shows(pid);  // before follow_task() handles its exit
+    const bool shown = members_.include(pid);  // before follow() handles its exit
     if (const auto* task = std::get_if<TaskRecord>(&record)) {
-        follow_task(*task);
+        members_.follow(*task);
         counting_->on_task(*task);
     }
     if (const auto event = processes_.on_record(record); event && shown) folder_->add_lifecycle(*event);
     // The agent does not sample its own threads, so their switches out would be missing.
     const bool own = pid == System::current().constant(Constant::own_pid);
     if (folder_->tracks_off_cpu() && (lost || shown) && !own) track_off_cpu(record);
-}
-
-void Recorder::note_member(std::uint32_t pid) {
-    if (pid == last_member_) return;
-    last_member_ = pid;
-    members_.insert(pid);
-}
-
-// A recording of control groups also receives records of processes outside them.
-bool Recorder::shows(std::uint32_t pid) const { return plan_.scope.cgroups.empty() || members_.contains(pid); }
-
-void Recorder::follow_task(const TaskRecord& task) {
-    if (task.exit) {
-        if (task.pid != task.tid) return;
-        members_.erase(task.pid);
-        last_member_ = 0;
-    } else if (!plan_.scope.wide && task.pid != task.parent_pid && members_.contains(task.parent_pid)) {
-        members_.insert(task.pid);
-    }
-}
-
-std::vector<std::uint32_t> Recorder::living_members() const {
-    std::vector<std::uint32_t> living;
-    if (plan_.scope.wide) return living;
-    // A leader that exited before its other threads is no longer in members_, but may be one of the named pids.
-    std::set<std::uint32_t> candidates = members_;
-    candidates.insert(plan_.pids.begin(), plan_.pids.end());
-    for (const std::uint32_t pid : candidates)
-        if (identify_process(pid)) living.push_back(pid);
-    return living;
 }
 
 std::uint64_t Recorder::drain() {
@@ -124,13 +94,13 @@ std::uint64_t Recorder::drain() {
 Result<std::unique_ptr<EventSet>> Recorder::open_replacement(const EventChoice& choice) {
     priority_boost_.begin();
     for (int attempt = 1;; ++attempt) {
-        EventSetOptions options = event_options(choice, living_members());
+        EventSetOptions options = event_options(choice, members_.living());
         options.start_disabled = true;
         options.observer = this;
         auto set = EventSet::open(options, capabilities_, *environment_.kernel);
-        // A process can exit between living_members() and EventSet::open().
+        // A process can exit between living() and EventSet::open().
         const bool exited = !set && set.error().code == ErrorCode::not_found && !plan_.scope.wide;
-        if (!exited || attempt == open_attempts || living_members().empty()) return set;
+        if (!exited || attempt == open_attempts || members_.living().empty()) return set;
     }
 }
 
@@ -154,7 +124,7 @@ Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, Event
     switch_gap_ns_ = counting ? monotonic_ns() - stopping_ns : 0;
     events_->drain_rest(*this);
     (void)add_unsampled(switched_ns);
-    replacement->follow(members_);
+    replacement->follow(members_.pids());
     // Report the gap only now, after the rest of the old set. The new set has been recording since it was enabled.
     if (counting)
         folder_->off_cpu().gap(stopping_ns, stopping_ns + switch_gap_ns_, OffCpuTracker::Gap::exchange);
@@ -173,7 +143,7 @@ Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, Event
 // The totals continue. Counts per thread or per CPU restart.
 Result<bool> Recorder::replace_counters(const Settings& settings, const RequestedEvents& wanted,
                                         const Capabilities& capabilities) {
-    CountingPlan plan = counting_plan(settings, wanted, living_members());
+    CountingPlan plan = counting_plan(settings, wanted, members_.living());
     plan.start_disabled = snapshot_.paused() || enable_at_ns_.has_value();
     return counting_->replace(plan, capabilities, *folder_);
 }
@@ -181,7 +151,7 @@ Result<bool> Recorder::replace_counters(const Settings& settings, const Requeste
 Recorder::Targets Recorder::targets() const {
     return {{plan_.target, plan_.pids, plan_.scope},
             plan_.follows_name,
-            members_,
+            members_.pids(),
             modes_,
             copy_budget_,
             prefer_whole_cpus_};
@@ -192,7 +162,7 @@ void Recorder::restore(Targets before) {
     plan_.pids = std::move(before.target.pids);
     plan_.scope = std::move(before.target.scope);
     plan_.follows_name = before.follows_name;
-    members_ = std::move(before.members);
+    members_.assign(std::move(before.members));
     modes_ = std::move(before.modes);
     copy_budget_ = before.copy_budget;
     prefer_whole_cpus_ = before.prefer_whole_cpus;
@@ -209,8 +179,7 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
         plan_.pids = target->pids;
         plan_.scope = target->scope;
         plan_.follows_name = false;
-        last_member_ = 0;
-        members_ = {target->pids.begin(), target->pids.end()};
+        members_.assign({target->pids.begin(), target->pids.end()});
     }
     const bool used_one_mode = std::exchange(prefer_whole_cpus_, false);
     whole_cpus_refused_ = false;
@@ -288,7 +257,7 @@ OffCpuEvents Recorder::describe_events() {
 
 Result<bool> Recorder::add_processes(const AddProcesses& added) {
     std::vector<std::uint32_t> fresh = added.pids;
-    std::erase_if(fresh, [&](std::uint32_t pid) { return members_.contains(pid); });
+    std::erase_if(fresh, [&](std::uint32_t pid) { return members_.pids().contains(pid); });
     if (fresh.empty()) return false;
     Targets before = targets();
     std::erase_if(plan_.pids, [](std::uint32_t pid) { return !identify_process(pid); });
@@ -304,14 +273,14 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
     }
     plan_.pids.insert(plan_.pids.end(), fresh.begin(), fresh.end());
     plan_.target = describe_target(plan_.pids).name;
-    members_.insert(fresh.begin(), fresh.end());
+    members_.insert(fresh);
     for (const std::uint32_t pid : fresh) modes_[pid] = first_mode(pid);
     if (auto switched = switch_events(choice_); !switched) {
         restore(std::move(before));
         return switched;
     }
     std::erase_if(modes_, [&](const auto& mode) {
-        return !members_.contains(mode.first) && std::ranges::find(plan_.pids, mode.first) == plan_.pids.end();
+        return !members_.pids().contains(mode.first) && std::ranges::find(plan_.pids, mode.first) == plan_.pids.end();
     });
     for (const std::uint32_t pid : fresh) {
         processes_.attach(pid);
@@ -430,6 +399,6 @@ void Recorder::add_notices(std::vector<wire::Notice> notices) {
     }
 }
 
-void Recorder::publish() { snapshot_.update(counts_, lost_reported_, *counting_, members_, *folder_); }
+void Recorder::publish() { snapshot_.update(counts_, lost_reported_, *counting_, members_.pids(), *folder_); }
 
 }  // namespace flamewire::agent

@@ -1,0 +1,38 @@
+// The processes of a recording's target: the named ones and their children. For wide targets, live processes that were
+// sampled.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "agent/perf/record.h"
+#include "agent/recording/recording_plan.h"
+
+namespace flamewire::agent {
+
+class TargetMembers {
+public:
+    // The plan's target is the current one, and must outlive this.
+    explicit TargetMembers(const RecordingPlan& plan) : plan_(plan), pids_(plan.pids.begin(), plan.pids.end()) {}
+
+    [[nodiscard]] const std::set<std::uint32_t>& pids() const { return pids_; }
+    // The members are these from now on.
+    void assign(std::set<std::uint32_t> pids);
+    void insert(const std::vector<std::uint32_t>& pids) { pids_.insert(pids.begin(), pids.end()); }
+    // A sample of a control group's process.
+    void saw_sample(std::uint32_t pid);
+    // A fork or an exit.
+    void follow(const TaskRecord& task);
+    // A recording of control groups also receives records of processes outside them.
+    [[nodiscard]] bool include(std::uint32_t pid) const { return plan_.scope.cgroups.empty() || pids_.contains(pid); }
+    // Those that exist now. Empty for a wide target.
+    [[nodiscard]] std::vector<std::uint32_t> living() const;
+
+private:
+    const RecordingPlan& plan_;
+    std::set<std::uint32_t> pids_;
+    std::uint32_t last_ = 0;  // of saw_sample()
+};
+
+}  // namespace flamewire::agent
