@@ -40,14 +40,13 @@ ProcessTableOptions process_options() {
 
 Recorder::Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, std::function<void()> on_end,
                    const Environment& environment)
-    : plan_(std::move(plan)),
-      environment_(environment),
+    : setup_{std::move(plan), environment, machine},
       priority_boost_(environment.boost_priority),
-      machine_(machine),
       sink_(sink),
       on_end_(std::move(on_end)),
       processes_(process_options()),
-      members_(plan_),
+      stacks_(setup_),
+      members_(setup_.plan),
       outbox_(sink, snapshot_) {}
 
 Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capabilities& capabilities,
@@ -63,104 +62,32 @@ Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capab
 
 Recorder::~Recorder() { stop("agent ends", 0); }
 
-// Sets the first stack mode of each process. `auto` depends on the program. A mode named by the user needs no reason.
-void Recorder::choose_first_modes() {
-    const Settings& settings = plan_.settings;
-    modes_.clear();
-    // Events of whole CPUs have the same mode for all processes. In `auto` mode, the copy budget limits the cost.
-    const wire::StackMode automatic = capabilities_.user_stacks ? wire::StackMode::dwarf : wire::StackMode::fp;
-    plan_.scope.mode = stack_mode(settings.unwind).value_or(automatic);
-    for (const std::uint32_t pid : plan_.pids) modes_[pid] = first_mode(pid);
-}
-
-void Recorder::reset_copy_budget(const EventChoice& choice) {
-    const Settings& settings = plan_.settings;
-    CopyBudget::Options options;
-    options.adaptive = settings.unwind == "auto" && capabilities_.user_stacks;
-    options.whole_cpus = plan_.scope.wide || prefer_whole_cpus_;
-    options.configured_bytes = settings.stack_bytes;
-    options.ring_bytes = std::uint64_t{plan_.ring_pages} * machine_.page_size;
-    const std::size_t cpus = plan_.scope.cpus.empty() ? machine_.cpus : plan_.scope.cpus.size();
-    options.max_samples_per_second = cpus * sample_rate(choice);
-    copy_budget_.reset(options);
-}
-
-StackChoice Recorder::first_mode(std::uint32_t pid) const {
-    const Settings& settings = plan_.settings;
-    if (settings.unwind != "auto") return {stack_mode(settings.unwind).value_or(wire::StackMode::fp), "as requested"};
-    if (!capabilities_.user_stacks) return {wire::StackMode::fp, "this kernel copies no user registers and stacks"};
-    if (prefer_whole_cpus_) return {plan_.scope.mode, one_mode_reason};
-    return first_choice(plan_.launched ? plan_.program : fmt::format("/proc/{}/exe", pid));
-}
-
-wire::StackMode Recorder::mode_of(std::uint32_t pid) const {
-    if (const auto own = modes_.find(pid); own != modes_.end()) return own->second.mode;
-    if (plan_.pids.empty()) return plan_.scope.mode;
-    const auto first = modes_.find(plan_.pids.front());
-    return first == modes_.end() ? wire::StackMode::fp : first->second.mode;
-}
-
-EventSetOptions Recorder::event_options(const EventChoice& choice, const std::vector<std::uint32_t>& pids) const {
-    const Settings& settings = plan_.settings;
-    EventSetOptions options;
-    options.choice = choice;
-    options.scope = plan_.scope;
-    for (const std::uint32_t pid : pids) options.targets.push_back({pid, mode_of(pid)});
-    options.stack_bytes = copy_budget_.stack_bytes();
-    options.copy_at_switches = copy_budget_.config().at_switches;
-    options.prefer_whole_cpus = prefer_whole_cpus_;
-    if (copy_budget_.config().size == CopySize::none) {
-        options.scope.mode = wire::StackMode::fp;
-        for (Target& one : options.targets) one.mode = wire::StackMode::fp;
-    }
-    options.automatic_modes = settings.unwind == "auto";
-    options.max_depth = settings.max_depth_given ? settings.max_depth : 0;
-    options.ring_pages = plan_.ring_pages;
-    return options;
-}
-
-std::optional<UserStackOptions> Recorder::stack_options() const {
-    const Settings& settings = plan_.settings;
-    // Without registers, the architecture of a chain's process is unknown.
-    if (settings.unwind == "fp" || capabilities_.register_mask == 0) return std::nullopt;
-    UserStackOptions options;
-    options.check_chains = settings.unwind == "auto" || settings.unwind == "hybrid";
-    if (settings.unwind == "auto")
-        options.inherited_reason =
-            plan_.scope.wide || prefer_whole_cpus_ ? one_mode_reason : "as the process that started it";
-    options.machine = capabilities_.register_arch;
-    options.max_depth = settings.max_depth;
-    options.address_bits = machine_.address_bits;
-    options.memory_bytes = static_cast<std::size_t>(settings.unwind_memory_bytes);
-    return options;
-}
-
 Result<bool> Recorder::open_events(const Capabilities& capabilities) {
-    const Settings& settings = plan_.settings;
-    capabilities_ = capabilities;
-    choice_ = TRY(choose_events(plan_.wanted.events, settings.frequency_hz, settings.period, settings.kernel,
-                                capabilities, *environment_.kernel));
-    find_io_functions(choice_);
-    choose_first_modes();
-    reset_copy_budget(choice_);
-    EventSetOptions options = event_options(choice_, plan_.pids);
-    options.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
-    options.start_disabled = plan_.launched && plan_.delay_ms != 0;
-    events_ = TRY(EventSet::open(options, capabilities, *environment_.kernel));
-    if (events_->samples_whole_cpus() && !plan_.scope.wide) {
+    const Settings& settings = setup_.plan.settings;
+    setup_.capabilities = capabilities;
+    setup_.choice = TRY(choose_events(setup_.plan.wanted.events, settings.frequency_hz, settings.period,
+                                      settings.kernel, capabilities, *setup_.environment.kernel));
+    find_io_functions(setup_.choice);
+    stacks_.choose_first_modes();
+    stacks_.reset_copies(setup_.choice);
+    EventSetOptions options = stacks_.event_options(setup_.choice, setup_.plan.pids);
+    options.enable_on_exec = setup_.plan.launched && setup_.plan.delay_ms == 0;
+    options.start_disabled = setup_.plan.launched && setup_.plan.delay_ms != 0;
+    events_ = TRY(EventSet::open(options, capabilities, *setup_.environment.kernel));
+    if (events_->samples_whole_cpus() && !setup_.plan.scope.wide) {
         // Events of single threads would need too many descriptors. Copies were opened with the configured size and may
         // shrink from now on.
-        prefer_whole_cpus_ = true;
-        choose_first_modes();
-        reset_copy_budget(choice_);
-        copy_budget_.apply({}, 0);
+        stacks_.prefer_whole_cpus(true);
+        stacks_.choose_first_modes();
+        stacks_.reset_copies(setup_.choice);
+        stacks_.copies().apply({}, 0);
     }
     // Before its exec, a launched child is a copy of the agent. Records will describe it from exec on.
-    if (!plan_.launched)
-        for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
-    if (plan_.scope.wide) processes_.note_living();
+    if (!setup_.plan.launched)
+        for (const std::uint32_t pid : setup_.plan.pids) processes_.attach(pid);
+    if (setup_.plan.scope.wide) processes_.note_living();
     start_folding(capabilities.max_stack);
-    for (const auto& [pid, choice] : modes_) folder_->chose_stack_mode(pid, choice);
+    for (const auto& [pid, choice] : stacks_.modes()) folder_->chose_stack_mode(pid, choice);
     return open_counters(capabilities);
 }
 
@@ -169,22 +96,22 @@ CountingPlan Recorder::counting_plan(const Settings& settings, const RequestedEv
     CountingPlan plan;
     plan.wanted = wanted.counters;
     plan.pids = std::move(pids);
-    plan.scope = plan_.scope;
+    plan.scope = setup_.plan.scope;
     plan.user_only = !settings.kernel;
     return plan;
 }
 
 // If events are sampled, a failure to open counters does not prevent the recording.
 Result<bool> Recorder::open_counters(const Capabilities& capabilities) {
-    CountingPlan plan = counting_plan(plan_.settings, plan_.wanted, plan_.pids);
-    plan.enable_on_exec = plan_.launched && plan_.delay_ms == 0;
-    plan.start_disabled = plan_.launched && plan_.delay_ms != 0;
-    auto counting = Counting::open(plan, capabilities, *environment_.kernel);
-    if (!counting && plan_.wanted.events.empty()) return std::unexpected(std::move(counting).error());
+    CountingPlan plan = counting_plan(setup_.plan.settings, setup_.plan.wanted, setup_.plan.pids);
+    plan.enable_on_exec = setup_.plan.launched && setup_.plan.delay_ms == 0;
+    plan.start_disabled = setup_.plan.launched && setup_.plan.delay_ms != 0;
+    auto counting = Counting::open(plan, capabilities, *setup_.environment.kernel);
+    if (!counting && setup_.plan.wanted.events.empty()) return std::unexpected(std::move(counting).error());
     if (!counting) {
         add_notices({{"counters-failed", fmt::format("Nothing is counted: {}.", counting.error().message), {}}});
         plan.wanted.clear();
-        counting = Counting::open(plan, capabilities, *environment_.kernel);
+        counting = Counting::open(plan, capabilities, *setup_.environment.kernel);
     }
     counting_ = TRY(std::move(counting));
     snapshot_.set_counters(counting_->states());
@@ -193,25 +120,25 @@ Result<bool> Recorder::open_counters(const Capabilities& capabilities) {
 
 wire::Recording Recorder::describe() const {
     wire::Recording recording;
-    recording.target = plan_.target;
-    recording.pids = plan_.pids;
-    recording.host = machine_.host;
-    recording.arch = machine_.arch;
-    recording.kernel_release = machine_.kernel_release;
+    recording.target = setup_.plan.target;
+    recording.pids = setup_.plan.pids;
+    recording.host = setup_.machine.host;
+    recording.arch = setup_.machine.arch;
+    recording.kernel_release = setup_.machine.kernel_release;
     recording.agent_version = FLAMEWIRE_VERSION;
-    recording.boot_id = machine_.boot_id;
-    const bool by_frequency = plan_.settings.period == 0 && plan_.settings.samples();
-    recording.frequency_hz = by_frequency ? plan_.settings.frequency_hz : 0;
-    recording.period = plan_.settings.period;
-    recording.effective_frequency_hz = choice_.period != 0 ? 0 : choice_.frequency_hz;
-    recording.unwind = plan_.settings.unwind;
-    recording.stack_bytes = copy_budget_.stack_bytes();
-    recording.max_depth = plan_.settings.max_depth;
-    recording.kernel = choice_.kernel;
-    recording.interval_ms = plan_.settings.interval_ms;
+    recording.boot_id = setup_.machine.boot_id;
+    const bool by_frequency = setup_.plan.settings.period == 0 && setup_.plan.settings.samples();
+    recording.frequency_hz = by_frequency ? setup_.plan.settings.frequency_hz : 0;
+    recording.period = setup_.plan.settings.period;
+    recording.effective_frequency_hz = setup_.choice.period != 0 ? 0 : setup_.choice.frequency_hz;
+    recording.unwind = setup_.plan.settings.unwind;
+    recording.stack_bytes = stacks_.copies().stack_bytes();
+    recording.max_depth = setup_.plan.settings.max_depth;
+    recording.kernel = setup_.choice.kernel;
+    recording.interval_ms = setup_.plan.settings.interval_ms;
     recording.start_ns = start_ns_;
-    recording.page_size = machine_.page_size;
-    recording.cpus = machine_.cpus;
+    recording.page_size = setup_.machine.page_size;
+    recording.cpus = setup_.machine.cpus;
     recording.changed_ns = changed_ns_;
     recording.gap_ns = gap_ns_;
     return recording;
@@ -219,15 +146,15 @@ wire::Recording Recorder::describe() const {
 
 Running Recorder::describe_running() const {
     Running running;
-    running.target = plan_.target;
+    running.target = setup_.plan.target;
     running.recording_id = id_;
-    running.pids = plan_.pids;
-    running.scope = plan_.scope;
-    running.settings = plan_.settings;
-    running.events = make_event_table(choice_).names;
-    running.effective_frequency_hz = choice_.period != 0 ? 0 : choice_.frequency_hz;
-    running.kernel = choice_.kernel;
-    running.notices = choice_.notices;
+    running.pids = setup_.plan.pids;
+    running.scope = setup_.plan.scope;
+    running.settings = setup_.plan.settings;
+    running.events = make_event_table(setup_.choice).names;
+    running.effective_frequency_hz = setup_.choice.period != 0 ? 0 : setup_.choice.frequency_hz;
+    running.kernel = setup_.choice.kernel;
+    running.notices = setup_.choice.notices;
     if (counting_) {
         running.counters = counting_->states();
         running.count_by = counting_->by();
@@ -239,25 +166,25 @@ void Recorder::start_folding(std::uint32_t max_stack) {
     start_ns_ = last_flush_ns_ = monotonic_ns();
     fault_throttle_.begin(start_ns_);
     // Send the first batch at the first tick, so that the recording appears immediately.
-    next_flush_ns_ = start_ns_ + std::min(plan_.settings.interval_ms * ns_per_ms, tick_ns);
+    next_flush_ns_ = start_ns_ + std::min(setup_.plan.settings.interval_ms * ns_per_ms, tick_ns);
     FolderOptions options;
     options.recording_id = id_;
     options.max_stack = max_stack;
     options.recording = describe();
-    EventTable table = make_event_table(choice_);
+    EventTable table = make_event_table(setup_.choice);
     options.events = std::move(table.events);
     options.event_names = std::move(table.names);
     options.event_units = std::move(table.units);
-    options.stacks = stack_options();
+    options.stacks = stacks_.unwinding();
     folder_ = std::make_unique<Folder>(std::move(options), processes_);
     start_off_cpu(table.off_cpu);
-    if (!plan_.launched) scan_threads(start_ns_);
+    if (!setup_.plan.launched) scan_threads(start_ns_);
     snapshot_.set_running(describe_running());
-    add_notices(choice_.notices);
+    add_notices(setup_.choice.notices);
 }
 
 void Recorder::run(const Capabilities& capabilities) {
-    const UseSystem use(environment_.system);
+    const UseSystem use(setup_.environment.system);
     std::string id(id_.size(), '\0');
     fill_random(id.data(), id.size());
     id = System::current().input(inputs::recording_id, std::move(id));
@@ -293,9 +220,10 @@ void Recorder::loop() {
         }
         if (counting_->read_if_due(now, *folder_)) something_new_ = true;
         if (processes_.kernel_symbols_begun()) advance_kernel_names(now + names_piece_ns);
-        if (now >= next_flush_ns_ || pending_samples_ >= max_pending_samples || copy_budget_.overwhelmed()) flush();
+        if (now >= next_flush_ns_ || pending_samples_ >= max_pending_samples || stacks_.copies().overwhelmed()) flush();
         // The session handles the exit of a launched command, because its parent gets the exit code.
-        if (!plan_.launched && !plan_.follows_name && events_->targets_gone()) mailbox_.end("target exited");
+        if (!setup_.plan.launched && !setup_.plan.follows_name && events_->targets_gone())
+            mailbox_.end("target exited");
         if (outbox_.error()) mailbox_.end({});
         if (mailbox_.must_stop()) break;
     }
@@ -334,7 +262,7 @@ Result<bool> Recorder::perform(const RecorderCommand& command) {
         names_wanted_ = true;
     } else if (std::holds_alternative<BeginDelay>(command)) {
         counting_->begin();
-        if (plan_.delay_ms != 0) enable_at_ns_ = monotonic_ns() + plan_.delay_ms * ns_per_ms;
+        if (setup_.plan.delay_ms != 0) enable_at_ns_ = monotonic_ns() + setup_.plan.delay_ms * ns_per_ms;
     }
     return true;
 }

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -23,7 +22,6 @@
 #include "agent/machine.h"
 #include "agent/perf/event_set.h"
 #include "agent/perf/kernel.h"
-#include "agent/pipeline/copy_budget.h"
 #include "agent/pipeline/folder.h"
 #include "agent/process/process_table.h"
 #include "agent/recording/batch_outbox.h"
@@ -34,6 +32,8 @@
 #include "agent/recording/recorder_mailbox.h"
 #include "agent/recording/recorder_snapshot.h"
 #include "agent/recording/recording_plan.h"
+#include "agent/recording/recording_setup.h"
+#include "agent/recording/stack_sampling.h"
 #include "agent/recording/target_members.h"
 #include "base/result.h"
 #include "base/system.h"
@@ -45,8 +45,6 @@ struct Ended {
     std::string reason;
     std::optional<Error> error;  // permanent error of the sink
 };
-
-inline constexpr const char* one_mode_reason = "events of whole CPUs have one mode for all";
 
 class Recorder final : private RecordSink, private OpeningObserver {
 public:
@@ -93,13 +91,6 @@ private:
              const Environment& environment);
     Result<bool> open_events(const Capabilities& capabilities);
     void start_folding(std::uint32_t max_stack);
-    void choose_first_modes();
-    void reset_copy_budget(const EventChoice& choice);
-    [[nodiscard]] StackChoice first_mode(std::uint32_t pid) const;
-    [[nodiscard]] EventSetOptions event_options(const EventChoice& choice,
-                                                const std::vector<std::uint32_t>& pids) const;
-    [[nodiscard]] wire::StackMode mode_of(std::uint32_t pid) const;
-    [[nodiscard]] std::optional<UserStackOptions> stack_options() const;
     [[nodiscard]] wire::Recording describe() const;
     [[nodiscard]] Running describe_running() const;
 
@@ -133,14 +124,11 @@ private:
         RecordingTarget target;
         bool follows_name = false;
         std::set<std::uint32_t> members;
-        std::map<std::uint32_t, StackChoice> modes;
-        CopyBudget copy_budget;
-        bool prefer_whole_cpus = false;
+        StackSampling::State stacks;
     };
     [[nodiscard]] Targets targets() const;
     void restore(Targets before);
     void adapt_stack_modes(std::uint64_t now_ns);
-    bool raise_inherited_mode(const StackChoice& choice);
     void adapt_stack_copies(std::uint64_t now_ns);
     void check_unsampled(std::uint64_t now_ns);
     void sample_whole_cpus();
@@ -165,10 +153,8 @@ private:
     void add_notices(std::vector<wire::Notice> notices);
     void publish();
 
-    RecordingPlan plan_;
-    Environment environment_;
+    RecordingSetup setup_;
     PriorityBoost priority_boost_;
-    Machine machine_;
     BatchSink& sink_;
     std::function<void()> on_end_;
     ResidentMemory memory_;
@@ -179,14 +165,9 @@ private:
     ProcessTable processes_;
     std::unique_ptr<Folder> folder_;
     std::unique_ptr<Counting> counting_;
-    EventChoice choice_;
-    Capabilities capabilities_;
-    // Stack modes by pid. Children without an entry are sampled like the first process.
-    std::map<std::uint32_t, StackChoice> modes_;
-    CopyBudget copy_budget_;
-    // If too many threads exit before their first sample, events of whole CPUs replace those of threads.
+    StackSampling stacks_;
     UnsampledPolicy unsampled_policy_;
-    bool prefer_whole_cpus_ = false, whole_cpus_refused_ = false;
+    bool whole_cpus_refused_ = false;
     std::uint64_t next_unsampled_ns_ = 0;
     std::uint64_t next_adapt_ns_ = 0;
     FaultThrottle fault_throttle_;

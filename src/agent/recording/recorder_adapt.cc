@@ -19,57 +19,46 @@ constexpr std::uint64_t check_interval_ns = 250'000'000;
 
 }  // namespace
 
-// Child processes inherit the mode of the target that started them, so raise it for later ones. True if it was lower.
-bool Recorder::raise_inherited_mode(const StackChoice& choice) {
-    bool raised = false;
-    for (const std::uint32_t pid : plan_.pids) {
-        if (modes_[pid].mode >= choice.mode) continue;
-        modes_[pid] = choice;
-        raised = true;
-    }
-    return raised;
-}
-
 // `auto`: changes the mode of processes to what their stacks need.
 void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
-    if (events_->samples_whole_cpus() || plan_.settings.unwind != "auto" || !capabilities_.user_stacks ||
+    if (events_->samples_whole_cpus() || setup_.plan.settings.unwind != "auto" || !setup_.capabilities.user_stacks ||
         now_ns < next_adapt_ns_)
         return;
     const std::vector<Folder::ModeChange> changes = folder_->wanted_stack_modes();
     if (changes.empty()) return;
     next_adapt_ns_ = now_ns + adapt_pause_ns;
-    const auto old_modes = modes_;
+    StackSampling::Modes old_modes = stacks_.modes();
     bool raised = false, changed = false;
     for (const Folder::ModeChange& change : changes) {
         if (change.pid == 0) {
-            raised = raise_inherited_mode(change.choice) || raised;
+            raised = stacks_.raise_inherited(change.choice) || raised;
         } else {
-            modes_[change.pid] = change.choice;
+            stacks_.set_mode(change.pid, change.choice);
             changed = true;
         }
     }
     // The mode is not lower for any target. Existing processes keep their mode.
     if (!raised && !changed) return folder_->chose_stack_mode(0, {});
-    if (const auto switched = switch_events(choice_); !switched) {
+    if (const auto switched = switch_events(setup_.choice); !switched) {
         // Usually a process has just exited. The next attempt leaves it out.
-        modes_ = old_modes;
+        stacks_.set_modes(std::move(old_modes));
         next_adapt_ns_ = now_ns + failed_adapt_pause_ns;
         return;
     }
     for (const Folder::ModeChange& change : changes) folder_->chose_stack_mode(change.pid, change.choice);
     if (raised)
-        for (const std::uint32_t pid : plan_.pids) folder_->chose_stack_mode(pid, modes_[pid]);
+        for (const std::uint32_t pid : setup_.plan.pids) folder_->chose_stack_mode(pid, stacks_.mode(pid));
 }
 
 void Recorder::adapt_stack_copies(std::uint64_t now_ns) {
-    const CopyConfig before = copy_budget_.config();
-    const CopyConfig wanted =
-        copy_budget_.update(now_ns, {counts_.samples_lost, folder_->truncated_copies(), counts_.discarded_stack_bytes});
+    const CopyConfig before = stacks_.copies().config();
+    const CopyConfig wanted = stacks_.copies().update(
+        now_ns, {counts_.samples_lost, folder_->truncated_copies(), counts_.discarded_stack_bytes});
     if (wanted == before) return;
-    copy_budget_.apply(wanted, now_ns);
+    stacks_.copies().apply(wanted, now_ns);
     // Reopening fails if the target has just exited.
-    if (const auto switched = switch_events(choice_); !switched) return copy_budget_.apply(before, now_ns);
-    add_notices(copy_budget_.notices(before));
+    if (const auto switched = switch_events(setup_.choice); !switched) return stacks_.copies().apply(before, now_ns);
+    add_notices(stacks_.copies().notices(before));
     (void)describe_events();
 }
 
@@ -77,7 +66,7 @@ void Recorder::adapt_stack_copies(std::uint64_t now_ns) {
 void Recorder::throttle_faults(std::uint64_t now_ns) {
     if (!fault_throttle_.complete(now_ns)) return;
     if (fault_throttle_.too_many(now_ns)) {
-        EventChoice choice = choice_;
+        EventChoice choice = setup_.choice;
         std::uint64_t period = 0;
         for (EventSpec& spec : choice.events)
             if (spec.period != 0) period = spec.period *= FaultThrottle::step;
@@ -92,7 +81,7 @@ void Recorder::throttle_faults(std::uint64_t now_ns) {
 }
 
 void Recorder::check_unsampled(std::uint64_t now_ns) {
-    if (now_ns < next_unsampled_ns_ || plan_.scope.wide || snapshot_.paused()) return;
+    if (now_ns < next_unsampled_ns_ || setup_.plan.scope.wide || snapshot_.paused()) return;
     next_unsampled_ns_ = now_ns + check_interval_ns;
     const std::vector<Unsampled> reports = add_unsampled(now_ns);
     if (unsampled_policy_.add(reports, now_ns) && !whole_cpus_refused_) sample_whole_cpus();
@@ -110,29 +99,31 @@ std::vector<Unsampled> Recorder::add_unsampled(std::uint64_t now_ns) {
 
 // Events of whole CPUs have the same mode for all processes.
 void Recorder::use_one_mode() {
-    if (plan_.settings.unwind != "auto") return;
-    folder_->change_stacks(stack_options());
-    for (auto& [pid, choice] : modes_) folder_->chose_stack_mode(pid, choice = first_mode(pid));
+    if (setup_.plan.settings.unwind != "auto") return;
+    folder_->change_stacks(stacks_.unwinding());
+    stacks_.reset_modes();
+    for (const auto& [pid, choice] : stacks_.modes()) folder_->chose_stack_mode(pid, choice);
 }
 
 void Recorder::sample_whole_cpus() {
     wire::Notice notice{
         "short-lived-threads",
         fmt::format("{}% of {} is in threads that exit before their next sample.", unsampled_policy_.missing_percent(),
-                    choice_.events[unsampled_policy_.event()].name),
+                    setup_.choice.events[unsampled_policy_.event()].name),
         ""};
-    const bool by_frequency = choice_.period == 0 && std::ranges::all_of(choice_.events, [](const EventSpec& spec) {
-                                  return spec.period == 0 && spec.filter.empty();
-                              });
-    const CopyBudget before = copy_budget_;
-    prefer_whole_cpus_ = true;
-    reset_copy_budget(choice_);
+    const bool by_frequency =
+        setup_.choice.period == 0 && std::ranges::all_of(setup_.choice.events, [](const EventSpec& spec) {
+            return spec.period == 0 && spec.filter.empty();
+        });
+    const CopyBudget before = stacks_.copies();
+    stacks_.prefer_whole_cpus(true);
+    stacks_.reset_copies(setup_.choice);
     if (!by_frequency) {
         notice.remedy = "record this event alone";
-    } else if (plan_.settings.unwind == "dwarf" && !copy_budget_.covers_all_samples()) {
+    } else if (setup_.plan.settings.unwind == "dwarf" && !stacks_.copies().covers_all_samples()) {
         notice.remedy = "--unwind auto, or a lower --frequency";
-    } else if (auto set = open_replacement(choice_); set && (*set)->samples_whole_cpus()) {
-        if (put_in_place(std::move(*set), choice_)) {
+    } else if (auto set = open_replacement(setup_.choice); set && (*set)->samples_whole_cpus()) {
+        if (put_in_place(std::move(*set), setup_.choice)) {
             use_one_mode();
             notice.text += " From now on, whole CPUs are sampled.";
             return add_notices({std::move(notice)});
@@ -140,9 +131,9 @@ void Recorder::sample_whole_cpus() {
     } else {
         notice.remedy = "run the agent as root, or setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent";
     }
-    prefer_whole_cpus_ = false;
+    stacks_.prefer_whole_cpus(false);
     whole_cpus_refused_ = true;
-    copy_budget_ = before;
+    stacks_.copies() = before;
     add_notices({std::move(notice)});
 }
 

@@ -42,12 +42,12 @@ void Recorder::find_io_functions(const EventChoice& choice) {
 void Recorder::start_off_cpu(OffCpuEvents events) {
     std::vector<KernelFunction> functions;
     if ((events.wanted & io_wait_bit) != 0) {
-        if (choice_.kernel && io_functions_) functions = *io_functions_;
-        if (!choice_.kernel)
+        if (setup_.choice.kernel && io_functions_) functions = *io_functions_;
+        if (!setup_.choice.kernel)
             add_notices(
                 {{"io-wait-unknown",
                   "Without kernel functions waits for devices are not distinguished from others: they are off-cpu.",
-                  std::string(plan_.settings.kernel ? remedy_paranoid : "leave out --no-kernel")}});
+                  std::string(setup_.plan.settings.kernel ? remedy_paranoid : "leave out --no-kernel")}});
         else if (functions.empty())
             add_notices(
                 {{"io-wait-unknown",
@@ -74,7 +74,7 @@ void Recorder::scan_threads(std::uint64_t begin_ns) {
         }
     // In a recording of processes, threads in an unknown state have exited.
     for (const std::uint32_t tid : folder_->off_cpu().unknown_threads()) {
-        const auto state = plan_.scope.wide ? read_task_stat(tid) : std::nullopt;
+        const auto state = setup_.plan.scope.wide ? read_task_stat(tid) : std::nullopt;
         if (const auto reason = state ? off_cpu_reason(state->state) : std::nullopt)
             folder_->off_cpu().found(tid, 0, *reason, begin_ns);
         else

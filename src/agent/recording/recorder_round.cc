@@ -44,10 +44,10 @@ void Recorder::on_record(const Record& record) {
     if (const auto* sample = std::get_if<SampleRecord>(&record)) {
         ++pending_samples_;
         const std::uint32_t event = events_->event_of(sample->id);
-        copy_budget_.add_sample(choice_.events[event].off_cpu != 0, sample->stack.size(), sample->stack_cut);
+        stacks_.copies().add_sample(setup_.choice.events[event].off_cpu != 0, sample->stack.size(), sample->stack_cut);
         if (sample->woken_tid != 0) return folder_->add_waking(*sample, !snapshot_.paused() && !enable_at_ns_);
-        if (!plan_.scope.cgroups.empty()) members_.saw_sample(sample->pid);
-        if (choice_.events[event].period != 0) fault_throttle_.add_sample();
+        if (!setup_.plan.scope.cgroups.empty()) members_.saw_sample(sample->pid);
+        if (setup_.choice.events[event].period != 0) fault_throttle_.add_sample();
         folder_->add_sample(*sample, event);
         return;
     }
@@ -63,11 +63,11 @@ void Recorder::on_record(const Record& record) {
     const auto* lost_some = std::get_if<LostRecord>(&record);
     const bool lost = lost_some != nullptr;
     // The event that wrote the record is usually the one whose samples were lost.
-    if (lost && !lost_some->sideband && !choice_.events.empty() &&
-        choice_.events[events_->event_of(lost_some->id)].period != 0)
+    if (lost && !lost_some->sideband && !setup_.choice.events.empty() &&
+        setup_.choice.events[events_->event_of(lost_some->id)].period != 0)
         fault_throttle_.add_lost(lost_some->count);
     if (lost && !lost_some->sideband) {
-        copy_budget_.add_lost(lost_some->count);
+        stacks_.copies().add_lost(lost_some->count);
         priority_boost_.begin();
     }
     if (!lost && time_of(record) < sideband_from_ns_) return;
@@ -94,12 +94,12 @@ std::uint64_t Recorder::drain() {
 Result<std::unique_ptr<EventSet>> Recorder::open_replacement(const EventChoice& choice) {
     priority_boost_.begin();
     for (int attempt = 1;; ++attempt) {
-        EventSetOptions options = event_options(choice, members_.living());
+        EventSetOptions options = stacks_.event_options(choice, members_.living());
         options.start_disabled = true;
         options.observer = this;
-        auto set = EventSet::open(options, capabilities_, *environment_.kernel);
+        auto set = EventSet::open(options, setup_.capabilities, *setup_.environment.kernel);
         // A process can exit between living() and EventSet::open().
-        const bool exited = !set && set.error().code == ErrorCode::not_found && !plan_.scope.wide;
+        const bool exited = !set && set.error().code == ErrorCode::not_found && !setup_.plan.scope.wide;
         if (!exited || attempt == open_attempts || members_.living().empty()) return set;
     }
 }
@@ -136,7 +136,7 @@ Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, Event
     closed_counts_ = closed_counts_ + events_->counts();
     sideband_from_ns_ = switched_ns;
     events_ = std::move(replacement);
-    choice_ = std::move(choice);
+    setup_.choice = std::move(choice);
     return true;
 }
 
@@ -149,62 +149,59 @@ Result<bool> Recorder::replace_counters(const Settings& settings, const Requeste
 }
 
 Recorder::Targets Recorder::targets() const {
-    return {{plan_.target, plan_.pids, plan_.scope},
-            plan_.follows_name,
+    return {{setup_.plan.target, setup_.plan.pids, setup_.plan.scope},
+            setup_.plan.follows_name,
             members_.pids(),
-            modes_,
-            copy_budget_,
-            prefer_whole_cpus_};
+            stacks_.state()};
 }
 
 void Recorder::restore(Targets before) {
-    plan_.target = std::move(before.target.name);
-    plan_.pids = std::move(before.target.pids);
-    plan_.scope = std::move(before.target.scope);
-    plan_.follows_name = before.follows_name;
+    setup_.plan.target = std::move(before.target.name);
+    setup_.plan.pids = std::move(before.target.pids);
+    setup_.plan.scope = std::move(before.target.scope);
+    setup_.plan.follows_name = before.follows_name;
     members_.assign(std::move(before.members));
-    modes_ = std::move(before.modes);
-    copy_budget_ = before.copy_budget;
-    prefer_whole_cpus_ = before.prefer_whole_cpus;
+    stacks_.restore(std::move(before.stacks));
 }
 
 // Samples of processes that stay in the target are in one of the two event sets. The gap between them is reported.
 Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
                                  bool same_stacks) {
-    const Settings old_settings = std::exchange(plan_.settings, std::move(settings));
+    const Settings old_settings = std::exchange(setup_.plan.settings, std::move(settings));
     Targets before = targets();
-    const bool was_wide = plan_.scope.wide;
+    const bool was_wide = setup_.plan.scope.wide;
     if (target) {
-        plan_.target = target->name;
-        plan_.pids = target->pids;
-        plan_.scope = target->scope;
-        plan_.follows_name = false;
+        setup_.plan.target = target->name;
+        setup_.plan.pids = target->pids;
+        setup_.plan.scope = target->scope;
+        setup_.plan.follows_name = false;
         members_.assign({target->pids.begin(), target->pids.end()});
     }
-    const bool used_one_mode = std::exchange(prefer_whole_cpus_, false);
+    const bool used_one_mode = stacks_.prefers_whole_cpus();
+    stacks_.prefer_whole_cpus(false);
     whole_cpus_refused_ = false;
     const bool new_modes = !same_stacks || target || used_one_mode;
-    if (new_modes) choose_first_modes();
-    reset_copy_budget(choice);
+    if (new_modes) stacks_.choose_first_modes();
+    stacks_.reset_copies(choice);
     if (auto switched = switch_events(std::move(choice)); !switched) {
-        plan_.settings = old_settings;
+        setup_.plan.settings = old_settings;
         restore(std::move(before));
         return switched;
     }
     // Events of processes outside the previous target were not recorded, so cached data of them may be outdated.
-    if (target && plan_.scope.wide && !was_wide) processes_.distrust_all();
+    if (target && setup_.plan.scope.wide && !was_wide) processes_.distrust_all();
     if (target)
-        for (const std::uint32_t pid : plan_.pids) processes_.attach(pid);
-    if (target && plan_.scope.wide) processes_.note_living();
-    if (!same_stacks || used_one_mode || (target && plan_.scope.wide != was_wide))
-        folder_->change_stacks(stack_options());
+        for (const std::uint32_t pid : setup_.plan.pids) processes_.attach(pid);
+    if (target && setup_.plan.scope.wide) processes_.note_living();
+    if (!same_stacks || used_one_mode || (target && setup_.plan.scope.wide != was_wide))
+        folder_->change_stacks(stacks_.unwinding());
     if (new_modes)
-        for (const auto& [pid, mode] : modes_) folder_->chose_stack_mode(pid, mode);
+        for (const auto& [pid, mode] : stacks_.modes()) folder_->chose_stack_mode(pid, mode);
     return true;
 }
 
 Result<bool> Recorder::change(const Change& change) {
-    const Settings old = plan_.settings;
+    const Settings old = setup_.plan.settings;
     Settings settings = change.settings;
     const std::optional<RecordingTarget>& target = change.target;
     const bool same_stacks =
@@ -215,8 +212,8 @@ Result<bool> Recorder::change(const Change& change) {
     const bool switches = !same_events || !same_stacks || target;
     if (switches) {
         EventChoice choice = TRY(choose_events(change.wanted.events, settings.frequency_hz, settings.period,
-                                               settings.kernel, change.capabilities, *environment_.kernel));
-        capabilities_ = change.capabilities;
+                                               settings.kernel, change.capabilities, *setup_.environment.kernel));
+        setup_.capabilities = change.capabilities;
         find_io_functions(choice);
         (void)TRY(switch_to(settings, std::move(choice), target, same_stacks));
     }
@@ -229,14 +226,14 @@ Result<bool> Recorder::change(const Change& change) {
         counted = true;
     }
     if (!counted) settings.stat = old.stat;
-    plan_.settings = std::move(settings);
-    plan_.wanted = change.wanted;
-    next_flush_ns_ = std::min(next_flush_ns_, monotonic_ns() + plan_.settings.interval_ms * ns_per_ms);
+    setup_.plan.settings = std::move(settings);
+    setup_.plan.wanted = change.wanted;
+    next_flush_ns_ = std::min(next_flush_ns_, monotonic_ns() + setup_.plan.settings.interval_ms * ns_per_ms);
     if (switches) {
         start_off_cpu(announce_change());
         if (target) folder_->off_cpu().forget();
         scan_threads(monotonic_ns());
-        add_notices(choice_.notices);
+        add_notices(setup_.choice.notices);
     }
     snapshot_.set_running(describe_running());
     return counted;
@@ -250,7 +247,7 @@ OffCpuEvents Recorder::announce_change() {
 
 // Adds a description of what is recorded from now on to the next batch.
 OffCpuEvents Recorder::describe_events() {
-    EventTable table = make_event_table(choice_);
+    EventTable table = make_event_table(setup_.choice);
     folder_->change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
     return table.off_cpu;
 }
@@ -260,8 +257,8 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
     std::erase_if(fresh, [&](std::uint32_t pid) { return members_.pids().contains(pid); });
     if (fresh.empty()) return false;
     Targets before = targets();
-    std::erase_if(plan_.pids, [](std::uint32_t pid) { return !identify_process(pid); });
-    if (const std::size_t room = limits::max_pids - std::min(limits::max_pids, plan_.pids.size());
+    std::erase_if(setup_.plan.pids, [](std::uint32_t pid) { return !identify_process(pid); });
+    if (const std::size_t room = limits::max_pids - std::min(limits::max_pids, setup_.plan.pids.size());
         fresh.size() > room) {
         if (!std::exchange(processes_limit_notified_, true))
             add_notices(
@@ -271,22 +268,20 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
         fresh.resize(room);
         if (fresh.empty()) return false;
     }
-    plan_.pids.insert(plan_.pids.end(), fresh.begin(), fresh.end());
-    plan_.target = describe_target(plan_.pids).name;
+    setup_.plan.pids.insert(setup_.plan.pids.end(), fresh.begin(), fresh.end());
+    setup_.plan.target = describe_target(setup_.plan.pids).name;
     members_.insert(fresh);
-    for (const std::uint32_t pid : fresh) modes_[pid] = first_mode(pid);
-    if (auto switched = switch_events(choice_); !switched) {
+    for (const std::uint32_t pid : fresh) stacks_.set_mode(pid, stacks_.first_mode(pid));
+    if (auto switched = switch_events(setup_.choice); !switched) {
         restore(std::move(before));
         return switched;
     }
-    std::erase_if(modes_, [&](const auto& mode) {
-        return !members_.pids().contains(mode.first) && std::ranges::find(plan_.pids, mode.first) == plan_.pids.end();
-    });
+    stacks_.forget_others(members_);
     for (const std::uint32_t pid : fresh) {
         processes_.attach(pid);
-        folder_->chose_stack_mode(pid, modes_[pid]);
+        folder_->chose_stack_mode(pid, stacks_.mode(pid));
     }
-    if (auto counted = replace_counters(plan_.settings, plan_.wanted, capabilities_); !counted)
+    if (auto counted = replace_counters(setup_.plan.settings, setup_.plan.wanted, setup_.capabilities); !counted)
         add_notices({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
     (void)announce_change();
     scan_threads(monotonic_ns());
@@ -296,7 +291,7 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
 
 void Recorder::flush() {
     const std::uint64_t now = monotonic_ns();
-    next_flush_ns_ = now + plan_.settings.interval_ms * ns_per_ms;
+    next_flush_ns_ = now + setup_.plan.settings.interval_ms * ns_per_ms;
     if (names_wanted_ && names_rate_limit_.may_begin(now) && !processes_.kernel_symbols_begun()) begin_kernel_names();
     gather(now);
     if (mailbox_.take_epoch()) {
