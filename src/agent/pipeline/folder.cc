@@ -92,11 +92,14 @@ void Folder::State::lose(wire::LossReason reason, std::uint64_t time_ns, std::ui
     add_loss({reason, 1, time_ns, time_ns, event_id(event), 0});
 }
 
-Folder::Folder(FolderOptions options, ProcessTable& processes)
-    : state_(std::make_unique<State>(std::move(options), processes)) {
+Folder::Folder(ProcessTable& processes) : processes_(processes) {}
+Folder::Folder(FolderOptions options, ProcessTable& processes) : Folder(processes) { begin(std::move(options)); }
+Folder::~Folder() = default;
+
+void Folder::begin(FolderOptions options) {
+    state_ = std::make_unique<State>(std::move(options), processes_);
     state_->intern_events();
 }
-Folder::~Folder() = default;
 
 void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
     State& state = *state_;

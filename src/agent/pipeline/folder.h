@@ -43,11 +43,14 @@ struct ProcessStacks {
 
 class Folder {
 public:
+    // Call begin() before any other function.
+    explicit Folder(ProcessTable& processes);
     Folder(FolderOptions options, ProcessTable& processes);
     ~Folder();
     Folder(const Folder&) = delete;
     Folder& operator=(const Folder&) = delete;
 
+    void begin(FolderOptions options);
     // `event` is the index into FolderOptions::events.
     void add_sample(const SampleRecord& sample, std::uint32_t event);
     // Call it right after the process table returned the event, because the comm is read from the table.
@@ -121,6 +124,7 @@ public:
 
 private:
     struct State;
+    ProcessTable& processes_;
     std::unique_ptr<State> state_;
 };
 

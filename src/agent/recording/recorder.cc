@@ -1,33 +1,7 @@
-// Opening, the sampler thread's loop, and its end. recorder_round.cc handles the records and batches of a round,
-// recorder_adapt.cc adapts the recording to measurements.
 #include "agent/recording/recorder.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <limits>
-
-#include "agent/log.h"
-#include "agent/recording/event_table.h"
-#include "agent/recording/recording_encode.h"
-#include "base/clock.h"
-
 namespace flamewire::agent {
-
 namespace {
-
-// Rings are drained at least this often, so that new processes are inspected while they are alive (design: a tick of
-// 50-100 ms).
-constexpr std::uint64_t tick_ns = 100'000'000;
-// The same while stacks deeper than their copies are not confirmed yet, or kernel names are read.
-constexpr std::uint64_t poll_tick_ns = 10'000'000;
-// Kernel names are scanned in steps of this length, between two drains.
-constexpr std::uint64_t names_piece_ns = 5'000'000;
-constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
-// How long the last batch waits for names of JIT code that are still being read.
-constexpr std::uint64_t last_names_patience_ns = 2'000'000'000;
-
-constexpr std::uint64_t ns_per_ms = 1'000'000;
 
 // Files stay open, because their unwind tables are read while samples arrive.
 ProcessTableOptions process_options() {
@@ -40,14 +14,11 @@ ProcessTableOptions process_options() {
 
 Recorder::Recorder(RecordingPlan plan, const Machine& machine, BatchSink& sink, std::function<void()> on_end,
                    const Environment& environment)
-    : setup_{std::move(plan), environment, machine},
-      priority_boost_(environment.boost_priority),
-      sink_(sink),
-      on_end_(std::move(on_end)),
+    : on_end_(std::move(on_end)),
+      system_(environment.system),
       processes_(process_options()),
-      stacks_(setup_),
-      members_(setup_.plan),
-      outbox_(sink, snapshot_) {}
+      sampler_(std::make_unique<Sampler>(RecordingSetup{std::move(plan), environment, machine}, sink, processes_,
+                                         mailbox_, snapshot_)) {}
 
 Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capabilities& capabilities,
                                                  const Machine& machine, BatchSink& sink, std::function<void()> on_end,
@@ -62,260 +33,19 @@ Result<std::unique_ptr<Recorder>> Recorder::open(RecordingPlan plan, const Capab
 
 Recorder::~Recorder() { stop("agent ends", 0); }
 
-Result<bool> Recorder::open_events(const Capabilities& capabilities) {
-    const Settings& settings = setup_.plan.settings;
-    setup_.capabilities = capabilities;
-    setup_.choice = TRY(choose_events(setup_.plan.wanted.events, settings.frequency_hz, settings.period,
-                                      settings.kernel, capabilities, *setup_.environment.kernel));
-    find_io_functions(setup_.choice);
-    stacks_.choose_first_modes();
-    stacks_.reset_copies(setup_.choice);
-    EventSetOptions options = stacks_.event_options(setup_.choice, setup_.plan.pids);
-    options.enable_on_exec = setup_.plan.launched && setup_.plan.delay_ms == 0;
-    options.start_disabled = setup_.plan.launched && setup_.plan.delay_ms != 0;
-    events_ = TRY(EventSet::open(options, capabilities, *setup_.environment.kernel));
-    if (events_->samples_whole_cpus() && !setup_.plan.scope.wide) {
-        // Events of single threads would need too many descriptors. Copies were opened with the configured size and may
-        // shrink from now on.
-        stacks_.prefer_whole_cpus(true);
-        stacks_.choose_first_modes();
-        stacks_.reset_copies(setup_.choice);
-        stacks_.copies().apply({}, 0);
-    }
-    // Before its exec, a launched child is a copy of the agent. Records will describe it from exec on.
-    if (!setup_.plan.launched)
-        for (const std::uint32_t pid : setup_.plan.pids) processes_.attach(pid);
-    if (setup_.plan.scope.wide) processes_.note_living();
-    start_folding(capabilities.max_stack);
-    for (const auto& [pid, choice] : stacks_.modes()) folder_->chose_stack_mode(pid, choice);
-    return open_counters(capabilities);
-}
-
-CountingPlan Recorder::counting_plan(const Settings& settings, const RequestedEvents& wanted,
-                                     std::vector<std::uint32_t> pids) const {
-    CountingPlan plan;
-    plan.wanted = wanted.counters;
-    plan.pids = std::move(pids);
-    plan.scope = setup_.plan.scope;
-    plan.user_only = !settings.kernel;
-    return plan;
-}
-
-// If events are sampled, a failure to open counters does not prevent the recording.
-Result<bool> Recorder::open_counters(const Capabilities& capabilities) {
-    CountingPlan plan = counting_plan(setup_.plan.settings, setup_.plan.wanted, setup_.plan.pids);
-    plan.enable_on_exec = setup_.plan.launched && setup_.plan.delay_ms == 0;
-    plan.start_disabled = setup_.plan.launched && setup_.plan.delay_ms != 0;
-    auto counting = Counting::open(plan, capabilities, *setup_.environment.kernel);
-    if (!counting && setup_.plan.wanted.events.empty()) return std::unexpected(std::move(counting).error());
-    if (!counting) {
-        add_notices({{"counters-failed", fmt::format("Nothing is counted: {}.", counting.error().message), {}}});
-        plan.wanted.clear();
-        counting = Counting::open(plan, capabilities, *setup_.environment.kernel);
-    }
-    counting_ = TRY(std::move(counting));
-    snapshot_.set_counters(counting_->states());
-    return true;
-}
-
-wire::Recording Recorder::describe() const {
-    wire::Recording recording;
-    recording.target = setup_.plan.target;
-    recording.pids = setup_.plan.pids;
-    recording.host = setup_.machine.host;
-    recording.arch = setup_.machine.arch;
-    recording.kernel_release = setup_.machine.kernel_release;
-    recording.agent_version = FLAMEWIRE_VERSION;
-    recording.boot_id = setup_.machine.boot_id;
-    const bool by_frequency = setup_.plan.settings.period == 0 && setup_.plan.settings.samples();
-    recording.frequency_hz = by_frequency ? setup_.plan.settings.frequency_hz : 0;
-    recording.period = setup_.plan.settings.period;
-    recording.effective_frequency_hz = setup_.choice.period != 0 ? 0 : setup_.choice.frequency_hz;
-    recording.unwind = setup_.plan.settings.unwind;
-    recording.stack_bytes = stacks_.copies().stack_bytes();
-    recording.max_depth = setup_.plan.settings.max_depth;
-    recording.kernel = setup_.choice.kernel;
-    recording.interval_ms = setup_.plan.settings.interval_ms;
-    recording.start_ns = start_ns_;
-    recording.page_size = setup_.machine.page_size;
-    recording.cpus = setup_.machine.cpus;
-    recording.changed_ns = changed_ns_;
-    recording.gap_ns = gap_ns_;
-    return recording;
-}
-
-Running Recorder::describe_running() const {
-    Running running;
-    running.target = setup_.plan.target;
-    running.recording_id = id_;
-    running.pids = setup_.plan.pids;
-    running.scope = setup_.plan.scope;
-    running.settings = setup_.plan.settings;
-    running.events = make_event_table(setup_.choice).names;
-    running.effective_frequency_hz = setup_.choice.period != 0 ? 0 : setup_.choice.frequency_hz;
-    running.kernel = setup_.choice.kernel;
-    running.notices = setup_.choice.notices;
-    if (counting_) {
-        running.counters = counting_->states();
-        running.count_by = counting_->by();
-    }
-    return running;
-}
-
-void Recorder::start_folding(std::uint32_t max_stack) {
-    start_ns_ = last_flush_ns_ = monotonic_ns();
-    fault_throttle_.begin(start_ns_);
-    // Send the first batch at the first tick, so that the recording appears immediately.
-    next_flush_ns_ = start_ns_ + std::min(setup_.plan.settings.interval_ms * ns_per_ms, tick_ns);
-    FolderOptions options;
-    options.recording_id = id_;
-    options.max_stack = max_stack;
-    options.recording = describe();
-    EventTable table = make_event_table(setup_.choice);
-    options.events = std::move(table.events);
-    options.event_names = std::move(table.names);
-    options.event_units = std::move(table.units);
-    options.stacks = stacks_.unwinding();
-    folder_ = std::make_unique<Folder>(std::move(options), processes_);
-    start_off_cpu(table.off_cpu);
-    if (!setup_.plan.launched) scan_threads(start_ns_);
-    snapshot_.set_running(describe_running());
-    add_notices(setup_.choice.notices);
-}
-
 void Recorder::run(const Capabilities& capabilities) {
-    const UseSystem use(setup_.environment.system);
-    std::string id(id_.size(), '\0');
-    fill_random(id.data(), id.size());
-    id = System::current().input(inputs::recording_id, std::move(id));
-    std::ranges::copy(id.substr(0, id_.size()), reinterpret_cast<char*>(id_.data()));
-    priority_boost_.begin();
-    Result<bool> opened = open_events(capabilities);
-    if (opened) opened = sink_.begin(id_);
+    const UseSystem use(system_);
+    Result<bool> opened = sampler_->open(capabilities);
     const bool works = opened.has_value();
-    if (!works) {
-        events_.reset();
-        counting_.reset();
-    }
+    if (!works) sampler_.reset();
     mailbox_.opened(std::move(opened));
-    if (works) loop();
-}
-
-void Recorder::loop() {
-    for (;;) {
-        events_->wait(next_timeout(), mailbox_.wake_fd());
-        mailbox_.clear_wake();
-        run_pending_command();
-        folder_->verify_stacks();
-        cut_off_cpu(drain());
-        const std::uint64_t now = monotonic_ns();
-        priority_boost_.update(now);
-        throttle_faults(now);
-        check_unsampled(now);
-        if (enable_at_ns_ && now >= *enable_at_ns_) {
-            enable_at_ns_.reset();
-            if (auto enabled = events_->enable(); !enabled) log("cannot start sampling: {}", enabled.error().message);
-            (void)counting_->resume();
-            scan_threads(now);
-        }
-        if (counting_->read_if_due(now, *folder_)) something_new_ = true;
-        if (processes_.kernel_symbols_begun()) advance_kernel_names(now + names_piece_ns);
-        if (now >= next_flush_ns_ || pending_samples_ >= max_pending_samples || stacks_.copies().overwhelmed()) flush();
-        // The session handles the exit of a launched command, because its parent gets the exit code.
-        if (!setup_.plan.launched && !setup_.plan.follows_name && events_->targets_gone())
-            mailbox_.end("target exited");
-        if (outbox_.error()) mailbox_.end({});
-        if (mailbox_.must_stop()) break;
-    }
-    finish();
-}
-
-std::chrono::milliseconds Recorder::next_timeout() const {
-    const std::uint64_t now = monotonic_ns();
-    const bool soon = folder_->needs_poll() || processes_.kernel_symbols_begun();
-    std::uint64_t until = std::min(next_flush_ns_, now + (soon ? poll_tick_ns : tick_ns));
-    if (enable_at_ns_) until = std::min(until, *enable_at_ns_);
-    // Round up, because waking too early would cause a useless round.
-    return std::chrono::milliseconds(until <= now ? 0 : (until - now + ns_per_ms - 1) / ns_per_ms);
-}
-
-void Recorder::run_pending_command() {
-    const std::optional<RecorderCommand> command = mailbox_.take_command();
-    if (!command) return;
-    (void)System::current().input(inputs::command, encode_command(*command));
-    mailbox_.answer(perform(*command));
-}
-
-Result<bool> Recorder::perform(const RecorderCommand& command) {
-    if (const auto* wanted = std::get_if<std::shared_ptr<const Change>>(&command)) return change(**wanted);
-    if (const auto* added = std::get_if<AddProcesses>(&command)) return add_processes(*added);
-    if (const auto* counted = std::get_if<SetCountBy>(&command)) {
-        (void)TRY(counting_->count_by(counted->by, members_.living(), *folder_));
-        snapshot_.set_count_by(counted->by);
-    } else if (const auto* module = std::get_if<OpenModule>(&command)) {
-        *module->file = processes_.duplicate_file(*module->identity);
-    } else if (std::holds_alternative<Pause>(command)) {
-        return pause();
-    } else if (std::holds_alternative<Resume>(command)) {
-        return resume();
-    } else if (std::holds_alternative<ResolveKernel>(command)) {
-        names_wanted_ = true;
-    } else if (std::holds_alternative<BeginDelay>(command)) {
-        counting_->begin();
-        if (setup_.plan.delay_ms != 0) enable_at_ns_ = monotonic_ns() + setup_.plan.delay_ms * ns_per_ms;
-    }
-    return true;
-}
-
-void Recorder::finish() {
-    (void)events_->disable();
-    const std::uint64_t disabled_ns = monotonic_ns();
-    while (processes_.exchange_jit_names() < disabled_ns) {  // the wait is short, see exchange_jit_names()
-    }
-    events_->drain_rest(*this);
-    (void)add_unsampled(disabled_ns);
-    folder_->off_cpu().finish(snapshot_.paused() ? paused_ns_ : disabled_ns);
-    folder_->emit_off_cpu();
-    folder_->emit_thread_times(disabled_ns);
-    (void)counting_->read(*folder_);
-    advance_kernel_names(never);
-    if (sink_.names_kernel_at_end() || names_wanted_) {
-        begin_kernel_names();
-        advance_kernel_names(never);
-    }
-    processes_.settle_jit_names(last_names_patience_ns);
-    const std::uint64_t now = monotonic_ns();
-    gather(now);
-
-    std::unique_ptr<ClosedBatch> last(new ClosedBatch{folder_->close_batch(true), folder_->periods()});
-    last->batch.agent = own_cost();
-    last->batch.end = mailbox_.end_of_recording();
-    outbox_.add(std::move(last));
-    outbox_.push_last(now);
-    snapshot_.list_processes_next();
-    publish();
+    if (!works) return;
+    sampler_->run();
+    sink_error_ = sampler_->sink_error();
     // Free rings and tables now, on the thread that owns them, so that an idle agent is small.
-    events_.reset();
-    counting_.reset();
-    folder_.reset();
+    sampler_.reset();
     mailbox_.finish();
     if (on_end_) on_end_();
-}
-
-Result<bool> Recorder::pause() {
-    (void)TRY(events_->disable());
-    (void)TRY(counting_->pause(*folder_));
-    paused_ns_ = monotonic_ns();
-    snapshot_.set_paused(true);
-    return true;
-}
-
-Result<bool> Recorder::resume() {
-    if (snapshot_.paused()) folder_->off_cpu().gap(paused_ns_, monotonic_ns(), OffCpuTracker::Gap::pause);
-    (void)TRY(events_->enable());
-    (void)TRY(counting_->resume());
-    snapshot_.set_paused(false);
-    return true;
 }
 
 Result<UniqueFd> Recorder::open_module(const FileIdentity& identity) {
@@ -335,7 +65,7 @@ void Recorder::stop(std::string reason, std::int32_t exit_code) {
 std::optional<Ended> Recorder::ended() const {
     std::optional<std::string> reason = mailbox_.end_reason();
     if (!reason) return std::nullopt;
-    return Ended{*std::move(reason), outbox_.error()};
+    return Ended{*std::move(reason), sink_error_};
 }
 
 }  // namespace flamewire::agent

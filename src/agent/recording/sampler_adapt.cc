@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "agent/recording/recorder.h"
+#include "agent/recording/sampler.h"
 #include "base/clock.h"
 
 namespace flamewire::agent {
@@ -20,11 +20,11 @@ constexpr std::uint64_t check_interval_ns = 250'000'000;
 }  // namespace
 
 // `auto`: changes the mode of processes to what their stacks need.
-void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
+void Sampler::adapt_stack_modes(std::uint64_t now_ns) {
     if (events_->samples_whole_cpus() || setup_.plan.settings.unwind != "auto" || !setup_.capabilities.user_stacks ||
         now_ns < next_adapt_ns_)
         return;
-    const std::vector<Folder::ModeChange> changes = folder_->wanted_stack_modes();
+    const std::vector<Folder::ModeChange> changes = folder_.wanted_stack_modes();
     if (changes.empty()) return;
     next_adapt_ns_ = now_ns + adapt_pause_ns;
     StackSampling::Modes old_modes = stacks_.modes();
@@ -38,22 +38,22 @@ void Recorder::adapt_stack_modes(std::uint64_t now_ns) {
         }
     }
     // The mode is not lower for any target. Existing processes keep their mode.
-    if (!raised && !changed) return folder_->chose_stack_mode(0, {});
+    if (!raised && !changed) return folder_.chose_stack_mode(0, {});
     if (const auto switched = switch_events(setup_.choice); !switched) {
         // Usually a process has just exited. The next attempt leaves it out.
         stacks_.set_modes(std::move(old_modes));
         next_adapt_ns_ = now_ns + failed_adapt_pause_ns;
         return;
     }
-    for (const Folder::ModeChange& change : changes) folder_->chose_stack_mode(change.pid, change.choice);
+    for (const Folder::ModeChange& change : changes) folder_.chose_stack_mode(change.pid, change.choice);
     if (raised)
-        for (const std::uint32_t pid : setup_.plan.pids) folder_->chose_stack_mode(pid, stacks_.mode(pid));
+        for (const std::uint32_t pid : setup_.plan.pids) folder_.chose_stack_mode(pid, stacks_.mode(pid));
 }
 
-void Recorder::adapt_stack_copies(std::uint64_t now_ns) {
+void Sampler::adapt_stack_copies(std::uint64_t now_ns) {
     const CopyConfig before = stacks_.copies().config();
     const CopyConfig wanted = stacks_.copies().update(
-        now_ns, {counts_.samples_lost, folder_->truncated_copies(), counts_.discarded_stack_bytes});
+        now_ns, {counts_.samples_lost, folder_.truncated_copies(), counts_.discarded_stack_bytes});
     if (wanted == before) return;
     stacks_.copies().apply(wanted, now_ns);
     // Reopening fails if the target has just exited.
@@ -63,7 +63,7 @@ void Recorder::adapt_stack_copies(std::uint64_t now_ns) {
 }
 
 // Samples every fault until there are too many.
-void Recorder::throttle_faults(std::uint64_t now_ns) {
+void Sampler::throttle_faults(std::uint64_t now_ns) {
     if (!fault_throttle_.complete(now_ns)) return;
     if (fault_throttle_.too_many(now_ns)) {
         EventChoice choice = setup_.choice;
@@ -80,32 +80,32 @@ void Recorder::throttle_faults(std::uint64_t now_ns) {
     fault_throttle_.begin(monotonic_ns());
 }
 
-void Recorder::check_unsampled(std::uint64_t now_ns) {
+void Sampler::check_unsampled(std::uint64_t now_ns) {
     if (now_ns < next_unsampled_ns_ || setup_.plan.scope.wide || snapshot_.paused()) return;
     next_unsampled_ns_ = now_ns + check_interval_ns;
     const std::vector<Unsampled> reports = add_unsampled(now_ns);
     if (unsampled_policy_.add(reports, now_ns) && !whole_cpus_refused_) sample_whole_cpus();
 }
 
-std::vector<Unsampled> Recorder::add_unsampled(std::uint64_t now_ns) {
+std::vector<Unsampled> Sampler::add_unsampled(std::uint64_t now_ns) {
     std::vector<Unsampled> reports = events_->take_unsampled(now_ns);
     for (const Unsampled& report : reports) {
         if (report.missing == 0) continue;
-        folder_->add_unsampled(report.event, report.pid, report.missing, now_ns);
+        folder_.add_unsampled(report.event, report.pid, report.missing, now_ns);
         something_new_ = true;
     }
     return reports;
 }
 
 // Events of whole CPUs have the same mode for all processes.
-void Recorder::use_one_mode() {
+void Sampler::use_one_mode() {
     if (setup_.plan.settings.unwind != "auto") return;
-    folder_->change_stacks(stacks_.unwinding());
+    folder_.change_stacks(stacks_.unwinding());
     stacks_.reset_modes();
-    for (const auto& [pid, choice] : stacks_.modes()) folder_->chose_stack_mode(pid, choice);
+    for (const auto& [pid, choice] : stacks_.modes()) folder_.chose_stack_mode(pid, choice);
 }
 
-void Recorder::sample_whole_cpus() {
+void Sampler::sample_whole_cpus() {
     wire::Notice notice{
         "short-lived-threads",
         fmt::format("{}% of {} is in threads that exit before their next sample.", unsampled_policy_.missing_percent(),

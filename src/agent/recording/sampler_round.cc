@@ -9,7 +9,7 @@
 #include "agent/options.h"
 #include "agent/process/proc_text.h"
 #include "agent/recording/event_table.h"
-#include "agent/recording/recorder.h"
+#include "agent/recording/sampler.h"
 #include "agent/recording/targets.h"
 #include "base/clock.h"
 #include "base/system.h"
@@ -39,26 +39,26 @@ EventSetCounts operator+(const EventSetCounts& a, const EventSetCounts& b) {
 
 }  // namespace
 
-void Recorder::on_record(const Record& record) {
+void Sampler::on_record(const Record& record) {
     something_new_ = true;
     if (const auto* sample = std::get_if<SampleRecord>(&record)) {
         ++pending_samples_;
         const std::uint32_t event = events_->event_of(sample->id);
         stacks_.copies().add_sample(setup_.choice.events[event].off_cpu != 0, sample->stack.size(), sample->stack_cut);
-        if (sample->woken_tid != 0) return folder_->add_waking(*sample, !snapshot_.paused() && !enable_at_ns_);
+        if (sample->woken_tid != 0) return folder_.add_waking(*sample, !snapshot_.paused() && !enable_at_ns_);
         if (!setup_.plan.scope.cgroups.empty()) members_.saw_sample(sample->pid);
         if (setup_.choice.events[event].period != 0) fault_throttle_.add_sample();
-        folder_->add_sample(*sample, event);
+        folder_.add_sample(*sample, event);
         return;
     }
     if (const auto* throttle = std::get_if<ThrottleRecord>(&record)) {
         if (!throttle->unthrottle)
-            folder_->add_loss({wire::LossReason::throttled, 1, throttle->time_ns, throttle->time_ns,
-                               events_->event_of(throttle->id) + 1, 0});
+            folder_.add_loss({wire::LossReason::throttled, 1, throttle->time_ns, throttle->time_ns,
+                              events_->event_of(throttle->id) + 1, 0});
         return;
     }
     if (std::holds_alternative<SwitchRecord>(record)) return track_off_cpu(record);
-    if (const auto* symbol = std::get_if<KsymbolRecord>(&record)) return folder_->follow_program(*symbol);
+    if (const auto* symbol = std::get_if<KsymbolRecord>(&record)) return folder_.follow_program(*symbol);
     // The event set counts the lost samples. The process table needs the record to distrust its mappings.
     const auto* lost_some = std::get_if<LostRecord>(&record);
     const bool lost = lost_some != nullptr;
@@ -79,19 +79,19 @@ void Recorder::on_record(const Record& record) {
         members_.follow(*task);
         counting_->on_task(*task);
     }
-    if (const auto event = processes_.on_record(record); event && shown) folder_->add_lifecycle(*event);
+    if (const auto event = processes_.on_record(record); event && shown) folder_.add_lifecycle(*event);
     // The agent does not sample its own threads, so their switches out would be missing.
     const bool own = pid == System::current().constant(Constant::own_pid);
-    if (folder_->tracks_off_cpu() && (lost || shown) && !own) track_off_cpu(record);
+    if (folder_.tracks_off_cpu() && (lost || shown) && !own) track_off_cpu(record);
 }
 
-std::uint64_t Recorder::drain() {
+std::uint64_t Sampler::drain() {
     const std::uint64_t drained_ns = std::min(processes_.exchange_jit_names(), monotonic_ns());
     events_->drain(*this, drained_ns);
     return drained_ns;
 }
 
-Result<std::unique_ptr<EventSet>> Recorder::open_replacement(const EventChoice& choice) {
+Result<std::unique_ptr<EventSet>> Sampler::open_replacement(const EventChoice& choice) {
     priority_boost_.begin();
     for (int attempt = 1;; ++attempt) {
         EventSetOptions options = stacks_.event_options(choice, members_.living());
@@ -104,12 +104,12 @@ Result<std::unique_ptr<EventSet>> Recorder::open_replacement(const EventChoice& 
     }
 }
 
-Result<bool> Recorder::switch_events(EventChoice choice) {
+Result<bool> Sampler::switch_events(EventChoice choice) {
     std::unique_ptr<EventSet> replacement = TRY(open_replacement(choice));
     return put_in_place(std::move(replacement), std::move(choice));
 }
 
-Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, EventChoice choice) {
+Result<bool> Sampler::put_in_place(std::unique_ptr<EventSet> replacement, EventChoice choice) {
     // The new set is open but disabled. Stop the old one before starting the new one, so that no sample is in both.
     const std::uint64_t stopping_ns = monotonic_ns();
     (void)events_->disable();
@@ -127,12 +127,11 @@ Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, Event
     replacement->follow(members_.pids());
     // Report the gap only now, after the rest of the old set. The new set has been recording since it was enabled.
     if (counting)
-        folder_->off_cpu().gap(stopping_ns, stopping_ns + switch_gap_ns_, OffCpuTracker::Gap::exchange);
+        folder_.off_cpu().gap(stopping_ns, stopping_ns + switch_gap_ns_, OffCpuTracker::Gap::exchange);
     else
-        folder_->off_cpu().gap(snapshot_.paused() ? paused_ns_ : stopping_ns, monotonic_ns(),
-                               OffCpuTracker::Gap::pause);
+        folder_.off_cpu().gap(snapshot_.paused() ? paused_ns_ : stopping_ns, monotonic_ns(), OffCpuTracker::Gap::pause);
     if (snapshot_.paused()) paused_ns_ = monotonic_ns();
-    folder_->emit_off_cpu();
+    folder_.emit_off_cpu();
     closed_counts_ = closed_counts_ + events_->counts();
     sideband_from_ns_ = switched_ns;
     events_ = std::move(replacement);
@@ -141,21 +140,21 @@ Result<bool> Recorder::put_in_place(std::unique_ptr<EventSet> replacement, Event
 }
 
 // The totals continue. Counts per thread or per CPU restart.
-Result<bool> Recorder::replace_counters(const Settings& settings, const RequestedEvents& wanted,
-                                        const Capabilities& capabilities) {
+Result<bool> Sampler::replace_counters(const Settings& settings, const RequestedEvents& wanted,
+                                       const Capabilities& capabilities) {
     CountingPlan plan = counting_plan(settings, wanted, members_.living());
     plan.start_disabled = snapshot_.paused() || enable_at_ns_.has_value();
-    return counting_->replace(plan, capabilities, *folder_);
+    return counting_->replace(plan, capabilities, folder_);
 }
 
-Recorder::Targets Recorder::targets() const {
+Sampler::Targets Sampler::targets() const {
     return {{setup_.plan.target, setup_.plan.pids, setup_.plan.scope},
             setup_.plan.follows_name,
             members_.pids(),
             stacks_.state()};
 }
 
-void Recorder::restore(Targets before) {
+void Sampler::restore(Targets before) {
     setup_.plan.target = std::move(before.target.name);
     setup_.plan.pids = std::move(before.target.pids);
     setup_.plan.scope = std::move(before.target.scope);
@@ -165,8 +164,8 @@ void Recorder::restore(Targets before) {
 }
 
 // Samples of processes that stay in the target are in one of the two event sets. The gap between them is reported.
-Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
-                                 bool same_stacks) {
+Result<bool> Sampler::switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
+                                bool same_stacks) {
     const Settings old_settings = std::exchange(setup_.plan.settings, std::move(settings));
     Targets before = targets();
     const bool was_wide = setup_.plan.scope.wide;
@@ -194,13 +193,13 @@ Result<bool> Recorder::switch_to(Settings settings, EventChoice choice, const st
         for (const std::uint32_t pid : setup_.plan.pids) processes_.attach(pid);
     if (target && setup_.plan.scope.wide) processes_.note_living();
     if (!same_stacks || used_one_mode || (target && setup_.plan.scope.wide != was_wide))
-        folder_->change_stacks(stacks_.unwinding());
+        folder_.change_stacks(stacks_.unwinding());
     if (new_modes)
-        for (const auto& [pid, mode] : stacks_.modes()) folder_->chose_stack_mode(pid, mode);
+        for (const auto& [pid, mode] : stacks_.modes()) folder_.chose_stack_mode(pid, mode);
     return true;
 }
 
-Result<bool> Recorder::change(const Change& change) {
+Result<bool> Sampler::change(const Change& change) {
     const Settings old = setup_.plan.settings;
     Settings settings = change.settings;
     const std::optional<RecordingTarget>& target = change.target;
@@ -231,7 +230,7 @@ Result<bool> Recorder::change(const Change& change) {
     next_flush_ns_ = std::min(next_flush_ns_, monotonic_ns() + setup_.plan.settings.interval_ms * ns_per_ms);
     if (switches) {
         start_off_cpu(announce_change());
-        if (target) folder_->off_cpu().forget();
+        if (target) folder_.off_cpu().forget();
         scan_threads(monotonic_ns());
         add_notices(setup_.choice.notices);
     }
@@ -239,20 +238,20 @@ Result<bool> Recorder::change(const Change& change) {
     return counted;
 }
 
-OffCpuEvents Recorder::announce_change() {
+OffCpuEvents Sampler::announce_change() {
     changed_ns_ = switched_ns_;
     gap_ns_ = switch_gap_ns_;
     return describe_events();
 }
 
 // Adds a description of what is recorded from now on to the next batch.
-OffCpuEvents Recorder::describe_events() {
+OffCpuEvents Sampler::describe_events() {
     EventTable table = make_event_table(setup_.choice);
-    folder_->change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
+    folder_.change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
     return table.off_cpu;
 }
 
-Result<bool> Recorder::add_processes(const AddProcesses& added) {
+Result<bool> Sampler::add_processes(const AddProcesses& added) {
     std::vector<std::uint32_t> fresh = added.pids;
     std::erase_if(fresh, [&](std::uint32_t pid) { return members_.pids().contains(pid); });
     if (fresh.empty()) return false;
@@ -279,7 +278,7 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
     stacks_.forget_others(members_);
     for (const std::uint32_t pid : fresh) {
         processes_.attach(pid);
-        folder_->chose_stack_mode(pid, stacks_.mode(pid));
+        folder_.chose_stack_mode(pid, stacks_.mode(pid));
     }
     if (auto counted = replace_counters(setup_.plan.settings, setup_.plan.wanted, setup_.capabilities); !counted)
         add_notices({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
@@ -289,20 +288,20 @@ Result<bool> Recorder::add_processes(const AddProcesses& added) {
     return true;
 }
 
-void Recorder::flush() {
+void Sampler::flush() {
     const std::uint64_t now = monotonic_ns();
     next_flush_ns_ = now + setup_.plan.settings.interval_ms * ns_per_ms;
     if (names_wanted_ && names_rate_limit_.may_begin(now) && !processes_.kernel_symbols_begun()) begin_kernel_names();
     gather(now);
     if (mailbox_.take_epoch()) {
         (void)System::current().input(inputs::epoch, "begun");
-        folder_->begin_epoch();
+        folder_.begin_epoch();
     }
     const bool room = outbox_.push();
     const bool too_many = pending_samples_ >= max_pending_samples;
     const bool due = something_new_ || now - last_flush_ns_ >= heartbeat_ns;
     if ((room && due) || too_many) {
-        std::unique_ptr<ClosedBatch> next(new ClosedBatch{folder_->close_batch(), folder_->periods()});
+        std::unique_ptr<ClosedBatch> next(new ClosedBatch{folder_.close_batch(), folder_.periods()});
         pending_samples_ = 0;
         something_new_ = false;
         next->batch.agent = own_cost();
@@ -323,23 +322,23 @@ void Recorder::flush() {
     publish();
 }
 
-void Recorder::gather(std::uint64_t now_ns) {
+void Sampler::gather(std::uint64_t now_ns) {
     counts_ = closed_counts_ + events_->counts();
     const auto add = [&](const wire::Loss& loss) {
-        folder_->add_loss(loss);
+        folder_.add_loss(loss);
         something_new_ = true;
     };
     if (counts_.samples_lost > lost_reported_) {
-        folder_->samples_lost();
+        folder_.samples_lost();
         add({wire::LossReason::ring_full, counts_.samples_lost - lost_reported_, last_flush_ns_, now_ns, 0, 0});
         lost_reported_ = counts_.samples_lost;
     }
     for (const wire::Loss& loss : processes_.take_losses()) add(loss);
     if (const auto symbols = processes_.take_jit_symbols(); !symbols.empty()) {
-        folder_->add_symbols(symbols);
+        folder_.add_symbols(symbols);
         something_new_ = true;
     }
-    if (const std::uint32_t pid = folder_->process_of_costly_tables();
+    if (const std::uint32_t pid = folder_.process_of_costly_tables();
         pid != 0 && !std::exchange(costly_tables_notified_, true))
         add_notices(
             {{"costly-tables",
@@ -350,7 +349,7 @@ void Recorder::gather(std::uint64_t now_ns) {
     add_notices(counting_->take_notices());
 }
 
-wire::AgentStats Recorder::own_cost() const {
+wire::AgentStats Sampler::own_cost() const {
     const BatchSink::Backlog backlog = outbox_.backlog();
     wire::AgentStats stats;
     stats.cpu_ns = process_cpu_ns();
@@ -367,33 +366,33 @@ wire::AgentStats Recorder::own_cost() const {
     return stats;
 }
 
-void Recorder::begin_kernel_names() {
+void Sampler::begin_kernel_names() {
     names_wanted_ = false;
     names_rate_limit_.begin(monotonic_ns());
-    std::vector<std::uint64_t> addresses = folder_->unnamed_kernel_addresses();
+    std::vector<std::uint64_t> addresses = folder_.unnamed_kernel_addresses();
     if (!addresses.empty()) processes_.begin_kernel_symbols(std::move(addresses));
 }
 
-void Recorder::advance_kernel_names(std::uint64_t deadline_ns) {
+void Sampler::advance_kernel_names(std::uint64_t deadline_ns) {
     const std::uint64_t before = thread_cpu_ns();
     const std::vector<TargetSymbol> symbols = processes_.advance_kernel_symbols(deadline_ns);
     names_rate_limit_.spend(monotonic_ns(), thread_cpu_ns() - before);
     if (symbols.empty()) return;
-    folder_->add_symbols(symbols);
+    folder_.add_symbols(symbols);
     something_new_ = true;
 }
 
-void Recorder::add_notices(std::vector<wire::Notice> notices) {
+void Sampler::add_notices(std::vector<wire::Notice> notices) {
     for (wire::Notice& notice : notices) {
         if (notice.remedy.empty())
             log_line(notice.text);
         else
             log("{}{} Try: {}", notice.text, notice.text.ends_with('.') ? "" : ".", notice.remedy);
-        folder_->add_notice(std::move(notice));
+        folder_.add_notice(std::move(notice));
         something_new_ = true;
     }
 }
 
-void Recorder::publish() { snapshot_.update(counts_, lost_reported_, *counting_, members_.pids(), *folder_); }
+void Sampler::publish() { snapshot_.update(counts_, lost_reported_, *counting_, members_.pids(), folder_); }
 
 }  // namespace flamewire::agent

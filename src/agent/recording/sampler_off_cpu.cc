@@ -1,4 +1,4 @@
-// The recorder's part in times between context switches: finds the kernel functions that wait for I/O, scans the states
+// The sampler's part in times between context switches: finds the kernel functions that wait for I/O, scans the states
 // of threads whose switches were not recorded, and emits slices in time.
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "agent/perf/open_error.h"
 #include "agent/perf/threads.h"
 #include "agent/process/kallsyms.h"
-#include "agent/recording/recorder.h"
+#include "agent/recording/sampler.h"
 #include "base/clock.h"
 
 namespace flamewire::agent {
@@ -33,13 +33,13 @@ std::optional<OffCpuReason> off_cpu_reason(char state) {
 }  // namespace
 
 // Scans all kernel symbols. Call it before the events are opened, because rings are not read during the scan.
-void Recorder::find_io_functions(const EventChoice& choice) {
+void Sampler::find_io_functions(const EventChoice& choice) {
     if (io_functions_ || !choice.kernel) return;
     for (const EventSpec& spec : choice.events)
         if ((spec.off_cpu & io_wait_bit) != 0) io_functions_ = find_kernel_functions("/proc", io_wait_functions);
 }
 
-void Recorder::start_off_cpu(OffCpuEvents events) {
+void Sampler::start_off_cpu(OffCpuEvents events) {
     std::vector<KernelFunction> functions;
     if ((events.wanted & io_wait_bit) != 0) {
         if (setup_.choice.kernel && io_functions_) functions = *io_functions_;
@@ -55,14 +55,14 @@ void Recorder::start_off_cpu(OffCpuEvents events) {
                   "off-cpu.",
                   kernel_names_problem(read_kernel_base("/proc"), "/proc").value_or(wire::Notice{}).remedy}});
     }
-    folder_->start_off_cpu(events, std::move(functions));
+    folder_.start_off_cpu(events, std::move(functions));
     off_cpu_cut_ns_ = monotonic_ns();
 }
 
 // Threads that sleep now count as asleep since `begin_ns`, unless records contradict. Events must be open already, so
 // that every later switch is recorded.
-void Recorder::scan_threads(std::uint64_t begin_ns) {
-    if (!folder_->tracks_off_cpu()) return;
+void Sampler::scan_threads(std::uint64_t begin_ns) {
+    if (!folder_.tracks_off_cpu()) return;
     for (const std::uint32_t pid : members_.living())
         for (const std::uint32_t tid : list_threads(pid)) {
             const auto state = read_task_stat(pid, tid);
@@ -70,58 +70,57 @@ void Recorder::scan_threads(std::uint64_t begin_ns) {
             if (!reason) continue;
             ThreadHandle thread = processes_.newest_thread(pid, tid);
             if (thread == 0) thread = processes_.thread_of(pid, tid, begin_ns);
-            folder_->off_cpu().found(tid, thread, *reason, begin_ns);
+            folder_.off_cpu().found(tid, thread, *reason, begin_ns);
         }
     // In a recording of processes, threads in an unknown state have exited.
-    for (const std::uint32_t tid : folder_->off_cpu().unknown_threads()) {
+    for (const std::uint32_t tid : folder_.off_cpu().unknown_threads()) {
         const auto state = setup_.plan.scope.wide ? read_task_stat(tid) : std::nullopt;
         if (const auto reason = state ? off_cpu_reason(state->state) : std::nullopt)
-            folder_->off_cpu().found(tid, 0, *reason, begin_ns);
+            folder_.off_cpu().found(tid, 0, *reason, begin_ns);
         else
-            folder_->off_cpu().remove(tid);
+            folder_.off_cpu().remove(tid);
     }
 }
 
-void Recorder::track_off_cpu(const Record& record) {
+void Sampler::track_off_cpu(const Record& record) {
     if (const auto* change = std::get_if<SwitchRecord>(&record)) {
-        folder_->off_cpu().switched(*change);
-        if (folder_->off_cpu().has_slices()) folder_->emit_off_cpu();
+        folder_.off_cpu().switched(*change);
+        if (folder_.off_cpu().has_slices()) folder_.emit_off_cpu();
     } else if (const auto* task = std::get_if<TaskRecord>(&record)) {
         if (task->exit)
-            folder_->off_cpu().exited(task->tid, task->time_ns);
+            folder_.off_cpu().exited(task->tid, task->time_ns);
         else if (!snapshot_.paused() && !enable_at_ns_ && task->time_ns >= sideband_from_ns_)
-            folder_->off_cpu().born(task->tid, processes_.thread_of(task->pid, task->tid, task->time_ns),
-                                    task->time_ns);
+            folder_.off_cpu().born(task->tid, processes_.thread_of(task->pid, task->tid, task->time_ns), task->time_ns);
     } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
         if (comm->exec && !snapshot_.paused() && !enable_at_ns_)
-            folder_->off_cpu().execed(comm->tid, processes_.thread_of(comm->pid, comm->tid, comm->time_ns),
-                                      comm->time_ns);
+            folder_.off_cpu().execed(comm->tid, processes_.thread_of(comm->pid, comm->tid, comm->time_ns),
+                                     comm->time_ns);
     } else if (std::holds_alternative<LostRecord>(record)) {
-        folder_->off_cpu().on_lost_records();
-        folder_->emit_off_cpu();
+        folder_.off_cpu().on_lost_records();
+        folder_.emit_off_cpu();
         threads_unknown_ = true;
     }
 }
 
 // Call it when all records until `drained_ns` are processed, except those that the merge holds back.
-void Recorder::cut_off_cpu(std::uint64_t drained_ns) {
-    if (!folder_->tracks_off_cpu() || snapshot_.paused() || enable_at_ns_) return;
+void Sampler::cut_off_cpu(std::uint64_t drained_ns) {
+    if (!folder_.tracks_off_cpu() || snapshot_.paused() || enable_at_ns_) return;
     if (std::exchange(threads_unknown_, false)) scan_threads(monotonic_ns());
     const std::uint64_t until = (drained_ns - 2 * merge_slack_ns) / times_step_ns * times_step_ns;
     if (until <= off_cpu_cut_ns_) return;
-    OffCpuTracker& tracker = folder_->off_cpu();
+    OffCpuTracker& tracker = folder_.off_cpu();
     for (const std::uint32_t tid : tracker.undecided()) {
         const auto state = read_task_stat(tid);
         tracker.decide(tid, state ? off_cpu_reason(state->state) : std::nullopt);
     }
     if (until / second_ns > off_cpu_cut_ns_ / second_ns) {
         tracker.cut(until / second_ns * second_ns);
-        folder_->emit_off_cpu();
+        folder_.emit_off_cpu();
         something_new_ = true;
     }
     tracker.cut_times(until);
     off_cpu_cut_ns_ = until;
-    folder_->emit_thread_times(until);
+    folder_.emit_thread_times(until);
 }
 
 }  // namespace flamewire::agent

@@ -1,0 +1,156 @@
+// The sampler: drains the rings, folds samples, and passes a batch to the sink every interval. All functions but the
+// constructor run on the recorder's thread.
+//
+// All input of the sampler passes through a System, a Kernel and the sink, so that a recording can be captured and
+// replayed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/batch_sink.h"
+#include "agent/commands.h"
+#include "agent/counting.h"
+#include "agent/machine.h"
+#include "agent/perf/event_set.h"
+#include "agent/perf/kernel.h"
+#include "agent/pipeline/folder.h"
+#include "agent/process/process_table.h"
+#include "agent/recording/batch_outbox.h"
+#include "agent/recording/fault_throttle.h"
+#include "agent/recording/names_rate_limit.h"
+#include "agent/recording/priority_boost.h"
+#include "agent/recording/recorder_command.h"
+#include "agent/recording/recorder_mailbox.h"
+#include "agent/recording/recorder_snapshot.h"
+#include "agent/recording/recording_setup.h"
+#include "agent/recording/stack_sampling.h"
+#include "agent/recording/target_members.h"
+#include "base/result.h"
+#include "base/system.h"
+
+namespace flamewire::agent {
+
+class Sampler final : private RecordSink, private OpeningObserver {
+public:
+    // All references must outlive the sampler.
+    Sampler(RecordingSetup setup, BatchSink& sink, ProcessTable& processes, RecorderMailbox& mailbox,
+            RecorderSnapshot& snapshot);
+
+    // Opens the events and begins the recording in the sink.
+    Result<bool> open(const Capabilities& capabilities);
+    // Samples until the mailbox has a request to stop, the target has exited, or the sink fails. Sends the last batch.
+    void run();
+    // Permanent error of the sink.
+    [[nodiscard]] const std::optional<Error>& sink_error() const { return outbox_.error(); }
+
+private:
+    // A batch has at most as many rows as samples. At this limit the batch is closed early, or its rows are dropped.
+    static constexpr std::uint64_t max_pending_samples = wire::max_batch_rows / 2;
+
+    Result<bool> open_events(const Capabilities& capabilities);
+    void start_folding(std::uint32_t max_stack);
+    [[nodiscard]] wire::Recording describe() const;
+    [[nodiscard]] Running describe_running() const;
+
+    void run_pending_command();
+    Result<bool> perform(const RecorderCommand& command);
+    Result<bool> pause();
+    Result<bool> resume();
+    Result<bool> change(const Change& change);
+    Result<bool> add_processes(const AddProcesses& added);
+    OffCpuEvents announce_change();
+    OffCpuEvents describe_events();
+    [[nodiscard]] std::chrono::milliseconds next_timeout() const;
+    void finish();
+
+    void on_record(const Record& record) override;
+    Result<bool> switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
+                           bool same_stacks);
+    Result<bool> replace_counters(const Settings& settings, const RequestedEvents& wanted,
+                                  const Capabilities& capabilities);
+    Result<bool> open_counters(const Capabilities& capabilities);
+    [[nodiscard]] CountingPlan counting_plan(const Settings& settings, const RequestedEvents& wanted,
+                                             std::vector<std::uint32_t> pids) const;
+    Result<bool> switch_events(EventChoice choice);
+    // Opens an event set for all live processes of the target. It does not sample yet.
+    Result<std::unique_ptr<EventSet>> open_replacement(const EventChoice& choice);
+    Result<bool> put_in_place(std::unique_ptr<EventSet> replacement, EventChoice choice);
+    // The state to restore if the events of a new target cannot be opened.
+    struct Targets {
+        RecordingTarget target;
+        bool follows_name = false;
+        std::set<std::uint32_t> members;
+        StackSampling::State stacks;
+    };
+    [[nodiscard]] Targets targets() const;
+    void restore(Targets before);
+    void adapt_stack_modes(std::uint64_t now_ns);
+    void adapt_stack_copies(std::uint64_t now_ns);
+    void check_unsampled(std::uint64_t now_ns);
+    void sample_whole_cpus();
+    void use_one_mode();
+    std::vector<Unsampled> add_unsampled(std::uint64_t now_ns);
+    void throttle_faults(std::uint64_t now_ns);
+    // sampler_off_cpu.cc: context switches.
+    void find_io_functions(const EventChoice& choice);
+    void start_off_cpu(OffCpuEvents events);
+    void scan_threads(std::uint64_t begin_ns);
+    void track_off_cpu(const Record& record);
+    void cut_off_cpu(std::uint64_t drained_ns);
+    // Returns the time up to which the records were delivered.
+    std::uint64_t drain();
+    void while_opening() override { drain(); }
+
+    void flush();
+    void gather(std::uint64_t now_ns);
+    [[nodiscard]] wire::AgentStats own_cost() const;
+    void begin_kernel_names();
+    void advance_kernel_names(std::uint64_t deadline_ns);
+    void add_notices(std::vector<wire::Notice> notices);
+    void publish();
+
+    RecordingSetup setup_;
+    PriorityBoost priority_boost_;
+    BatchSink& sink_;
+    ProcessTable& processes_;
+    RecorderMailbox& mailbox_;
+    RecorderSnapshot& snapshot_;
+    ResidentMemory memory_;
+    wire::RecordingId id_{};
+    Folder folder_;
+    std::unique_ptr<Counting> counting_;
+    std::unique_ptr<EventSet> events_;
+    StackSampling stacks_;
+    UnsampledPolicy unsampled_policy_;
+    bool whole_cpus_refused_ = false;
+    std::uint64_t next_unsampled_ns_ = 0;
+    std::uint64_t next_adapt_ns_ = 0;
+    FaultThrottle fault_throttle_;
+    TargetMembers members_;
+    bool processes_limit_notified_ = false;
+    bool costly_tables_notified_ = false;
+    EventSetCounts closed_counts_;        // of event sets that were replaced
+    EventSetCounts counts_;               // of all event sets, at the last round
+    std::uint64_t lost_reported_ = 0;     // part of counts_.samples_lost that is already in a batch
+    std::uint64_t sideband_from_ns_ = 0;  // the previous event set had older records of processes and mappings
+    std::uint64_t switched_ns_ = 0, switch_gap_ns_ = 0;  // of the last event set that was replaced
+    std::uint64_t changed_ns_ = 0, gap_ns_ = 0;  // when a user changed the recording, and how long nothing was recorded
+    std::optional<std::vector<KernelFunction>> io_functions_;  // functions of I/O waits; looked up when needed
+    std::uint64_t paused_ns_ = 0;                              // when sampling was paused last
+    std::uint64_t off_cpu_cut_ns_ = 0;                         // off-CPU time is emitted until then
+    bool threads_unknown_ = false;                             // records were lost, so thread states must be scanned
+    std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0;
+    NamesRateLimit names_rate_limit_;
+    std::optional<std::uint64_t> enable_at_ns_;
+    bool something_new_ = false;         // anything to send since the last batch
+    std::uint64_t pending_samples_ = 0;  // in the folder
+    bool names_wanted_ = false;
+    BatchOutbox outbox_;
+};
+
+}  // namespace flamewire::agent
