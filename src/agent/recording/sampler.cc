@@ -40,6 +40,7 @@ Sampler::Sampler(RecordingSetup setup, BatchSink& sink, ProcessTable& processes,
       mailbox_(mailbox),
       snapshot_(snapshot),
       folder_(processes),
+      batch_(folder_),
       stacks_(setup_),
       members_(setup_.plan),
       outbox_(sink, snapshot) {}
@@ -91,7 +92,7 @@ Result<bool> Sampler::open_counters(const Capabilities& capabilities) {
     auto counting = Counting::open(plan, capabilities, *setup_.environment.kernel);
     if (!counting && setup_.plan.wanted.events.empty()) return std::unexpected(std::move(counting).error());
     if (!counting) {
-        add_notices({{"counters-failed", fmt::format("Nothing is counted: {}.", counting.error().message), {}}});
+        batch_.add_notice("counters-failed", fmt::format("Nothing is counted: {}.", counting.error().message), {});
         plan.wanted.clear();
         counting = Counting::open(plan, capabilities, *setup_.environment.kernel);
     }
@@ -162,7 +163,7 @@ void Sampler::start_folding(std::uint32_t max_stack) {
     start_off_cpu(table.off_cpu);
     if (!setup_.plan.launched) scan_threads(start_ns_);
     snapshot_.set_running(describe_running());
-    add_notices(setup_.choice.notices);
+    batch_.add_notices(setup_.choice.notices);
 }
 
 Result<bool> Sampler::open(const Capabilities& capabilities) {
@@ -192,9 +193,9 @@ void Sampler::run() {
             (void)counting_->resume();
             scan_threads(now);
         }
-        if (counting_->read_if_due(now, folder_)) something_new_ = true;
+        if (counting_->read_if_due(now, folder_)) batch_.mark();
         if (processes_.kernel_symbols_begun()) advance_kernel_names(now + names_piece_ns);
-        if (now >= next_flush_ns_ || pending_samples_ >= max_pending_samples || stacks_.copies().overwhelmed()) flush();
+        if (now >= next_flush_ns_ || batch_.full() || stacks_.copies().overwhelmed()) flush();
         // The session handles the exit of a launched command, because its parent gets the exit code.
         if (!setup_.plan.launched && !setup_.plan.follows_name && events_->targets_gone())
             mailbox_.end("target exited");

@@ -23,6 +23,7 @@
 #include "agent/recording/batch_outbox.h"
 #include "agent/recording/fault_throttle.h"
 #include "agent/recording/names_rate_limit.h"
+#include "agent/recording/open_batch.h"
 #include "agent/recording/priority_boost.h"
 #include "agent/recording/recorder_command.h"
 #include "agent/recording/recorder_mailbox.h"
@@ -49,9 +50,6 @@ public:
     [[nodiscard]] const std::optional<Error>& sink_error() const { return outbox_.error(); }
 
 private:
-    // A batch has at most as many rows as samples. At this limit the batch is closed early, or its rows are dropped.
-    static constexpr std::uint64_t max_pending_samples = wire::max_batch_rows / 2;
-
     Result<bool> open_events(const Capabilities& capabilities);
     void start_folding(std::uint32_t max_stack);
     [[nodiscard]] wire::Recording describe() const;
@@ -111,7 +109,6 @@ private:
     [[nodiscard]] wire::AgentStats own_cost() const;
     void begin_kernel_names();
     void advance_kernel_names(std::uint64_t deadline_ns);
-    void add_notices(std::vector<wire::Notice> notices);
     void publish();
 
     RecordingSetup setup_;
@@ -123,6 +120,7 @@ private:
     ResidentMemory memory_;
     wire::RecordingId id_{};
     Folder folder_;
+    OpenBatch batch_;
     std::unique_ptr<Counting> counting_;
     std::unique_ptr<EventSet> events_;
     StackSampling stacks_;
@@ -147,8 +145,6 @@ private:
     std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0;
     NamesRateLimit names_rate_limit_;
     std::optional<std::uint64_t> enable_at_ns_;
-    bool something_new_ = false;         // anything to send since the last batch
-    std::uint64_t pending_samples_ = 0;  // in the folder
     bool names_wanted_ = false;
     BatchOutbox outbox_;
 };

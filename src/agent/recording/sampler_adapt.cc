@@ -58,7 +58,7 @@ void Sampler::adapt_stack_copies(std::uint64_t now_ns) {
     stacks_.copies().apply(wanted, now_ns);
     // Reopening fails if the target has just exited.
     if (const auto switched = switch_events(setup_.choice); !switched) return stacks_.copies().apply(before, now_ns);
-    add_notices(stacks_.copies().notices(before));
+    batch_.add_notices(stacks_.copies().notices(before));
     (void)describe_events();
 }
 
@@ -72,10 +72,10 @@ void Sampler::throttle_faults(std::uint64_t now_ns) {
             if (spec.period != 0) period = spec.period *= FaultThrottle::step;
         // This fails if the target has just exited.
         if (switch_events(std::move(choice)))
-            add_notices(
-                {{"faults-thinned",
-                  fmt::format("Faults are so frequent that from now on a sample stands for {} of them.", period),
-                  "--count N sets how many"}});
+            batch_.add_notice(
+                "faults-thinned",
+                fmt::format("Faults are so frequent that from now on a sample stands for {} of them.", period),
+                "--count N sets how many");
     }
     fault_throttle_.begin(monotonic_ns());
 }
@@ -92,7 +92,7 @@ std::vector<Unsampled> Sampler::add_unsampled(std::uint64_t now_ns) {
     for (const Unsampled& report : reports) {
         if (report.missing == 0) continue;
         folder_.add_unsampled(report.event, report.pid, report.missing, now_ns);
-        something_new_ = true;
+        batch_.mark();
     }
     return reports;
 }
@@ -126,7 +126,7 @@ void Sampler::sample_whole_cpus() {
         if (put_in_place(std::move(*set), setup_.choice)) {
             use_one_mode();
             notice.text += " From now on, whole CPUs are sampled.";
-            return add_notices({std::move(notice)});
+            return batch_.add_notice(std::move(notice.code), std::move(notice.text), std::move(notice.remedy));
         }
     } else {
         notice.remedy = "run the agent as root, or setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent";
@@ -134,7 +134,7 @@ void Sampler::sample_whole_cpus() {
     stacks_.prefer_whole_cpus(false);
     whole_cpus_refused_ = true;
     stacks_.copies() = before;
-    add_notices({std::move(notice)});
+    batch_.add_notice(std::move(notice.code), std::move(notice.text), std::move(notice.remedy));
 }
 
 }  // namespace flamewire::agent

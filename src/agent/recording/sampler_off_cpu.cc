@@ -44,16 +44,16 @@ void Sampler::start_off_cpu(OffCpuEvents events) {
     if ((events.wanted & io_wait_bit) != 0) {
         if (setup_.choice.kernel && io_functions_) functions = *io_functions_;
         if (!setup_.choice.kernel)
-            add_notices(
-                {{"io-wait-unknown",
-                  "Without kernel functions waits for devices are not distinguished from others: they are off-cpu.",
-                  std::string(setup_.plan.settings.kernel ? remedy_paranoid : "leave out --no-kernel")}});
+            batch_.add_notice(
+                "io-wait-unknown",
+                "Without kernel functions waits for devices are not distinguished from others: they are off-cpu.",
+                std::string(setup_.plan.settings.kernel ? remedy_paranoid : "leave out --no-kernel"));
         else if (functions.empty())
-            add_notices(
-                {{"io-wait-unknown",
-                  "The kernel hides its names, so waits for devices are not distinguished from others: they are "
-                  "off-cpu.",
-                  kernel_names_problem(read_kernel_base("/proc"), "/proc").value_or(wire::Notice{}).remedy}});
+            batch_.add_notice(
+                "io-wait-unknown",
+                "The kernel hides its names, so waits for devices are not distinguished from others: they are "
+                "off-cpu.",
+                kernel_names_problem(read_kernel_base("/proc"), "/proc").value_or(wire::Notice{}).remedy);
     }
     folder_.start_off_cpu(events, std::move(functions));
     off_cpu_cut_ns_ = monotonic_ns();
@@ -116,7 +116,7 @@ void Sampler::cut_off_cpu(std::uint64_t drained_ns) {
     if (until / second_ns > off_cpu_cut_ns_ / second_ns) {
         tracker.cut(until / second_ns * second_ns);
         folder_.emit_off_cpu();
-        something_new_ = true;
+        batch_.mark();
     }
     tracker.cut_times(until);
     off_cpu_cut_ns_ = until;

@@ -40,9 +40,9 @@ EventSetCounts operator+(const EventSetCounts& a, const EventSetCounts& b) {
 }  // namespace
 
 void Sampler::on_record(const Record& record) {
-    something_new_ = true;
+    batch_.mark();
     if (const auto* sample = std::get_if<SampleRecord>(&record)) {
-        ++pending_samples_;
+        batch_.add_sample();
         const std::uint32_t event = events_->event_of(sample->id);
         stacks_.copies().add_sample(setup_.choice.events[event].off_cpu != 0, sample->stack.size(), sample->stack_cut);
         if (sample->woken_tid != 0) return folder_.add_waking(*sample, !snapshot_.paused() && !enable_at_ns_);
@@ -221,7 +221,7 @@ Result<bool> Sampler::change(const Change& change) {
         counted = replace_counters(settings, change.wanted, change.capabilities);
     if (!counted && target) {
         // The new target is already sampled, so a failure to open counters does not undo the change.
-        add_notices({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
+        batch_.add_notice("counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {});
         counted = true;
     }
     if (!counted) settings.stat = old.stat;
@@ -232,7 +232,7 @@ Result<bool> Sampler::change(const Change& change) {
         start_off_cpu(announce_change());
         if (target) folder_.off_cpu().forget();
         scan_threads(monotonic_ns());
-        add_notices(setup_.choice.notices);
+        batch_.add_notices(setup_.choice.notices);
     }
     snapshot_.set_running(describe_running());
     return counted;
@@ -260,10 +260,10 @@ Result<bool> Sampler::add_processes(const AddProcesses& added) {
     if (const std::size_t room = limits::max_pids - std::min(limits::max_pids, setup_.plan.pids.size());
         fresh.size() > room) {
         if (!std::exchange(processes_limit_notified_, true))
-            add_notices(
-                {{"processes-limit",
-                  fmt::format("More than {} processes have this name; the others are not recorded.", limits::max_pids),
-                  "--all records every process"}});
+            batch_.add_notice(
+                "processes-limit",
+                fmt::format("More than {} processes have this name; the others are not recorded.", limits::max_pids),
+                "--all records every process");
         fresh.resize(room);
         if (fresh.empty()) return false;
     }
@@ -281,7 +281,7 @@ Result<bool> Sampler::add_processes(const AddProcesses& added) {
         folder_.chose_stack_mode(pid, stacks_.mode(pid));
     }
     if (auto counted = replace_counters(setup_.plan.settings, setup_.plan.wanted, setup_.capabilities); !counted)
-        add_notices({{"counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {}}});
+        batch_.add_notice("counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {});
     (void)announce_change();
     scan_threads(monotonic_ns());
     snapshot_.set_running(describe_running());
@@ -298,12 +298,11 @@ void Sampler::flush() {
         folder_.begin_epoch();
     }
     const bool room = outbox_.push();
-    const bool too_many = pending_samples_ >= max_pending_samples;
-    const bool due = something_new_ || now - last_flush_ns_ >= heartbeat_ns;
+    const bool too_many = batch_.full();
+    const bool due = batch_.has_content() || now - last_flush_ns_ >= heartbeat_ns;
     if ((room && due) || too_many) {
         std::unique_ptr<ClosedBatch> next(new ClosedBatch{folder_.close_batch(), folder_.periods()});
-        pending_samples_ = 0;
-        something_new_ = false;
+        batch_.begin();
         next->batch.agent = own_cost();
         if (!room) {
             // The link has not accepted anything for half a million samples. Drop the rows, but keep the tables, which
@@ -324,29 +323,23 @@ void Sampler::flush() {
 
 void Sampler::gather(std::uint64_t now_ns) {
     counts_ = closed_counts_ + events_->counts();
-    const auto add = [&](const wire::Loss& loss) {
-        folder_.add_loss(loss);
-        something_new_ = true;
-    };
     if (counts_.samples_lost > lost_reported_) {
         folder_.samples_lost();
-        add({wire::LossReason::ring_full, counts_.samples_lost - lost_reported_, last_flush_ns_, now_ns, 0, 0});
+        batch_.add_loss(
+            {wire::LossReason::ring_full, counts_.samples_lost - lost_reported_, last_flush_ns_, now_ns, 0, 0});
         lost_reported_ = counts_.samples_lost;
     }
-    for (const wire::Loss& loss : processes_.take_losses()) add(loss);
-    if (const auto symbols = processes_.take_jit_symbols(); !symbols.empty()) {
-        folder_.add_symbols(symbols);
-        something_new_ = true;
-    }
+    for (const wire::Loss& loss : processes_.take_losses()) batch_.add_loss(loss);
+    batch_.add_symbols(processes_.take_jit_symbols());
     if (const std::uint32_t pid = folder_.process_of_costly_tables();
         pid != 0 && !std::exchange(costly_tables_notified_, true))
-        add_notices(
-            {{"costly-tables",
-              fmt::format("The unwind tables of process {} take too long to read: some of its stacks end early.", pid),
-              "--unwind fp reads none"}});
-    add_notices(events_->take_notices());
-    add_notices(processes_.take_notices());
-    add_notices(counting_->take_notices());
+        batch_.add_notice(
+            "costly-tables",
+            fmt::format("The unwind tables of process {} take too long to read: some of its stacks end early.", pid),
+            "--unwind fp reads none");
+    batch_.add_notices(events_->take_notices());
+    batch_.add_notices(processes_.take_notices());
+    batch_.add_notices(counting_->take_notices());
 }
 
 wire::AgentStats Sampler::own_cost() const {
@@ -377,20 +370,7 @@ void Sampler::advance_kernel_names(std::uint64_t deadline_ns) {
     const std::uint64_t before = thread_cpu_ns();
     const std::vector<TargetSymbol> symbols = processes_.advance_kernel_symbols(deadline_ns);
     names_rate_limit_.spend(monotonic_ns(), thread_cpu_ns() - before);
-    if (symbols.empty()) return;
-    folder_.add_symbols(symbols);
-    something_new_ = true;
-}
-
-void Sampler::add_notices(std::vector<wire::Notice> notices) {
-    for (wire::Notice& notice : notices) {
-        if (notice.remedy.empty())
-            log_line(notice.text);
-        else
-            log("{}{} Try: {}", notice.text, notice.text.ends_with('.') ? "" : ".", notice.remedy);
-        folder_.add_notice(std::move(notice));
-        something_new_ = true;
-    }
+    batch_.add_symbols(symbols);
 }
 
 void Sampler::publish() { snapshot_.update(counts_, lost_reported_, *counting_, members_.pids(), folder_); }
