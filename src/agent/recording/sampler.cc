@@ -41,6 +41,7 @@ Sampler::Sampler(RecordingSetup setup, BatchSink& sink, ProcessTable& processes,
       snapshot_(snapshot),
       folder_(processes),
       batch_(folder_),
+      kernel_names_(processes, folder_, batch_),
       stacks_(setup_),
       members_(setup_.plan),
       outbox_(sink, snapshot) {}
@@ -194,7 +195,7 @@ void Sampler::run() {
             scan_threads(now);
         }
         if (counting_->read_if_due(now, folder_)) batch_.mark();
-        if (processes_.kernel_symbols_begun()) advance_kernel_names(now + names_piece_ns);
+        if (kernel_names_.active()) kernel_names_.advance(now + names_piece_ns);
         if (now >= next_flush_ns_ || batch_.full() || stacks_.copies().overwhelmed()) flush();
         // The session handles the exit of a launched command, because its parent gets the exit code.
         if (!setup_.plan.launched && !setup_.plan.follows_name && events_->targets_gone())
@@ -206,7 +207,7 @@ void Sampler::run() {
 
 std::chrono::milliseconds Sampler::next_timeout() const {
     const std::uint64_t now = monotonic_ns();
-    const bool soon = folder_.needs_poll() || processes_.kernel_symbols_begun();
+    const bool soon = folder_.needs_poll() || kernel_names_.active();
     std::uint64_t until = std::min(next_flush_ns_, now + (soon ? poll_tick_ns : tick_ns));
     if (enable_at_ns_) until = std::min(until, *enable_at_ns_);
     // Round up, because waking too early would cause a useless round.
@@ -233,7 +234,7 @@ Result<bool> Sampler::perform(const RecorderCommand& command) {
     } else if (std::holds_alternative<Resume>(command)) {
         return resume();
     } else if (std::holds_alternative<ResolveKernel>(command)) {
-        names_wanted_ = true;
+        kernel_names_.request();
     } else if (std::holds_alternative<BeginDelay>(command)) {
         counting_->begin();
         if (setup_.plan.delay_ms != 0) enable_at_ns_ = monotonic_ns() + setup_.plan.delay_ms * ns_per_ms;
@@ -252,10 +253,10 @@ void Sampler::finish() {
     folder_.emit_off_cpu();
     folder_.emit_thread_times(disabled_ns);
     (void)counting_->read(folder_);
-    advance_kernel_names(never);
-    if (sink_.names_kernel_at_end() || names_wanted_) {
-        begin_kernel_names();
-        advance_kernel_names(never);
+    kernel_names_.advance(never);
+    if (sink_.names_kernel_at_end() || kernel_names_.requested()) {
+        kernel_names_.begin();
+        kernel_names_.advance(never);
     }
     processes_.settle_jit_names(last_names_patience_ns);
     const std::uint64_t now = monotonic_ns();

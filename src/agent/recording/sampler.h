@@ -22,7 +22,7 @@
 #include "agent/process/process_table.h"
 #include "agent/recording/batch_outbox.h"
 #include "agent/recording/fault_throttle.h"
-#include "agent/recording/names_rate_limit.h"
+#include "agent/recording/kernel_names_pass.h"
 #include "agent/recording/open_batch.h"
 #include "agent/recording/priority_boost.h"
 #include "agent/recording/recorder_command.h"
@@ -107,8 +107,6 @@ private:
     void flush();
     void gather(std::uint64_t now_ns);
     [[nodiscard]] wire::AgentStats own_cost() const;
-    void begin_kernel_names();
-    void advance_kernel_names(std::uint64_t deadline_ns);
     void publish();
 
     RecordingSetup setup_;
@@ -121,6 +119,7 @@ private:
     wire::RecordingId id_{};
     Folder folder_;
     OpenBatch batch_;
+    KernelNamesPass kernel_names_;
     std::unique_ptr<Counting> counting_;
     std::unique_ptr<EventSet> events_;
     StackSampling stacks_;
@@ -143,9 +142,7 @@ private:
     std::uint64_t off_cpu_cut_ns_ = 0;                         // off-CPU time is emitted until then
     bool threads_unknown_ = false;                             // records were lost, so thread states must be scanned
     std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0;
-    NamesRateLimit names_rate_limit_;
     std::optional<std::uint64_t> enable_at_ns_;
-    bool names_wanted_ = false;
     BatchOutbox outbox_;
 };
 

@@ -291,7 +291,7 @@ Result<bool> Sampler::add_processes(const AddProcesses& added) {
 void Sampler::flush() {
     const std::uint64_t now = monotonic_ns();
     next_flush_ns_ = now + setup_.plan.settings.interval_ms * ns_per_ms;
-    if (names_wanted_ && names_rate_limit_.may_begin(now) && !processes_.kernel_symbols_begun()) begin_kernel_names();
+    kernel_names_.begin_if_due(now);
     gather(now);
     if (mailbox_.take_epoch()) {
         (void)System::current().input(inputs::epoch, "begun");
@@ -357,20 +357,6 @@ wire::AgentStats Sampler::own_cost() const {
     stats.queue_batches = backlog.queue_batches;
     stats.spool_bytes = backlog.spool_bytes;
     return stats;
-}
-
-void Sampler::begin_kernel_names() {
-    names_wanted_ = false;
-    names_rate_limit_.begin(monotonic_ns());
-    std::vector<std::uint64_t> addresses = folder_.unnamed_kernel_addresses();
-    if (!addresses.empty()) processes_.begin_kernel_symbols(std::move(addresses));
-}
-
-void Sampler::advance_kernel_names(std::uint64_t deadline_ns) {
-    const std::uint64_t before = thread_cpu_ns();
-    const std::vector<TargetSymbol> symbols = processes_.advance_kernel_symbols(deadline_ns);
-    names_rate_limit_.spend(monotonic_ns(), thread_cpu_ns() - before);
-    batch_.add_symbols(symbols);
 }
 
 void Sampler::publish() { snapshot_.update(counts_, lost_reported_, *counting_, members_.pids(), folder_); }
