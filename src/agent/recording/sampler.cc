@@ -44,6 +44,7 @@ Sampler::Sampler(RecordingSetup setup, BatchSink& sink, ProcessTable& processes,
       kernel_names_(processes, folder_, batch_),
       stacks_(setup_),
       members_(setup_.plan),
+      events_({setup_, members_, stacks_, processes, folder_, batch_, priority_boost_, *this}),
       outbox_(sink, snapshot) {}
 
 Result<bool> Sampler::open_events(const Capabilities& capabilities) {
@@ -57,8 +58,8 @@ Result<bool> Sampler::open_events(const Capabilities& capabilities) {
     EventSetOptions options = stacks_.event_options(setup_.choice, setup_.plan.pids);
     options.enable_on_exec = setup_.plan.launched && setup_.plan.delay_ms == 0;
     options.start_disabled = setup_.plan.launched && setup_.plan.delay_ms != 0;
-    events_ = TRY(EventSet::open(options, capabilities, *setup_.environment.kernel));
-    if (events_->samples_whole_cpus() && !setup_.plan.scope.wide) {
+    (void)TRY(events_.open(options));
+    if (events_.current().samples_whole_cpus() && !setup_.plan.scope.wide) {
         // Events of single threads would need too many descriptors. Copies were opened with the configured size and may
         // shrink from now on.
         stacks_.prefer_whole_cpus(true);
@@ -179,18 +180,16 @@ Result<bool> Sampler::open(const Capabilities& capabilities) {
 
 void Sampler::run() {
     do {
-        events_->wait(next_timeout(), mailbox_.wake_fd());
+        events_.current().wait(next_timeout(), mailbox_.wake_fd());
         mailbox_.clear_wake();
         run_pending_command();
         folder_.verify_stacks();
-        cut_off_cpu(drain());
+        cut_off_cpu(events_.drain());
         const std::uint64_t now = monotonic_ns();
         priority_boost_.update(now);
         throttle_faults(now);
         check_unsampled(now);
-        if (enable_at_ns_ && now >= *enable_at_ns_) {
-            enable_at_ns_.reset();
-            if (auto enabled = events_->enable(); !enabled) log("cannot start sampling: {}", enabled.error().message);
+        if (events_.enable_if_due(now)) {
             (void)counting_->resume();
             scan_threads(now);
         }
@@ -198,7 +197,7 @@ void Sampler::run() {
         if (kernel_names_.active()) kernel_names_.advance(now + names_piece_ns);
         if (now >= next_flush_ns_ || batch_.full() || stacks_.copies().overwhelmed()) flush();
         // The session handles the exit of a launched command, because its parent gets the exit code.
-        if (!setup_.plan.launched && !setup_.plan.follows_name && events_->targets_gone())
+        if (!setup_.plan.launched && !setup_.plan.follows_name && events_.current().targets_gone())
             mailbox_.end("target exited");
         if (outbox_.error()) mailbox_.end({});
     } while (!mailbox_.must_stop());
@@ -209,7 +208,7 @@ std::chrono::milliseconds Sampler::next_timeout() const {
     const std::uint64_t now = monotonic_ns();
     const bool soon = folder_.needs_poll() || kernel_names_.active();
     std::uint64_t until = std::min(next_flush_ns_, now + (soon ? poll_tick_ns : tick_ns));
-    if (enable_at_ns_) until = std::min(until, *enable_at_ns_);
+    if (const auto enabled_at = events_.enabled_at()) until = std::min(until, *enabled_at);
     // Round up, because waking too early would cause a useless round.
     return std::chrono::milliseconds(until <= now ? 0 : (until - now + ns_per_ms - 1) / ns_per_ms);
 }
@@ -237,19 +236,19 @@ Result<bool> Sampler::perform(const RecorderCommand& command) {
         kernel_names_.request();
     } else if (std::holds_alternative<BeginDelay>(command)) {
         counting_->begin();
-        if (setup_.plan.delay_ms != 0) enable_at_ns_ = monotonic_ns() + setup_.plan.delay_ms * ns_per_ms;
+        if (setup_.plan.delay_ms != 0) events_.enable_at(monotonic_ns() + setup_.plan.delay_ms * ns_per_ms);
     }
     return true;
 }
 
 void Sampler::finish() {
-    (void)events_->disable();
+    (void)events_.current().disable();
     const std::uint64_t disabled_ns = monotonic_ns();
     while (processes_.exchange_jit_names() < disabled_ns) {  // the wait is short, see exchange_jit_names()
     }
-    events_->drain_rest(*this);
-    (void)add_unsampled(disabled_ns);
-    folder_.off_cpu().finish(snapshot_.paused() ? paused_ns_ : disabled_ns);
+    events_.current().drain_rest(*this);
+    (void)events_.add_unsampled(disabled_ns);
+    folder_.off_cpu().finish(events_.paused() ? events_.paused_ns() : disabled_ns);
     folder_.emit_off_cpu();
     folder_.emit_thread_times(disabled_ns);
     (void)counting_->read(folder_);
@@ -272,17 +271,13 @@ void Sampler::finish() {
 }
 
 Result<bool> Sampler::pause() {
-    (void)TRY(events_->disable());
-    (void)TRY(counting_->pause(folder_));
-    paused_ns_ = monotonic_ns();
+    (void)TRY(events_.pause(*counting_));
     snapshot_.set_paused(true);
     return true;
 }
 
 Result<bool> Sampler::resume() {
-    if (snapshot_.paused()) folder_.off_cpu().gap(paused_ns_, monotonic_ns(), OffCpuTracker::Gap::pause);
-    (void)TRY(events_->enable());
-    (void)TRY(counting_->resume());
+    (void)TRY(events_.resume(*counting_));
     snapshot_.set_paused(false);
     return true;
 }

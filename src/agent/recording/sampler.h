@@ -20,6 +20,7 @@
 #include "agent/perf/kernel.h"
 #include "agent/pipeline/folder.h"
 #include "agent/process/process_table.h"
+#include "agent/recording/active_events.h"
 #include "agent/recording/batch_outbox.h"
 #include "agent/recording/fault_throttle.h"
 #include "agent/recording/kernel_names_pass.h"
@@ -36,7 +37,7 @@
 
 namespace flamewire::agent {
 
-class Sampler final : private RecordSink, private OpeningObserver {
+class Sampler final : private RecordSink {
 public:
     // All references must outlive the sampler.
     Sampler(RecordingSetup setup, BatchSink& sink, ProcessTable& processes, RecorderMailbox& mailbox,
@@ -74,10 +75,6 @@ private:
     Result<bool> open_counters(const Capabilities& capabilities);
     [[nodiscard]] CountingPlan counting_plan(const Settings& settings, const RequestedEvents& wanted,
                                              std::vector<std::uint32_t> pids) const;
-    Result<bool> switch_events(EventChoice choice);
-    // Opens an event set for all live processes of the target. It does not sample yet.
-    Result<std::unique_ptr<EventSet>> open_replacement(const EventChoice& choice);
-    Result<bool> put_in_place(std::unique_ptr<EventSet> replacement, EventChoice choice);
     // The state to restore if the events of a new target cannot be opened.
     struct Targets {
         RecordingTarget target;
@@ -92,7 +89,6 @@ private:
     void check_unsampled(std::uint64_t now_ns);
     void sample_whole_cpus();
     void use_one_mode();
-    std::vector<Unsampled> add_unsampled(std::uint64_t now_ns);
     void throttle_faults(std::uint64_t now_ns);
     // sampler_off_cpu.cc: context switches.
     void find_io_functions(const EventChoice& choice);
@@ -100,9 +96,6 @@ private:
     void scan_threads(std::uint64_t begin_ns);
     void track_off_cpu(const Record& record);
     void cut_off_cpu(std::uint64_t drained_ns);
-    // Returns the time up to which the records were delivered.
-    std::uint64_t drain();
-    void while_opening() override { drain(); }
 
     void flush();
     void gather(std::uint64_t now_ns);
@@ -121,7 +114,6 @@ private:
     OpenBatch batch_;
     KernelNamesPass kernel_names_;
     std::unique_ptr<Counting> counting_;
-    std::unique_ptr<EventSet> events_;
     StackSampling stacks_;
     UnsampledPolicy unsampled_policy_;
     bool whole_cpus_refused_ = false;
@@ -129,20 +121,16 @@ private:
     std::uint64_t next_adapt_ns_ = 0;
     FaultThrottle fault_throttle_;
     TargetMembers members_;
+    ActiveEvents events_;
     bool processes_limit_notified_ = false;
     bool costly_tables_notified_ = false;
-    EventSetCounts closed_counts_;        // of event sets that were replaced
-    EventSetCounts counts_;               // of all event sets, at the last round
-    std::uint64_t lost_reported_ = 0;     // part of counts_.samples_lost that is already in a batch
-    std::uint64_t sideband_from_ns_ = 0;  // the previous event set had older records of processes and mappings
-    std::uint64_t switched_ns_ = 0, switch_gap_ns_ = 0;  // of the last event set that was replaced
+    EventSetCounts counts_;                      // of all event sets, at the last round
+    std::uint64_t lost_reported_ = 0;            // part of counts_.samples_lost that is already in a batch
     std::uint64_t changed_ns_ = 0, gap_ns_ = 0;  // when a user changed the recording, and how long nothing was recorded
     std::optional<std::vector<KernelFunction>> io_functions_;  // functions of I/O waits; looked up when needed
-    std::uint64_t paused_ns_ = 0;                              // when sampling was paused last
     std::uint64_t off_cpu_cut_ns_ = 0;                         // off-CPU time is emitted until then
     bool threads_unknown_ = false;                             // records were lost, so thread states must be scanned
     std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0;
-    std::optional<std::uint64_t> enable_at_ns_;
     BatchOutbox outbox_;
 };
 

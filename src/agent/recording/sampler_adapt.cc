@@ -21,8 +21,8 @@ constexpr std::uint64_t check_interval_ns = 250'000'000;
 
 // `auto`: changes the mode of processes to what their stacks need.
 void Sampler::adapt_stack_modes(std::uint64_t now_ns) {
-    if (events_->samples_whole_cpus() || setup_.plan.settings.unwind != "auto" || !setup_.capabilities.user_stacks ||
-        now_ns < next_adapt_ns_)
+    if (events_.current().samples_whole_cpus() || setup_.plan.settings.unwind != "auto" ||
+        !setup_.capabilities.user_stacks || now_ns < next_adapt_ns_)
         return;
     const std::vector<Folder::ModeChange> changes = folder_.wanted_stack_modes();
     if (changes.empty()) return;
@@ -39,7 +39,7 @@ void Sampler::adapt_stack_modes(std::uint64_t now_ns) {
     }
     // The mode is not lower for any target. Existing processes keep their mode.
     if (!raised && !changed) return folder_.chose_stack_mode(0, {});
-    if (const auto switched = switch_events(setup_.choice); !switched) {
+    if (const auto switched = events_.switch_to(setup_.choice); !switched) {
         // Usually a process has just exited. The next attempt leaves it out.
         stacks_.set_modes(std::move(old_modes));
         next_adapt_ns_ = now_ns + failed_adapt_pause_ns;
@@ -57,7 +57,8 @@ void Sampler::adapt_stack_copies(std::uint64_t now_ns) {
     if (wanted == before) return;
     stacks_.copies().apply(wanted, now_ns);
     // Reopening fails if the target has just exited.
-    if (const auto switched = switch_events(setup_.choice); !switched) return stacks_.copies().apply(before, now_ns);
+    if (const auto switched = events_.switch_to(setup_.choice); !switched)
+        return stacks_.copies().apply(before, now_ns);
     batch_.add_notices(stacks_.copies().notices(before));
     (void)describe_events();
 }
@@ -71,7 +72,7 @@ void Sampler::throttle_faults(std::uint64_t now_ns) {
         for (EventSpec& spec : choice.events)
             if (spec.period != 0) period = spec.period *= FaultThrottle::step;
         // This fails if the target has just exited.
-        if (switch_events(std::move(choice)))
+        if (events_.switch_to(std::move(choice)))
             batch_.add_notice(
                 "faults-thinned",
                 fmt::format("Faults are so frequent that from now on a sample stands for {} of them.", period),
@@ -81,20 +82,10 @@ void Sampler::throttle_faults(std::uint64_t now_ns) {
 }
 
 void Sampler::check_unsampled(std::uint64_t now_ns) {
-    if (now_ns < next_unsampled_ns_ || setup_.plan.scope.wide || snapshot_.paused()) return;
+    if (now_ns < next_unsampled_ns_ || setup_.plan.scope.wide || events_.paused()) return;
     next_unsampled_ns_ = now_ns + check_interval_ns;
-    const std::vector<Unsampled> reports = add_unsampled(now_ns);
+    const std::vector<Unsampled> reports = events_.add_unsampled(now_ns);
     if (unsampled_policy_.add(reports, now_ns) && !whole_cpus_refused_) sample_whole_cpus();
-}
-
-std::vector<Unsampled> Sampler::add_unsampled(std::uint64_t now_ns) {
-    std::vector<Unsampled> reports = events_->take_unsampled(now_ns);
-    for (const Unsampled& report : reports) {
-        if (report.missing == 0) continue;
-        folder_.add_unsampled(report.event, report.pid, report.missing, now_ns);
-        batch_.mark();
-    }
-    return reports;
 }
 
 // Events of whole CPUs have the same mode for all processes.
@@ -122,8 +113,8 @@ void Sampler::sample_whole_cpus() {
         notice.remedy = "record this event alone";
     } else if (setup_.plan.settings.unwind == "dwarf" && !stacks_.copies().covers_all_samples()) {
         notice.remedy = "--unwind auto, or a lower --frequency";
-    } else if (auto set = open_replacement(setup_.choice); set && (*set)->samples_whole_cpus()) {
-        if (put_in_place(std::move(*set), setup_.choice)) {
+    } else if (auto set = events_.open_replacement(setup_.choice); set && (*set)->samples_whole_cpus()) {
+        if (events_.replace(std::move(*set), setup_.choice)) {
             use_one_mode();
             notice.text += " From now on, whole CPUs are sampled.";
             return batch_.add_notice(std::move(notice.code), std::move(notice.text), std::move(notice.remedy));

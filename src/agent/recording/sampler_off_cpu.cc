@@ -89,10 +89,10 @@ void Sampler::track_off_cpu(const Record& record) {
     } else if (const auto* task = std::get_if<TaskRecord>(&record)) {
         if (task->exit)
             folder_.off_cpu().exited(task->tid, task->time_ns);
-        else if (!snapshot_.paused() && !enable_at_ns_ && task->time_ns >= sideband_from_ns_)
+        else if (events_.sampling() && task->time_ns >= events_.sideband_from_ns())
             folder_.off_cpu().born(task->tid, processes_.thread_of(task->pid, task->tid, task->time_ns), task->time_ns);
     } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
-        if (comm->exec && !snapshot_.paused() && !enable_at_ns_)
+        if (comm->exec && events_.sampling())
             folder_.off_cpu().execed(comm->tid, processes_.thread_of(comm->pid, comm->tid, comm->time_ns),
                                      comm->time_ns);
     } else if (std::holds_alternative<LostRecord>(record)) {
@@ -104,7 +104,7 @@ void Sampler::track_off_cpu(const Record& record) {
 
 // Call it when all records until `drained_ns` are processed, except those that the merge holds back.
 void Sampler::cut_off_cpu(std::uint64_t drained_ns) {
-    if (!folder_.tracks_off_cpu() || snapshot_.paused() || enable_at_ns_) return;
+    if (!folder_.tracks_off_cpu() || !events_.sampling()) return;
     if (std::exchange(threads_unknown_, false)) scan_threads(monotonic_ns());
     const std::uint64_t until = (drained_ns - 2 * merge_slack_ns) / times_step_ns * times_step_ns;
     if (until <= off_cpu_cut_ns_) return;

@@ -21,20 +21,8 @@ namespace {
 // Interval of batches while nothing happens on the target, as a sign of life for the server.
 constexpr std::uint64_t heartbeat_ns = 1'000'000'000;
 constexpr std::uint64_t ns_per_ms = 1'000'000;
-constexpr int open_attempts = 3;
-
 std::uint64_t time_of(const Record& record) {
     return std::visit([](const auto& one) { return one.time_ns; }, record);
-}
-
-EventSetCounts operator+(const EventSetCounts& a, const EventSetCounts& b) {
-    // ring_bytes is a state, not a count.
-    return {a.samples_read + b.samples_read,
-            a.samples_duplicate + b.samples_duplicate,
-            a.samples_lost + b.samples_lost,
-            a.late_records + b.late_records,
-            b.ring_bytes,
-            a.discarded_stack_bytes + b.discarded_stack_bytes};
 }
 
 }  // namespace
@@ -43,9 +31,9 @@ void Sampler::on_record(const Record& record) {
     batch_.mark();
     if (const auto* sample = std::get_if<SampleRecord>(&record)) {
         batch_.add_sample();
-        const std::uint32_t event = events_->event_of(sample->id);
+        const std::uint32_t event = events_.current().event_of(sample->id);
         stacks_.copies().add_sample(setup_.choice.events[event].off_cpu != 0, sample->stack.size(), sample->stack_cut);
-        if (sample->woken_tid != 0) return folder_.add_waking(*sample, !snapshot_.paused() && !enable_at_ns_);
+        if (sample->woken_tid != 0) return folder_.add_waking(*sample, events_.sampling());
         if (!setup_.plan.scope.cgroups.empty()) members_.saw_sample(sample->pid);
         if (setup_.choice.events[event].period != 0) fault_throttle_.add_sample();
         folder_.add_sample(*sample, event);
@@ -54,7 +42,7 @@ void Sampler::on_record(const Record& record) {
     if (const auto* throttle = std::get_if<ThrottleRecord>(&record)) {
         if (!throttle->unthrottle)
             folder_.add_loss({wire::LossReason::throttled, 1, throttle->time_ns, throttle->time_ns,
-                              events_->event_of(throttle->id) + 1, 0});
+                              events_.current().event_of(throttle->id) + 1, 0});
         return;
     }
     if (std::holds_alternative<SwitchRecord>(record)) return track_off_cpu(record);
@@ -64,13 +52,13 @@ void Sampler::on_record(const Record& record) {
     const bool lost = lost_some != nullptr;
     // The event that wrote the record is usually the one whose samples were lost.
     if (lost && !lost_some->sideband && !setup_.choice.events.empty() &&
-        setup_.choice.events[events_->event_of(lost_some->id)].period != 0)
+        setup_.choice.events[events_.current().event_of(lost_some->id)].period != 0)
         fault_throttle_.add_lost(lost_some->count);
     if (lost && !lost_some->sideband) {
         stacks_.copies().add_lost(lost_some->count);
         priority_boost_.begin();
     }
-    if (!lost && time_of(record) < sideband_from_ns_) return;
+    if (!lost && time_of(record) < events_.sideband_from_ns()) return;
     std::uint32_t pid = 0;
     if (const auto* comm = std::get_if<CommRecord>(&record)) pid = comm->pid;
     if (const auto* task = std::get_if<TaskRecord>(&record)) pid = task->pid;
@@ -85,65 +73,11 @@ void Sampler::on_record(const Record& record) {
     if (folder_.tracks_off_cpu() && (lost || shown) && !own) track_off_cpu(record);
 }
 
-std::uint64_t Sampler::drain() {
-    const std::uint64_t drained_ns = std::min(processes_.exchange_jit_names(), monotonic_ns());
-    events_->drain(*this, drained_ns);
-    return drained_ns;
-}
-
-Result<std::unique_ptr<EventSet>> Sampler::open_replacement(const EventChoice& choice) {
-    priority_boost_.begin();
-    for (int attempt = 1;; ++attempt) {
-        EventSetOptions options = stacks_.event_options(choice, members_.living());
-        options.start_disabled = true;
-        options.observer = this;
-        auto set = EventSet::open(options, setup_.capabilities, *setup_.environment.kernel);
-        // A process can exit between living() and EventSet::open().
-        const bool exited = !set && set.error().code == ErrorCode::not_found && !setup_.plan.scope.wide;
-        if (!exited || attempt == open_attempts || members_.living().empty()) return set;
-    }
-}
-
-Result<bool> Sampler::switch_events(EventChoice choice) {
-    std::unique_ptr<EventSet> replacement = TRY(open_replacement(choice));
-    return put_in_place(std::move(replacement), std::move(choice));
-}
-
-Result<bool> Sampler::put_in_place(std::unique_ptr<EventSet> replacement, EventChoice choice) {
-    // The new set is open but disabled. Stop the old one before starting the new one, so that no sample is in both.
-    const std::uint64_t stopping_ns = monotonic_ns();
-    (void)events_->disable();
-    const std::uint64_t switched_ns = monotonic_ns();
-    const bool counting = !snapshot_.paused() && !enable_at_ns_;
-    if (counting)
-        if (auto enabled = replacement->enable(); !enabled) {
-            (void)events_->enable();
-            return enabled;
-        }
-    switched_ns_ = stopping_ns;
-    switch_gap_ns_ = counting ? monotonic_ns() - stopping_ns : 0;
-    events_->drain_rest(*this);
-    (void)add_unsampled(switched_ns);
-    replacement->follow(members_.pids());
-    // Report the gap only now, after the rest of the old set. The new set has been recording since it was enabled.
-    if (counting)
-        folder_.off_cpu().gap(stopping_ns, stopping_ns + switch_gap_ns_, OffCpuTracker::Gap::exchange);
-    else
-        folder_.off_cpu().gap(snapshot_.paused() ? paused_ns_ : stopping_ns, monotonic_ns(), OffCpuTracker::Gap::pause);
-    if (snapshot_.paused()) paused_ns_ = monotonic_ns();
-    folder_.emit_off_cpu();
-    closed_counts_ = closed_counts_ + events_->counts();
-    sideband_from_ns_ = switched_ns;
-    events_ = std::move(replacement);
-    setup_.choice = std::move(choice);
-    return true;
-}
-
 // The totals continue. Counts per thread or per CPU restart.
 Result<bool> Sampler::replace_counters(const Settings& settings, const RequestedEvents& wanted,
                                        const Capabilities& capabilities) {
     CountingPlan plan = counting_plan(settings, wanted, members_.living());
-    plan.start_disabled = snapshot_.paused() || enable_at_ns_.has_value();
+    plan.start_disabled = !events_.sampling();
     return counting_->replace(plan, capabilities, folder_);
 }
 
@@ -182,7 +116,7 @@ Result<bool> Sampler::switch_to(Settings settings, EventChoice choice, const std
     const bool new_modes = !same_stacks || target || used_one_mode;
     if (new_modes) stacks_.choose_first_modes();
     stacks_.reset_copies(choice);
-    if (auto switched = switch_events(std::move(choice)); !switched) {
+    if (auto switched = events_.switch_to(std::move(choice)); !switched) {
         setup_.plan.settings = old_settings;
         restore(std::move(before));
         return switched;
@@ -239,8 +173,8 @@ Result<bool> Sampler::change(const Change& change) {
 }
 
 OffCpuEvents Sampler::announce_change() {
-    changed_ns_ = switched_ns_;
-    gap_ns_ = switch_gap_ns_;
+    changed_ns_ = events_.switched_ns();
+    gap_ns_ = events_.gap_ns();
     return describe_events();
 }
 
@@ -271,7 +205,7 @@ Result<bool> Sampler::add_processes(const AddProcesses& added) {
     setup_.plan.target = describe_target(setup_.plan.pids).name;
     members_.insert(fresh);
     for (const std::uint32_t pid : fresh) stacks_.set_mode(pid, stacks_.first_mode(pid));
-    if (auto switched = switch_events(setup_.choice); !switched) {
+    if (auto switched = events_.switch_to(setup_.choice); !switched) {
         restore(std::move(before));
         return switched;
     }
@@ -322,7 +256,7 @@ void Sampler::flush() {
 }
 
 void Sampler::gather(std::uint64_t now_ns) {
-    counts_ = closed_counts_ + events_->counts();
+    counts_ = events_.counts();
     if (counts_.samples_lost > lost_reported_) {
         folder_.samples_lost();
         batch_.add_loss(
@@ -337,7 +271,7 @@ void Sampler::gather(std::uint64_t now_ns) {
             "costly-tables",
             fmt::format("The unwind tables of process {} take too long to read: some of its stacks end early.", pid),
             "--unwind fp reads none");
-    batch_.add_notices(events_->take_notices());
+    batch_.add_notices(events_.current().take_notices());
     batch_.add_notices(processes_.take_notices());
     batch_.add_notices(counting_->take_notices());
 }
