@@ -45,6 +45,7 @@ Sampler::Sampler(RecordingSetup setup, BatchSink& sink, ProcessTable& processes,
       stacks_(setup_),
       members_(setup_.plan),
       events_({setup_, members_, stacks_, processes, folder_, batch_, priority_boost_, *this}),
+      off_cpu_({setup_, members_, events_, processes, folder_, batch_}),
       outbox_(sink, snapshot) {}
 
 Result<bool> Sampler::open_events(const Capabilities& capabilities) {
@@ -52,7 +53,7 @@ Result<bool> Sampler::open_events(const Capabilities& capabilities) {
     setup_.capabilities = capabilities;
     setup_.choice = TRY(choose_events(setup_.plan.wanted.events, settings.frequency_hz, settings.period,
                                       settings.kernel, capabilities, *setup_.environment.kernel));
-    find_io_functions(setup_.choice);
+    off_cpu_.find_io_functions(setup_.choice);
     stacks_.choose_first_modes();
     stacks_.reset_copies(setup_.choice);
     EventSetOptions options = stacks_.event_options(setup_.choice, setup_.plan.pids);
@@ -162,8 +163,8 @@ void Sampler::start_folding(std::uint32_t max_stack) {
     options.event_units = std::move(table.units);
     options.stacks = stacks_.unwinding();
     folder_.begin(std::move(options));
-    start_off_cpu(table.off_cpu);
-    if (!setup_.plan.launched) scan_threads(start_ns_);
+    off_cpu_.start(table.off_cpu);
+    if (!setup_.plan.launched) off_cpu_.scan_threads(start_ns_);
     snapshot_.set_running(describe_running());
     batch_.add_notices(setup_.choice.notices);
 }
@@ -184,14 +185,14 @@ void Sampler::run() {
         mailbox_.clear_wake();
         run_pending_command();
         folder_.verify_stacks();
-        cut_off_cpu(events_.drain());
+        off_cpu_.cut(events_.drain());
         const std::uint64_t now = monotonic_ns();
         priority_boost_.update(now);
         throttle_faults(now);
         check_unsampled(now);
         if (events_.enable_if_due(now)) {
             (void)counting_->resume();
-            scan_threads(now);
+            off_cpu_.scan_threads(now);
         }
         if (counting_->read_if_due(now, folder_)) batch_.mark();
         if (kernel_names_.active()) kernel_names_.advance(now + names_piece_ns);

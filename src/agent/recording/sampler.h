@@ -24,6 +24,7 @@
 #include "agent/recording/batch_outbox.h"
 #include "agent/recording/fault_throttle.h"
 #include "agent/recording/kernel_names_pass.h"
+#include "agent/recording/off_cpu_recording.h"
 #include "agent/recording/open_batch.h"
 #include "agent/recording/priority_boost.h"
 #include "agent/recording/recorder_command.h"
@@ -90,12 +91,6 @@ private:
     void sample_whole_cpus();
     void use_one_mode();
     void throttle_faults(std::uint64_t now_ns);
-    // sampler_off_cpu.cc: context switches.
-    void find_io_functions(const EventChoice& choice);
-    void start_off_cpu(OffCpuEvents events);
-    void scan_threads(std::uint64_t begin_ns);
-    void track_off_cpu(const Record& record);
-    void cut_off_cpu(std::uint64_t drained_ns);
 
     void flush();
     void gather(std::uint64_t now_ns);
@@ -122,14 +117,12 @@ private:
     FaultThrottle fault_throttle_;
     TargetMembers members_;
     ActiveEvents events_;
+    OffCpuRecording off_cpu_;
     bool processes_limit_notified_ = false;
     bool costly_tables_notified_ = false;
     EventSetCounts counts_;                      // of all event sets, at the last round
     std::uint64_t lost_reported_ = 0;            // part of counts_.samples_lost that is already in a batch
     std::uint64_t changed_ns_ = 0, gap_ns_ = 0;  // when a user changed the recording, and how long nothing was recorded
-    std::optional<std::vector<KernelFunction>> io_functions_;  // functions of I/O waits; looked up when needed
-    std::uint64_t off_cpu_cut_ns_ = 0;                         // off-CPU time is emitted until then
-    bool threads_unknown_ = false;                             // records were lost, so thread states must be scanned
     std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0;
     BatchOutbox outbox_;
 };

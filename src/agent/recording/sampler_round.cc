@@ -45,7 +45,7 @@ void Sampler::on_record(const Record& record) {
                               events_.current().event_of(throttle->id) + 1, 0});
         return;
     }
-    if (std::holds_alternative<SwitchRecord>(record)) return track_off_cpu(record);
+    if (std::holds_alternative<SwitchRecord>(record)) return off_cpu_.track(record);
     if (const auto* symbol = std::get_if<KsymbolRecord>(&record)) return folder_.follow_program(*symbol);
     // The event set counts the lost samples. The process table needs the record to distrust its mappings.
     const auto* lost_some = std::get_if<LostRecord>(&record);
@@ -70,7 +70,7 @@ void Sampler::on_record(const Record& record) {
     if (const auto event = processes_.on_record(record); event && shown) folder_.add_lifecycle(*event);
     // The agent does not sample its own threads, so their switches out would be missing.
     const bool own = pid == System::current().constant(Constant::own_pid);
-    if (folder_.tracks_off_cpu() && (lost || shown) && !own) track_off_cpu(record);
+    if (folder_.tracks_off_cpu() && (lost || shown) && !own) off_cpu_.track(record);
 }
 
 // The totals continue. Counts per thread or per CPU restart.
@@ -147,7 +147,7 @@ Result<bool> Sampler::change(const Change& change) {
         EventChoice choice = TRY(choose_events(change.wanted.events, settings.frequency_hz, settings.period,
                                                settings.kernel, change.capabilities, *setup_.environment.kernel));
         setup_.capabilities = change.capabilities;
-        find_io_functions(choice);
+        off_cpu_.find_io_functions(choice);
         (void)TRY(switch_to(settings, std::move(choice), target, same_stacks));
     }
     Result<bool> counted = true;
@@ -163,9 +163,9 @@ Result<bool> Sampler::change(const Change& change) {
     setup_.plan.wanted = change.wanted;
     next_flush_ns_ = std::min(next_flush_ns_, monotonic_ns() + setup_.plan.settings.interval_ms * ns_per_ms);
     if (switches) {
-        start_off_cpu(announce_change());
+        off_cpu_.start(announce_change());
         if (target) folder_.off_cpu().forget();
-        scan_threads(monotonic_ns());
+        off_cpu_.scan_threads(monotonic_ns());
         batch_.add_notices(setup_.choice.notices);
     }
     snapshot_.set_running(describe_running());
@@ -217,7 +217,7 @@ Result<bool> Sampler::add_processes(const AddProcesses& added) {
     if (auto counted = replace_counters(setup_.plan.settings, setup_.plan.wanted, setup_.capabilities); !counted)
         batch_.add_notice("counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {});
     (void)announce_change();
-    scan_threads(monotonic_ns());
+    off_cpu_.scan_threads(monotonic_ns());
     snapshot_.set_running(describe_running());
     return true;
 }
