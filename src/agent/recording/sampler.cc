@@ -45,6 +45,7 @@ Sampler::Sampler(RecordingSetup setup, BatchSink& sink, ProcessTable& processes,
       stacks_(setup_),
       members_(setup_.plan),
       events_({setup_, members_, stacks_, processes, folder_, batch_, priority_boost_, *this}),
+      counters_(setup_, members_, folder_, batch_),
       off_cpu_({setup_, members_, events_, processes, folder_, batch_}),
       outbox_(sink, snapshot) {}
 
@@ -74,33 +75,8 @@ Result<bool> Sampler::open_events(const Capabilities& capabilities) {
     if (setup_.plan.scope.wide) processes_.note_living();
     start_folding(capabilities.max_stack);
     for (const auto& [pid, choice] : stacks_.modes()) folder_.chose_stack_mode(pid, choice);
-    return open_counters(capabilities);
-}
-
-CountingPlan Sampler::counting_plan(const Settings& settings, const RequestedEvents& wanted,
-                                    std::vector<std::uint32_t> pids) const {
-    CountingPlan plan;
-    plan.wanted = wanted.counters;
-    plan.pids = std::move(pids);
-    plan.scope = setup_.plan.scope;
-    plan.user_only = !settings.kernel;
-    return plan;
-}
-
-// If events are sampled, a failure to open counters does not prevent the recording.
-Result<bool> Sampler::open_counters(const Capabilities& capabilities) {
-    CountingPlan plan = counting_plan(setup_.plan.settings, setup_.plan.wanted, setup_.plan.pids);
-    plan.enable_on_exec = setup_.plan.launched && setup_.plan.delay_ms == 0;
-    plan.start_disabled = setup_.plan.launched && setup_.plan.delay_ms != 0;
-    auto counting = Counting::open(plan, capabilities, *setup_.environment.kernel);
-    if (!counting && setup_.plan.wanted.events.empty()) return std::unexpected(std::move(counting).error());
-    if (!counting) {
-        batch_.add_notice("counters-failed", fmt::format("Nothing is counted: {}.", counting.error().message), {});
-        plan.wanted.clear();
-        counting = Counting::open(plan, capabilities, *setup_.environment.kernel);
-    }
-    counting_ = TRY(std::move(counting));
-    snapshot_.set_counters(counting_->states());
+    (void)TRY(counters_.open());
+    snapshot_.set_counters(counters_.counting().states());
     return true;
 }
 
@@ -141,9 +117,9 @@ Running Sampler::describe_running() const {
     running.effective_frequency_hz = setup_.choice.period != 0 ? 0 : setup_.choice.frequency_hz;
     running.kernel = setup_.choice.kernel;
     running.notices = setup_.choice.notices;
-    if (counting_) {
-        running.counters = counting_->states();
-        running.count_by = counting_->by();
+    if (counters_.opened()) {
+        running.counters = counters_.counting().states();
+        running.count_by = counters_.counting().by();
     }
     return running;
 }
@@ -191,10 +167,10 @@ void Sampler::run() {
         throttle_faults(now);
         check_unsampled(now);
         if (events_.enable_if_due(now)) {
-            (void)counting_->resume();
+            (void)counters_.counting().resume();
             off_cpu_.scan_threads(now);
         }
-        if (counting_->read_if_due(now, folder_)) batch_.mark();
+        if (counters_.counting().read_if_due(now, folder_)) batch_.mark();
         if (kernel_names_.active()) kernel_names_.advance(now + names_piece_ns);
         if (now >= next_flush_ns_ || batch_.full() || stacks_.copies().overwhelmed()) flush();
         // The session handles the exit of a launched command, because its parent gets the exit code.
@@ -225,7 +201,7 @@ Result<bool> Sampler::perform(const RecorderCommand& command) {
     if (const auto* wanted = std::get_if<std::shared_ptr<const Change>>(&command)) return change(**wanted);
     if (const auto* added = std::get_if<AddProcesses>(&command)) return add_processes(*added);
     if (const auto* counted = std::get_if<SetCountBy>(&command)) {
-        (void)TRY(counting_->count_by(counted->by, members_.living(), folder_));
+        (void)TRY(counters_.counting().count_by(counted->by, members_.living(), folder_));
         snapshot_.set_count_by(counted->by);
     } else if (const auto* module = std::get_if<OpenModule>(&command)) {
         *module->file = processes_.duplicate_file(*module->identity);
@@ -236,7 +212,7 @@ Result<bool> Sampler::perform(const RecorderCommand& command) {
     } else if (std::holds_alternative<ResolveKernel>(command)) {
         kernel_names_.request();
     } else if (std::holds_alternative<BeginDelay>(command)) {
-        counting_->begin();
+        counters_.counting().begin();
         if (setup_.plan.delay_ms != 0) events_.enable_at(monotonic_ns() + setup_.plan.delay_ms * ns_per_ms);
     }
     return true;
@@ -252,7 +228,7 @@ void Sampler::finish() {
     folder_.off_cpu().finish(events_.paused() ? events_.paused_ns() : disabled_ns);
     folder_.emit_off_cpu();
     folder_.emit_thread_times(disabled_ns);
-    (void)counting_->read(folder_);
+    (void)counters_.counting().read(folder_);
     kernel_names_.advance(never);
     if (sink_.names_kernel_at_end() || kernel_names_.requested()) {
         kernel_names_.begin();
@@ -272,13 +248,13 @@ void Sampler::finish() {
 }
 
 Result<bool> Sampler::pause() {
-    (void)TRY(events_.pause(*counting_));
+    (void)TRY(events_.pause(counters_.counting()));
     snapshot_.set_paused(true);
     return true;
 }
 
 Result<bool> Sampler::resume() {
-    (void)TRY(events_.resume(*counting_));
+    (void)TRY(events_.resume(counters_.counting()));
     snapshot_.set_paused(false);
     return true;
 }

@@ -14,7 +14,6 @@
 
 #include "agent/batch_sink.h"
 #include "agent/commands.h"
-#include "agent/counting.h"
 #include "agent/machine.h"
 #include "agent/perf/event_set.h"
 #include "agent/perf/kernel.h"
@@ -32,6 +31,7 @@
 #include "agent/recording/recorder_snapshot.h"
 #include "agent/recording/recording_setup.h"
 #include "agent/recording/stack_sampling.h"
+#include "agent/recording/target_counters.h"
 #include "agent/recording/target_members.h"
 #include "base/result.h"
 #include "base/system.h"
@@ -71,11 +71,6 @@ private:
     void on_record(const Record& record) override;
     Result<bool> switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
                            bool same_stacks);
-    Result<bool> replace_counters(const Settings& settings, const RequestedEvents& wanted,
-                                  const Capabilities& capabilities);
-    Result<bool> open_counters(const Capabilities& capabilities);
-    [[nodiscard]] CountingPlan counting_plan(const Settings& settings, const RequestedEvents& wanted,
-                                             std::vector<std::uint32_t> pids) const;
     // The state to restore if the events of a new target cannot be opened.
     struct Targets {
         RecordingTarget target;
@@ -108,7 +103,6 @@ private:
     Folder folder_;
     OpenBatch batch_;
     KernelNamesPass kernel_names_;
-    std::unique_ptr<Counting> counting_;
     StackSampling stacks_;
     UnsampledPolicy unsampled_policy_;
     bool whole_cpus_refused_ = false;
@@ -117,6 +111,7 @@ private:
     FaultThrottle fault_throttle_;
     TargetMembers members_;
     ActiveEvents events_;
+    TargetCounters counters_;
     OffCpuRecording off_cpu_;
     bool processes_limit_notified_ = false;
     bool costly_tables_notified_ = false;

@@ -65,20 +65,12 @@ void Sampler::on_record(const Record& record) {
     const bool shown = members_.include(pid);  // before follow() handles its exit
     if (const auto* task = std::get_if<TaskRecord>(&record)) {
         members_.follow(*task);
-        counting_->on_task(*task);
+        counters_.counting().on_task(*task);
     }
     if (const auto event = processes_.on_record(record); event && shown) folder_.add_lifecycle(*event);
     // The agent does not sample its own threads, so their switches out would be missing.
     const bool own = pid == System::current().constant(Constant::own_pid);
     if (folder_.tracks_off_cpu() && (lost || shown) && !own) off_cpu_.track(record);
-}
-
-// The totals continue. Counts per thread or per CPU restart.
-Result<bool> Sampler::replace_counters(const Settings& settings, const RequestedEvents& wanted,
-                                       const Capabilities& capabilities) {
-    CountingPlan plan = counting_plan(settings, wanted, members_.living());
-    plan.start_disabled = !events_.sampling();
-    return counting_->replace(plan, capabilities, folder_);
 }
 
 Sampler::Targets Sampler::targets() const {
@@ -152,10 +144,10 @@ Result<bool> Sampler::change(const Change& change) {
     }
     Result<bool> counted = true;
     if (settings.stat != old.stat || settings.kernel != old.kernel || target)
-        counted = replace_counters(settings, change.wanted, change.capabilities);
+        counted = counters_.replace(settings, change.wanted, change.capabilities, !events_.sampling());
     if (!counted && target) {
         // The new target is already sampled, so a failure to open counters does not undo the change.
-        batch_.add_notice("counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {});
+        counters_.report(counted.error());
         counted = true;
     }
     if (!counted) settings.stat = old.stat;
@@ -214,8 +206,10 @@ Result<bool> Sampler::add_processes(const AddProcesses& added) {
         processes_.attach(pid);
         folder_.chose_stack_mode(pid, stacks_.mode(pid));
     }
-    if (auto counted = replace_counters(setup_.plan.settings, setup_.plan.wanted, setup_.capabilities); !counted)
-        batch_.add_notice("counters-failed", fmt::format("Nothing is counted: {}.", counted.error().message), {});
+    if (auto counted =
+            counters_.replace(setup_.plan.settings, setup_.plan.wanted, setup_.capabilities, !events_.sampling());
+        !counted)
+        counters_.report(counted.error());
     (void)announce_change();
     off_cpu_.scan_threads(monotonic_ns());
     snapshot_.set_running(describe_running());
@@ -273,7 +267,7 @@ void Sampler::gather(std::uint64_t now_ns) {
             "--unwind fp reads none");
     batch_.add_notices(events_.current().take_notices());
     batch_.add_notices(processes_.take_notices());
-    batch_.add_notices(counting_->take_notices());
+    batch_.add_notices(counters_.counting().take_notices());
 }
 
 wire::AgentStats Sampler::own_cost() const {
@@ -293,6 +287,6 @@ wire::AgentStats Sampler::own_cost() const {
     return stats;
 }
 
-void Sampler::publish() { snapshot_.update(counts_, lost_reported_, *counting_, members_.pids(), folder_); }
+void Sampler::publish() { snapshot_.update(counts_, lost_reported_, counters_.counting(), members_.pids(), folder_); }
 
 }  // namespace flamewire::agent
