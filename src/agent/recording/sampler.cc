@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "agent/log.h"
-#include "agent/recording/event_table.h"
 #include "agent/recording/recording_encode.h"
 #include "base/clock.h"
 
@@ -47,6 +46,7 @@ Sampler::Sampler(RecordingSetup setup, BatchSink& sink, ProcessTable& processes,
       events_({setup_, members_, stacks_, processes, folder_, batch_, priority_boost_, *this}),
       counters_(setup_, members_, folder_, batch_),
       off_cpu_({setup_, members_, events_, processes, folder_, batch_}),
+      description_(setup_, stacks_, folder_),
       outbox_(sink, snapshot) {}
 
 Result<bool> Sampler::open_events(const Capabilities& capabilities) {
@@ -73,86 +73,37 @@ Result<bool> Sampler::open_events(const Capabilities& capabilities) {
     if (!setup_.plan.launched)
         for (const std::uint32_t pid : setup_.plan.pids) processes_.attach(pid);
     if (setup_.plan.scope.wide) processes_.note_living();
-    start_folding(capabilities.max_stack);
+    start_folding();
     for (const auto& [pid, choice] : stacks_.modes()) folder_.chose_stack_mode(pid, choice);
     (void)TRY(counters_.open());
     snapshot_.set_counters(counters_.counting().states());
     return true;
 }
 
-wire::Recording Sampler::describe() const {
-    wire::Recording recording;
-    recording.target = setup_.plan.target;
-    recording.pids = setup_.plan.pids;
-    recording.host = setup_.machine.host;
-    recording.arch = setup_.machine.arch;
-    recording.kernel_release = setup_.machine.kernel_release;
-    recording.agent_version = FLAMEWIRE_VERSION;
-    recording.boot_id = setup_.machine.boot_id;
-    const bool by_frequency = setup_.plan.settings.period == 0 && setup_.plan.settings.samples();
-    recording.frequency_hz = by_frequency ? setup_.plan.settings.frequency_hz : 0;
-    recording.period = setup_.plan.settings.period;
-    recording.effective_frequency_hz = setup_.choice.period != 0 ? 0 : setup_.choice.frequency_hz;
-    recording.unwind = setup_.plan.settings.unwind;
-    recording.stack_bytes = stacks_.copies().stack_bytes();
-    recording.max_depth = setup_.plan.settings.max_depth;
-    recording.kernel = setup_.choice.kernel;
-    recording.interval_ms = setup_.plan.settings.interval_ms;
-    recording.start_ns = start_ns_;
-    recording.page_size = setup_.machine.page_size;
-    recording.cpus = setup_.machine.cpus;
-    recording.changed_ns = changed_ns_;
-    recording.gap_ns = gap_ns_;
-    return recording;
-}
+void Sampler::publish_running() { snapshot_.set_running(description_.running(&counters_.counting())); }
 
-Running Sampler::describe_running() const {
-    Running running;
-    running.target = setup_.plan.target;
-    running.recording_id = id_;
-    running.pids = setup_.plan.pids;
-    running.scope = setup_.plan.scope;
-    running.settings = setup_.plan.settings;
-    running.events = make_event_table(setup_.choice).names;
-    running.effective_frequency_hz = setup_.choice.period != 0 ? 0 : setup_.choice.frequency_hz;
-    running.kernel = setup_.choice.kernel;
-    running.notices = setup_.choice.notices;
-    if (counters_.opened()) {
-        running.counters = counters_.counting().states();
-        running.count_by = counters_.counting().by();
-    }
-    return running;
-}
-
-void Sampler::start_folding(std::uint32_t max_stack) {
-    start_ns_ = last_flush_ns_ = monotonic_ns();
-    fault_throttle_.begin(start_ns_);
+void Sampler::start_folding() {
+    const std::uint64_t start_ns = monotonic_ns();
+    last_flush_ns_ = start_ns;
+    fault_throttle_.begin(start_ns);
     // Send the first batch at the first tick, so that the recording appears immediately.
-    next_flush_ns_ = start_ns_ + std::min(setup_.plan.settings.interval_ms * ns_per_ms, tick_ns);
-    FolderOptions options;
-    options.recording_id = id_;
-    options.max_stack = max_stack;
-    options.recording = describe();
-    EventTable table = make_event_table(setup_.choice);
-    options.events = std::move(table.events);
-    options.event_names = std::move(table.names);
-    options.event_units = std::move(table.units);
-    options.stacks = stacks_.unwinding();
-    folder_.begin(std::move(options));
-    off_cpu_.start(table.off_cpu);
-    if (!setup_.plan.launched) off_cpu_.scan_threads(start_ns_);
-    snapshot_.set_running(describe_running());
+    next_flush_ns_ = start_ns + std::min(setup_.plan.settings.interval_ms * ns_per_ms, tick_ns);
+    off_cpu_.start(description_.begin(start_ns));
+    if (!setup_.plan.launched) off_cpu_.scan_threads(start_ns);
+    snapshot_.set_running(description_.running(nullptr));
     batch_.add_notices(setup_.choice.notices);
 }
 
 Result<bool> Sampler::open(const Capabilities& capabilities) {
-    std::string id(id_.size(), '\0');
-    fill_random(id.data(), id.size());
-    id = System::current().input(inputs::recording_id, std::move(id));
-    std::ranges::copy(id.substr(0, id_.size()), reinterpret_cast<char*>(id_.data()));
+    wire::RecordingId id{};
+    std::string bytes(id.size(), '\0');
+    fill_random(bytes.data(), bytes.size());
+    bytes = System::current().input(inputs::recording_id, std::move(bytes));
+    std::ranges::copy(bytes.substr(0, id.size()), reinterpret_cast<char*>(id.data()));
+    description_.set_id(id);
     priority_boost_.begin();
     (void)TRY(open_events(capabilities));
-    return sink_.begin(id_);
+    return sink_.begin(id);
 }
 
 void Sampler::run() {

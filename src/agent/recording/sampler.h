@@ -29,6 +29,7 @@
 #include "agent/recording/recorder_command.h"
 #include "agent/recording/recorder_mailbox.h"
 #include "agent/recording/recorder_snapshot.h"
+#include "agent/recording/recording_description.h"
 #include "agent/recording/recording_setup.h"
 #include "agent/recording/stack_sampling.h"
 #include "agent/recording/target_counters.h"
@@ -53,9 +54,8 @@ public:
 
 private:
     Result<bool> open_events(const Capabilities& capabilities);
-    void start_folding(std::uint32_t max_stack);
-    [[nodiscard]] wire::Recording describe() const;
-    [[nodiscard]] Running describe_running() const;
+    void start_folding();
+    void publish_running();
 
     void run_pending_command();
     Result<bool> perform(const RecorderCommand& command);
@@ -63,8 +63,6 @@ private:
     Result<bool> resume();
     Result<bool> change(const Change& change);
     Result<bool> add_processes(const AddProcesses& added);
-    OffCpuEvents announce_change();
-    OffCpuEvents describe_events();
     [[nodiscard]] std::chrono::milliseconds next_timeout() const;
     void finish();
 
@@ -99,7 +97,6 @@ private:
     RecorderMailbox& mailbox_;
     RecorderSnapshot& snapshot_;
     ResidentMemory memory_;
-    wire::RecordingId id_{};
     Folder folder_;
     OpenBatch batch_;
     KernelNamesPass kernel_names_;
@@ -113,12 +110,12 @@ private:
     ActiveEvents events_;
     TargetCounters counters_;
     OffCpuRecording off_cpu_;
+    RecordingDescription description_;
     bool processes_limit_notified_ = false;
     bool costly_tables_notified_ = false;
-    EventSetCounts counts_;                      // of all event sets, at the last round
-    std::uint64_t lost_reported_ = 0;            // part of counts_.samples_lost that is already in a batch
-    std::uint64_t changed_ns_ = 0, gap_ns_ = 0;  // when a user changed the recording, and how long nothing was recorded
-    std::uint64_t start_ns_ = 0, last_flush_ns_ = 0, next_flush_ns_ = 0;
+    EventSetCounts counts_;            // of all event sets, at the last round
+    std::uint64_t lost_reported_ = 0;  // part of counts_.samples_lost that is already in a batch
+    std::uint64_t last_flush_ns_ = 0, next_flush_ns_ = 0;
     BatchOutbox outbox_;
 };
 

@@ -60,7 +60,7 @@ void Sampler::adapt_stack_copies(std::uint64_t now_ns) {
     if (const auto switched = events_.switch_to(setup_.choice); !switched)
         return stacks_.copies().apply(before, now_ns);
     batch_.add_notices(stacks_.copies().notices(before));
-    (void)describe_events();
+    (void)description_.update();
 }
 
 // Samples every fault until there are too many.

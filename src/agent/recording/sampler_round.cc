@@ -8,7 +8,6 @@
 #include "agent/log.h"
 #include "agent/options.h"
 #include "agent/process/proc_text.h"
-#include "agent/recording/event_table.h"
 #include "agent/recording/sampler.h"
 #include "agent/recording/targets.h"
 #include "base/clock.h"
@@ -155,26 +154,13 @@ Result<bool> Sampler::change(const Change& change) {
     setup_.plan.wanted = change.wanted;
     next_flush_ns_ = std::min(next_flush_ns_, monotonic_ns() + setup_.plan.settings.interval_ms * ns_per_ms);
     if (switches) {
-        off_cpu_.start(announce_change());
+        off_cpu_.start(description_.update(events_.switched_ns(), events_.gap_ns()));
         if (target) folder_.off_cpu().forget();
         off_cpu_.scan_threads(monotonic_ns());
         batch_.add_notices(setup_.choice.notices);
     }
-    snapshot_.set_running(describe_running());
+    publish_running();
     return counted;
-}
-
-OffCpuEvents Sampler::announce_change() {
-    changed_ns_ = events_.switched_ns();
-    gap_ns_ = events_.gap_ns();
-    return describe_events();
-}
-
-// Adds a description of what is recorded from now on to the next batch.
-OffCpuEvents Sampler::describe_events() {
-    EventTable table = make_event_table(setup_.choice);
-    folder_.change_events(describe(), std::move(table.events), std::move(table.names), std::move(table.units));
-    return table.off_cpu;
 }
 
 Result<bool> Sampler::add_processes(const AddProcesses& added) {
@@ -210,9 +196,9 @@ Result<bool> Sampler::add_processes(const AddProcesses& added) {
             counters_.replace(setup_.plan.settings, setup_.plan.wanted, setup_.capabilities, !events_.sampling());
         !counted)
         counters_.report(counted.error());
-    (void)announce_change();
+    (void)description_.update(events_.switched_ns(), events_.gap_ns());
     off_cpu_.scan_threads(monotonic_ns());
-    snapshot_.set_running(describe_running());
+    publish_running();
     return true;
 }
 

@@ -33,7 +33,6 @@ public:
     // Call open() before.
     [[nodiscard]] Counting& counting() { return *counting_; }
     [[nodiscard]] const Counting& counting() const { return *counting_; }
-    [[nodiscard]] bool opened() const { return counting_ != nullptr; }
 
 private:
     [[nodiscard]] CountingPlan plan(const Settings& settings, const RequestedEvents& wanted,
