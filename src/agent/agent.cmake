@@ -5,11 +5,14 @@ flamewire_library(agent_commands AGENT DESK DECODES
   LINK base wire agent_perf agent_process)
 flamewire_library(agent_session AGENT DESK
   SOURCES
+    recording/active_events.cc recording/adaptation.cc recording/batch_outbox.cc recording/batch_producer.cc
+    recording/kernel_names_pass.cc recording/off_cpu_recording.cc recording/open_batch.cc recording/reconfiguration.cc
+    recording/recorder.cc recording/recorder_mailbox.cc recording/recorder_snapshot.cc recording/recording_description.cc
+    recording/sampler.cc recording/stack_sampling.cc recording/target_counters.cc recording/target_members.cc
+    recording/event_table.cc recording/recording_encode.cc recording/requested_events.cc recording/targets.cc
     counting.cc machine.cc version.cc
     control/doctor.cc control/help.cc control/launch.cc control/module_transfer.cc control/output.cc control/pairing.cc
     control/privileges.cc control/sched_sink.cc control/session.cc control/session_control.cc control/worker.cc
-    recording/active_events.cc recording/batch_outbox.cc recording/event_table.cc recording/kernel_names_pass.cc recording/off_cpu_recording.cc recording/open_batch.cc recording/recorder.cc recording/sampler.cc recording/sampler_adapt.cc
-    recording/sampler_round.cc recording/recorder_mailbox.cc recording/recorder_snapshot.cc recording/recording_description.cc recording/recording_encode.cc recording/stack_sampling.cc recording/target_counters.cc recording/target_members.cc recording/targets.cc recording/requested_events.cc
   LINK base wire secure counters agent_commands agent_capture agent_perf agent_process agent_pipeline agent_link agent_log agent_health agent_json)
 
 # With sanitizers it is a program of the desk: nobody links their run times into a static one.

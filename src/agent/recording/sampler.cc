@@ -1,11 +1,10 @@
-// Opening, the loop, and its end. sampler_round.cc handles the records and batches of a round, sampler_adapt.cc adapts
-// the recording to measurements.
 #include "agent/recording/sampler.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
+#include <variant>
 
 #include "agent/log.h"
 #include "agent/recording/recording_encode.h"
@@ -28,70 +27,62 @@ constexpr std::uint64_t last_names_patience_ns = 2'000'000'000;
 
 constexpr std::uint64_t ns_per_ms = 1'000'000;
 
+std::uint64_t time_of(const Record& record) {
+    return std::visit([](const auto& one) { return one.time_ns; }, record);
+}
+
 }  // namespace
 
 Sampler::Sampler(RecordingSetup setup, BatchSink& sink, ProcessTable& processes, RecorderMailbox& mailbox,
                  RecorderSnapshot& snapshot)
-    : setup_(std::move(setup)),
-      priority_boost_(setup_.environment.boost_priority),
-      sink_(sink),
-      processes_(processes),
+    : parts_(std::move(setup), processes, snapshot, *this),
       mailbox_(mailbox),
-      snapshot_(snapshot),
-      folder_(processes),
-      batch_(folder_),
-      kernel_names_(processes, folder_, batch_),
-      stacks_(setup_),
-      members_(setup_.plan),
-      events_({setup_, members_, stacks_, processes, folder_, batch_, priority_boost_, *this}),
-      counters_(setup_, members_, folder_, batch_),
-      off_cpu_({setup_, members_, events_, processes, folder_, batch_}),
-      description_(setup_, stacks_, folder_),
-      outbox_(sink, snapshot) {}
+      producer_(parts_, sink, mailbox),
+      adaptation_(parts_),
+      reconfiguration_(parts_, adaptation_, producer_) {}
 
 Result<bool> Sampler::open_events(const Capabilities& capabilities) {
-    const Settings& settings = setup_.plan.settings;
-    setup_.capabilities = capabilities;
-    setup_.choice = TRY(choose_events(setup_.plan.wanted.events, settings.frequency_hz, settings.period,
-                                      settings.kernel, capabilities, *setup_.environment.kernel));
-    off_cpu_.find_io_functions(setup_.choice);
-    stacks_.choose_first_modes();
-    stacks_.reset_copies(setup_.choice);
-    EventSetOptions options = stacks_.event_options(setup_.choice, setup_.plan.pids);
-    options.enable_on_exec = setup_.plan.launched && setup_.plan.delay_ms == 0;
-    options.start_disabled = setup_.plan.launched && setup_.plan.delay_ms != 0;
-    (void)TRY(events_.open(options));
-    if (events_.current().samples_whole_cpus() && !setup_.plan.scope.wide) {
+    RecordingSetup& setup = parts_.setup;
+    const RecordingPlan& plan = setup.plan;
+    const Settings& settings = plan.settings;
+    setup.capabilities = capabilities;
+    setup.choice = TRY(choose_events(plan.wanted.events, settings.frequency_hz, settings.period, settings.kernel,
+                                     capabilities, *setup.environment.kernel));
+    parts_.off_cpu.find_io_functions(setup.choice);
+    parts_.stacks.choose_first_modes();
+    parts_.stacks.reset_copies(setup.choice);
+    EventSetOptions options = parts_.stacks.event_options(setup.choice, plan.pids);
+    options.enable_on_exec = plan.launched && plan.delay_ms == 0;
+    options.start_disabled = plan.launched && plan.delay_ms != 0;
+    (void)TRY(parts_.events.open(options));
+    if (parts_.events.current().samples_whole_cpus() && !plan.scope.wide) {
         // Events of single threads would need too many descriptors. Copies were opened with the configured size and may
         // shrink from now on.
-        stacks_.prefer_whole_cpus(true);
-        stacks_.choose_first_modes();
-        stacks_.reset_copies(setup_.choice);
-        stacks_.copies().apply({}, 0);
+        parts_.stacks.prefer_whole_cpus(true);
+        parts_.stacks.choose_first_modes();
+        parts_.stacks.reset_copies(setup.choice);
+        parts_.stacks.copies().apply({}, 0);
     }
     // Before its exec, a launched child is a copy of the agent. Records will describe it from exec on.
-    if (!setup_.plan.launched)
-        for (const std::uint32_t pid : setup_.plan.pids) processes_.attach(pid);
-    if (setup_.plan.scope.wide) processes_.note_living();
+    if (!plan.launched)
+        for (const std::uint32_t pid : plan.pids) parts_.processes.attach(pid);
+    if (plan.scope.wide) parts_.processes.note_living();
     start_folding();
-    for (const auto& [pid, choice] : stacks_.modes()) folder_.chose_stack_mode(pid, choice);
-    (void)TRY(counters_.open());
-    snapshot_.set_counters(counters_.counting().states());
+    for (const auto& [pid, choice] : parts_.stacks.modes()) parts_.folder.chose_stack_mode(pid, choice);
+    (void)TRY(parts_.counters.open());
+    parts_.snapshot.set_counters(parts_.counters.counting().states());
     return true;
 }
 
-void Sampler::publish_running() { snapshot_.set_running(description_.running(&counters_.counting())); }
-
 void Sampler::start_folding() {
     const std::uint64_t start_ns = monotonic_ns();
-    last_flush_ns_ = start_ns;
-    fault_throttle_.begin(start_ns);
+    parts_.faults.begin(start_ns);
     // Send the first batch at the first tick, so that the recording appears immediately.
-    next_flush_ns_ = start_ns + std::min(setup_.plan.settings.interval_ms * ns_per_ms, tick_ns);
-    off_cpu_.start(description_.begin(start_ns));
-    if (!setup_.plan.launched) off_cpu_.scan_threads(start_ns);
-    snapshot_.set_running(description_.running(nullptr));
-    batch_.add_notices(setup_.choice.notices);
+    producer_.begin(start_ns, tick_ns);
+    parts_.off_cpu.start(parts_.description.begin(start_ns));
+    if (!parts_.setup.plan.launched) parts_.off_cpu.scan_threads(start_ns);
+    parts_.snapshot.set_running(parts_.description.running(nullptr));
+    parts_.batch.add_notices(parts_.setup.choice.notices);
 }
 
 Result<bool> Sampler::open(const Capabilities& capabilities) {
@@ -100,43 +91,42 @@ Result<bool> Sampler::open(const Capabilities& capabilities) {
     fill_random(bytes.data(), bytes.size());
     bytes = System::current().input(inputs::recording_id, std::move(bytes));
     std::ranges::copy(bytes.substr(0, id.size()), reinterpret_cast<char*>(id.data()));
-    description_.set_id(id);
-    priority_boost_.begin();
+    parts_.description.set_id(id);
+    parts_.priority_boost.begin();
     (void)TRY(open_events(capabilities));
-    return sink_.begin(id);
+    return producer_.begin_sink();
 }
 
 void Sampler::run() {
     do {
-        events_.current().wait(next_timeout(), mailbox_.wake_fd());
+        parts_.events.current().wait(next_timeout(), mailbox_.wake_fd());
         mailbox_.clear_wake();
         run_pending_command();
-        folder_.verify_stacks();
-        off_cpu_.cut(events_.drain());
+        parts_.folder.verify_stacks();
+        parts_.off_cpu.cut(parts_.events.drain());
         const std::uint64_t now = monotonic_ns();
-        priority_boost_.update(now);
-        throttle_faults(now);
-        check_unsampled(now);
-        if (events_.enable_if_due(now)) {
-            (void)counters_.counting().resume();
-            off_cpu_.scan_threads(now);
+        parts_.priority_boost.update(now);
+        adaptation_.adapt_events(now);
+        if (parts_.events.enable_if_due(now)) {
+            (void)parts_.counters.counting().resume();
+            parts_.off_cpu.scan_threads(now);
         }
-        if (counters_.counting().read_if_due(now, folder_)) batch_.mark();
-        if (kernel_names_.active()) kernel_names_.advance(now + names_piece_ns);
-        if (now >= next_flush_ns_ || batch_.full() || stacks_.copies().overwhelmed()) flush();
+        if (parts_.counters.counting().read_if_due(now, parts_.folder)) parts_.batch.mark();
+        if (parts_.kernel_names.active()) parts_.kernel_names.advance(now + names_piece_ns);
+        if (now >= producer_.due_ns() || parts_.batch.full() || parts_.stacks.copies().overwhelmed()) send_batch();
         // The session handles the exit of a launched command, because its parent gets the exit code.
-        if (!setup_.plan.launched && !setup_.plan.follows_name && events_.current().targets_gone())
+        if (!parts_.setup.plan.launched && !parts_.setup.plan.follows_name && parts_.events.current().targets_gone())
             mailbox_.end("target exited");
-        if (outbox_.error()) mailbox_.end({});
+        if (producer_.error()) mailbox_.end({});
     } while (!mailbox_.must_stop());
     finish();
 }
 
 std::chrono::milliseconds Sampler::next_timeout() const {
     const std::uint64_t now = monotonic_ns();
-    const bool soon = folder_.needs_poll() || kernel_names_.active();
-    std::uint64_t until = std::min(next_flush_ns_, now + (soon ? poll_tick_ns : tick_ns));
-    if (const auto enabled_at = events_.enabled_at()) until = std::min(until, *enabled_at);
+    const bool soon = parts_.folder.needs_poll() || parts_.kernel_names.active();
+    std::uint64_t until = std::min(producer_.due_ns(), now + (soon ? poll_tick_ns : tick_ns));
+    if (const auto enabled_at = parts_.events.enabled_at()) until = std::min(until, *enabled_at);
     // Round up, because waking too early would cause a useless round.
     return std::chrono::milliseconds(until <= now ? 0 : (until - now + ns_per_ms - 1) / ns_per_ms);
 }
@@ -149,65 +139,112 @@ void Sampler::run_pending_command() {
 }
 
 Result<bool> Sampler::perform(const RecorderCommand& command) {
-    if (const auto* wanted = std::get_if<std::shared_ptr<const Change>>(&command)) return change(**wanted);
-    if (const auto* added = std::get_if<AddProcesses>(&command)) return add_processes(*added);
+    if (const auto* wanted = std::get_if<std::shared_ptr<const Change>>(&command))
+        return reconfiguration_.change(**wanted);
+    if (const auto* added = std::get_if<AddProcesses>(&command)) return reconfiguration_.add_processes(*added);
     if (const auto* counted = std::get_if<SetCountBy>(&command)) {
-        (void)TRY(counters_.counting().count_by(counted->by, members_.living(), folder_));
-        snapshot_.set_count_by(counted->by);
+        (void)TRY(parts_.counters.counting().count_by(counted->by, parts_.members.living(), parts_.folder));
+        parts_.snapshot.set_count_by(counted->by);
     } else if (const auto* module = std::get_if<OpenModule>(&command)) {
-        *module->file = processes_.duplicate_file(*module->identity);
+        *module->file = parts_.processes.duplicate_file(*module->identity);
     } else if (std::holds_alternative<Pause>(command)) {
         return pause();
     } else if (std::holds_alternative<Resume>(command)) {
         return resume();
     } else if (std::holds_alternative<ResolveKernel>(command)) {
-        kernel_names_.request();
+        parts_.kernel_names.request();
     } else if (std::holds_alternative<BeginDelay>(command)) {
-        counters_.counting().begin();
-        if (setup_.plan.delay_ms != 0) events_.enable_at(monotonic_ns() + setup_.plan.delay_ms * ns_per_ms);
+        parts_.counters.counting().begin();
+        if (parts_.setup.plan.delay_ms != 0)
+            parts_.events.enable_at(monotonic_ns() + parts_.setup.plan.delay_ms * ns_per_ms);
     }
     return true;
 }
 
 void Sampler::finish() {
-    (void)events_.current().disable();
+    (void)parts_.events.current().disable();
     const std::uint64_t disabled_ns = monotonic_ns();
-    while (processes_.exchange_jit_names() < disabled_ns) {  // the wait is short, see exchange_jit_names()
+    while (parts_.processes.exchange_jit_names() < disabled_ns) {  // the wait is short, see exchange_jit_names()
     }
-    events_.current().drain_rest(*this);
-    (void)events_.add_unsampled(disabled_ns);
-    folder_.off_cpu().finish(events_.paused() ? events_.paused_ns() : disabled_ns);
-    folder_.emit_off_cpu();
-    folder_.emit_thread_times(disabled_ns);
-    (void)counters_.counting().read(folder_);
-    kernel_names_.advance(never);
-    if (sink_.names_kernel_at_end() || kernel_names_.requested()) {
-        kernel_names_.begin();
-        kernel_names_.advance(never);
+    parts_.events.current().drain_rest(*this);
+    (void)parts_.events.add_unsampled(disabled_ns);
+    parts_.folder.off_cpu().finish(parts_.events.paused() ? parts_.events.paused_ns() : disabled_ns);
+    parts_.folder.emit_off_cpu();
+    parts_.folder.emit_thread_times(disabled_ns);
+    (void)parts_.counters.counting().read(parts_.folder);
+    parts_.kernel_names.advance(never);
+    if (producer_.names_kernel_at_end() || parts_.kernel_names.requested()) {
+        parts_.kernel_names.begin();
+        parts_.kernel_names.advance(never);
     }
-    processes_.settle_jit_names(last_names_patience_ns);
-    const std::uint64_t now = monotonic_ns();
-    gather(now);
+    parts_.processes.settle_jit_names(last_names_patience_ns);
+    producer_.produce_last();
+}
 
-    std::unique_ptr<ClosedBatch> last(new ClosedBatch{folder_.close_batch(true), folder_.periods()});
-    last->batch.agent = own_cost();
-    last->batch.end = mailbox_.end_of_recording();
-    outbox_.add(std::move(last));
-    outbox_.push_last(now);
-    snapshot_.list_processes_next();
-    publish();
+void Sampler::send_batch() {
+    const std::uint64_t now = monotonic_ns();
+    producer_.produce(now);
+    adaptation_.adapt_stacks(now, producer_.counts());
+    producer_.publish();
 }
 
 Result<bool> Sampler::pause() {
-    (void)TRY(events_.pause(counters_.counting()));
-    snapshot_.set_paused(true);
+    (void)TRY(parts_.events.pause(parts_.counters.counting()));
+    parts_.snapshot.set_paused(true);
     return true;
 }
 
 Result<bool> Sampler::resume() {
-    (void)TRY(events_.resume(counters_.counting()));
-    snapshot_.set_paused(false);
+    (void)TRY(parts_.events.resume(parts_.counters.counting()));
+    parts_.snapshot.set_paused(false);
     return true;
+}
+
+void Sampler::on_record(const Record& record) {
+    parts_.batch.mark();
+    if (const auto* sample = std::get_if<SampleRecord>(&record)) {
+        parts_.batch.add_sample();
+        const std::uint32_t event = parts_.events.current().event_of(sample->id);
+        parts_.stacks.copies().add_sample(parts_.setup.choice.events[event].off_cpu != 0, sample->stack.size(),
+                                          sample->stack_cut);
+        if (sample->woken_tid != 0) return parts_.folder.add_waking(*sample, parts_.events.sampling());
+        if (!parts_.setup.plan.scope.cgroups.empty()) parts_.members.saw_sample(sample->pid);
+        if (parts_.setup.choice.events[event].period != 0) parts_.faults.add_sample();
+        parts_.folder.add_sample(*sample, event);
+        return;
+    }
+    if (const auto* throttle = std::get_if<ThrottleRecord>(&record)) {
+        if (!throttle->unthrottle)
+            parts_.folder.add_loss({wire::LossReason::throttled, 1, throttle->time_ns, throttle->time_ns,
+                                    parts_.events.current().event_of(throttle->id) + 1, 0});
+        return;
+    }
+    if (std::holds_alternative<SwitchRecord>(record)) return parts_.off_cpu.track(record);
+    if (const auto* symbol = std::get_if<KsymbolRecord>(&record)) return parts_.folder.follow_program(*symbol);
+    // The event set counts the lost samples. The process table needs the record to distrust its mappings.
+    const auto* lost_some = std::get_if<LostRecord>(&record);
+    const bool lost = lost_some != nullptr;
+    // The event that wrote the record is usually the one whose samples were lost.
+    if (lost && !lost_some->sideband && !parts_.setup.choice.events.empty() &&
+        parts_.setup.choice.events[parts_.events.current().event_of(lost_some->id)].period != 0)
+        parts_.faults.add_lost(lost_some->count);
+    if (lost && !lost_some->sideband) {
+        parts_.stacks.copies().add_lost(lost_some->count);
+        parts_.priority_boost.begin();
+    }
+    if (!lost && time_of(record) < parts_.events.sideband_from_ns()) return;
+    std::uint32_t pid = 0;
+    if (const auto* comm = std::get_if<CommRecord>(&record)) pid = comm->pid;
+    if (const auto* task = std::get_if<TaskRecord>(&record)) pid = task->pid;
+    const bool shown = parts_.members.include(pid);  // before follow() handles its exit
+    if (const auto* task = std::get_if<TaskRecord>(&record)) {
+        parts_.members.follow(*task);
+        parts_.counters.counting().on_task(*task);
+    }
+    if (const auto event = parts_.processes.on_record(record); event && shown) parts_.folder.add_lifecycle(*event);
+    // The agent does not sample its own threads, so their switches out would be missing.
+    const bool own = pid == System::current().constant(Constant::own_pid);
+    if (parts_.folder.tracks_off_cpu() && (lost || shown) && !own) parts_.off_cpu.track(record);
 }
 
 }  // namespace flamewire::agent

@@ -1,0 +1,47 @@
+// Commands that change what is recorded: other settings, events or processes within the same recording.
+#pragma once
+
+#include <optional>
+#include <set>
+
+#include "agent/recording/adaptation.h"
+#include "agent/recording/batch_producer.h"
+#include "agent/recording/recorder_command.h"
+#include "agent/recording/sampler_parts.h"
+#include "base/result.h"
+
+namespace flamewire::agent {
+
+class Reconfiguration {
+public:
+    // All arguments must outlive this.
+    Reconfiguration(SamplerParts& parts, Adaptation& adaptation, BatchProducer& producer)
+        : parts_(parts), adaptation_(adaptation), producer_(producer) {}
+
+    // On an error, the previous events and counters continue.
+    Result<bool> change(const Change& change);
+    // False: the recording already has all of them, or cannot have more.
+    Result<bool> add_processes(const AddProcesses& added);
+
+private:
+    // The state to restore if the events of a new target cannot be opened.
+    struct Targets {
+        RecordingTarget target;
+        bool follows_name = false;
+        std::set<std::uint32_t> members;
+        StackSampling::State stacks;
+    };
+    [[nodiscard]] Targets targets() const;
+    void restore(Targets before);
+    Result<bool> switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
+                           bool same_stacks);
+    void limit_to_room(std::vector<std::uint32_t>& pids);
+    void publish();
+
+    SamplerParts& parts_;
+    Adaptation& adaptation_;
+    BatchProducer& producer_;
+    bool limit_notified_ = false;
+};
+
+}  // namespace flamewire::agent
