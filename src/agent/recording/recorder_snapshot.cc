@@ -48,27 +48,6 @@ void RecorderSnapshot::set_running(Running running) {
     running_ = std::move(running);
 }
 
-void RecorderSnapshot::set_counters(std::vector<CounterState> counters) {
-    const std::lock_guard lock(mutex_);
-    running_.counters = std::move(counters);
-}
-
-void RecorderSnapshot::set_count_by(CountBy by) {
-    const std::lock_guard lock(mutex_);
-    running_.count_by = by;
-}
-
-void RecorderSnapshot::add_sent(std::uint64_t samples) {
-    const std::lock_guard lock(mutex_);
-    accounting_.rows_samples += samples;
-    ++accounting_.batches;
-}
-
-void RecorderSnapshot::add_dropped(std::uint64_t samples) {
-    const std::lock_guard lock(mutex_);
-    accounting_.samples_dropped += samples;
-}
-
 void RecorderSnapshot::update(const EventSetCounts& counts, std::uint64_t lost_stated, const Counting& counting,
                               const std::set<std::uint32_t>& members, const Folder& folder) {
     const std::lock_guard lock(mutex_);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/commands.h"
@@ -28,12 +29,25 @@ public:
     // The sampler thread.
     void set_running(Running running);
     void set_paused(bool paused) { paused_ = paused; }
-    void set_counters(std::vector<CounterState> counters);
-    void set_count_by(CountBy by);
+    void set_counters(std::vector<CounterState> counters) {
+        const std::lock_guard lock(mutex_);
+        running_.counters = std::move(counters);
+    }
+    void set_count_by(CountBy by) {
+        const std::lock_guard lock(mutex_);
+        running_.count_by = by;
+    }
     // A batch with `samples` samples was accepted by the sink.
-    void add_sent(std::uint64_t samples);
+    void add_sent(std::uint64_t samples) {
+        const std::lock_guard lock(mutex_);
+        accounting_.rows_samples += samples;
+        ++accounting_.batches;
+    }
     // Rows with `samples` samples were dropped.
-    void add_dropped(std::uint64_t samples);
+    void add_dropped(std::uint64_t samples) {
+        const std::lock_guard lock(mutex_);
+        accounting_.samples_dropped += samples;
+    }
     // `lost_stated`: the part of counts.samples_lost that is in a batch.
     void update(const EventSetCounts& counts, std::uint64_t lost_stated, const Counting& counting,
                 const std::set<std::uint32_t>& members, const Folder& folder);
