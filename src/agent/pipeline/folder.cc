@@ -1,6 +1,7 @@
 #include "agent/pipeline/folder.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "agent/pipeline/folder_state.h"
@@ -36,16 +37,11 @@ void Folder::State::begin_epoch() {
     const std::vector<wire::Id*> waiting = off_cpu.stacks();
     const std::vector<SavedStack> kept = dictionary.keep(waiting);
     dictionary.clear();
-    located.clear();
-    chains.clear();
-    folded = {};
-    if (std::exchange(symbols_due, false)) kernel_names.forget_names();
+    locator.clear();
+    stacks.begin_epoch();
+    if (std::exchange(symbols_due, false)) locator.kernel_names().forget_names();
     intern_events();
     for (std::size_t i = 0; i < waiting.size(); ++i) *waiting[i] = dictionary.put_back(kept[i]);
-}
-
-std::size_t Folder::State::table_bytes() const {
-    return dictionary.bytes() + chains.bytes() + folded.capacity() * sizeof(FoldedStack);
 }
 
 void Folder::State::account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack) {
@@ -59,7 +55,7 @@ void Folder::State::account(const SampleRecord& sample, ProcessHandle process, c
 }
 
 void Folder::State::emit_accounts(wire::Batch& batch, bool last) {
-    if (!stacks || (!last && batch.monotonic_ns < accounts_due_ns)) return;
+    if (!options.stacks || (!last && batch.monotonic_ns < accounts_due_ns)) return;
     accounts_due_ns = batch.monotonic_ns + accounts_every_ns;
     accounts.take_changed([&](ProcessHandle process, wire::ProcessUnwind& counts) {
         if (batch.unwinds.size() == wire::max_batch_entries) return;
@@ -105,7 +101,7 @@ void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
     State& state = *state_;
     const ThreadHandle thread = state.processes.thread_of(sample.pid, sample.tid, sample.time_ns);
     const ProcessHandle process = state.processes.thread(thread).process;
-    const FoldedStack folded = state.fold(sample, thread, process);
+    const FoldedStack folded = state.stacks.fold(sample, thread, process);
     state.account(sample, process, folded);
     const bool is_switch = state.off_cpu_events.wanted != 0 && event == state.off_cpu_events.first;
     if (is_switch) {
@@ -130,6 +126,68 @@ void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
         state.lose(wire::LossReason::stack_truncated, sample.time_ns, event);
     if ((folded.flags & stack_flag::unknown_process) != 0)
         state.lose(wire::LossReason::unknown_process, sample.time_ns, event);
+}
+
+void Folder::State::add_waking(const SampleRecord& sample) {
+    if (const ThreadHandle woken = off_cpu.asleep(sample.woken_tid, sample.time_ns); woken != 0)
+        off_cpu.woken(sample.woken_tid, wakers.fold(sample, woken), sample.cpu, sample.time_ns);
+    else
+        off_cpu.woken_early(sample.woken_tid, sample.time_ns);
+}
+
+void Folder::start_off_cpu(OffCpuEvents events, std::vector<KernelFunction> io_functions) {
+    State& state = *state_;
+    state.off_cpu_events = events;
+    if (events.wanted == 0) state.off_cpu.forget();
+    state.stacks.set_io_functions(std::move(io_functions));
+}
+
+void Folder::add_waking(const SampleRecord& sample, bool heeded) {
+    ++state_->unemitted_switches;
+    if (!heeded) return;
+    state_->add_waking(sample);
+    emit_off_cpu();  // stacks are ids of this epoch
+}
+
+bool Folder::tracks_off_cpu() const { return state_->off_cpu_events.wanted != 0; }
+OffCpuTracker& Folder::off_cpu() { return state_->off_cpu; }
+std::int64_t Folder::unemitted_switches() const { return state_->unemitted_switches; }
+
+void Folder::emit_off_cpu() {
+    State& state = *state_;
+    const OffCpuEvents& events = state.off_cpu_events;
+    for (const OffCpuTracker::Slice& slice : state.off_cpu.take_slices()) {
+        const unsigned kind = static_cast<unsigned>(slice.reason);
+        if ((events.wanted >> kind & 1U) == 0) continue;
+        wire::Row row;
+        row.bucket = slice.end_ns / wire::default_bucket_ns;
+        row.event = state.event_id(events.first +
+                                   static_cast<std::uint32_t>(std::popcount(events.wanted & ((1U << kind) - 1U))));
+        row.thread = state.dictionary.thread(slice.thread);
+        row.cpu = slice.cpu;
+        row.stack = slice.stack;
+        if (row.stack == 0) {
+            std::string_view why = slice.born ? "[new thread]" : "[not seen leaving]";
+            if (slice.reason == OffCpuReason::woken_by) why = "[not seen waking]";
+            row.stack = state.dictionary.stack(0, state.dictionary.name(why));
+        }
+        row.count = 1;
+        row.weight = slice.length_ns;
+        state.add_row(row);
+        --state.unemitted_switches;
+    }
+}
+
+void Folder::emit_thread_times(std::uint64_t time_ns) {
+    State& state = *state_;
+    if (const std::uint64_t unknown_ns = state.off_cpu.take_unknown_ns(); unknown_ns != 0)
+        state.add_loss({wire::LossReason::thread_state_unknown, unknown_ns, time_ns, time_ns,
+                        state.event_id(state.off_cpu_events.first), 0});
+    for (wire::ThreadTimes& times : state.off_cpu.take_times()) {
+        if (state.next.thread_times.size() >= wire::max_batch_entries) break;  // 26,000 busy threads
+        times.thread = state.dictionary.thread(times.thread);
+        state.next.thread_times.push_back(std::move(times));
+    }
 }
 
 void Folder::add_unsampled(std::uint32_t event, std::uint32_t pid, std::uint64_t weight, std::uint64_t time_ns) {
@@ -202,18 +260,15 @@ void Folder::add_symbols(std::span<const TargetSymbol> symbols) {
         state.next.symbols.push_back({state.dictionary.module(symbol.module), symbol.address, symbol.size,
                                       state.dictionary.string(symbol.name)});
         if (state.processes.module(symbol.module).kind == wire::ModuleKind::kernel)
-            state.kernel_names.named(symbol.address, symbol.size);
+            state.locator.kernel_names().named(symbol.address, symbol.size);
     }
 }
 
 void Folder::follow_program(const KsymbolRecord& record) {
     State& state = *state_;
-    // A chain may now correspond to another stack.
-    state.located.clear();
-    state.chains.clear();
-    state.folded.clear();
+    state.stacks.forget_chains();
     const std::string name = std::string(record.name) + " [bpf]";  // as in kallsyms
-    if (state.programs.follow(record, name)) return;
+    if (state.locator.follow_program(record, name)) return;
     const ResolvedAddress there = state.processes.resolve_kernel(record.address);
     const TargetSymbol symbol{there.module, there.address, record.size, name};
     add_symbols(std::span(&symbol, 1));
@@ -241,11 +296,7 @@ std::uint64_t Folder::truncated_copies() const { return state_->truncated_copies
 void Folder::change_stacks(std::optional<UserStackOptions> options) {
     State& state = *state_;
     state.options.stacks = std::move(options);
-    state.stacks.reset();
-    if (state.options.stacks) state.stacks = std::make_unique<UserStacks>(state.processes, *state.options.stacks);
-    // A chain may now correspond to another stack.
-    state.chains.clear();
-    state.folded.clear();
+    state.stacks.change_unwinding(state.options.stacks);
 }
 
 void Folder::chose_stack_mode(std::uint32_t pid, const StackChoice& choice) {
@@ -292,17 +343,21 @@ std::vector<ProcessStacks> Folder::stacks_of_processes(std::size_t count) const 
 }
 
 void Folder::samples_lost() {
-    if (state_->stacks) state_->stacks->samples_lost();
+    if (UserStacks* stacks = state_->stacks.user_stacks()) stacks->samples_lost();
 }
 
 void Folder::verify_stacks() {
-    if (state_->stacks) state_->stacks->verify_stacks();
+    if (UserStacks* stacks = state_->stacks.user_stacks()) stacks->verify_stacks();
 }
 
-bool Folder::needs_poll() const { return state_->stacks && state_->stacks->needs_poll(); }
+bool Folder::needs_poll() const {
+    const UserStacks* stacks = state_->stacks.user_stacks();
+    return stacks != nullptr && stacks->needs_poll();
+}
 
 std::uint32_t Folder::process_of_costly_tables() const {
-    return state_->stacks ? state_->stacks->process_of_costly_tables() : 0;
+    const UserStacks* stacks = state_->stacks.user_stacks();
+    return stacks != nullptr ? stacks->process_of_costly_tables() : 0;
 }
 
 wire::Batch Folder::close_batch(bool last) {
@@ -322,12 +377,12 @@ wire::Batch Folder::close_batch(bool last) {
         state.periods_epoch = batch.epoch;
     }
     wire::learn_periods(batch, state.periods);
-    if (state.epoch_due || state.table_bytes() > state.options.epoch_bytes) state.begin_epoch();
+    if (state.epoch_due || state.stacks.epoch_due()) state.begin_epoch();
     return batch;
 }
 
 const wire::EventPeriods& Folder::periods() const { return state_->periods; }
 
-std::vector<std::uint64_t> Folder::unnamed_kernel_addresses() const { return state_->kernel_names.unnamed(); }
+std::vector<std::uint64_t> Folder::unnamed_kernel_addresses() const { return state_->locator.kernel_names().unnamed(); }
 
 }  // namespace flamewire::agent

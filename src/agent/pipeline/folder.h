@@ -2,6 +2,9 @@
 // closes batches on request. Owns the tables of the epoch. Single-threaded. The hot path hashes the raw call chain;
 // everything else runs once per new chain. A walk over copied stack bytes runs for every sample, and its frames are
 // then handled like a chain. Every sample becomes one count of one row, even if nothing is known about it.
+//
+// It has many functions because it is the only way from the sampler to the parts of this folder: the stack folder, the
+// stack policy, the off-CPU tracker and the tables of a batch.
 #pragma once
 
 #include <cstdint>
