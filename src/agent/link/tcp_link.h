@@ -1,4 +1,5 @@
-// Link over TCP, run by the link thread. Private to this folder.
+// Link over TCP, run by the link thread: moves batches from the sampler's queue through the spools to the server.
+// Private to this folder. It has many small functions, because each event of a connection has its own.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -8,7 +9,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,10 +16,11 @@
 #include <thread>
 #include <vector>
 
+#include "agent/link/acceptor.h"
 #include "agent/link/connection.h"
 #include "agent/link/dialer.h"
+#include "agent/link/kept_recordings.h"
 #include "agent/link/link.h"
-#include "agent/link/spool.h"
 #include "base/line_rate_limit.h"
 
 namespace flamewire::agent {
@@ -30,11 +31,11 @@ public:
         : options_(options),
           callbacks_(std::move(callbacks)),
           work_(asio::make_work_guard(io_)),
-          acceptor_(io_),
-          accept_pause_(io_),
+          acceptor_(io_, [this](asio::ip::tcp::socket socket) { accepted(std::move(socket)); }),
           key_timer_(io_),
           dialer_(io_, options.host, options.port, options.retry_ms,
-                  [this](asio::ip::tcp::socket socket) { dialled(std::move(socket)); }) {}
+                  [this](asio::ip::tcp::socket socket) { dialled(std::move(socket)); }),
+          recordings_(options.spool_bytes) {}
     ~TcpLink() override { stop(); }
 
     Result<bool> listen();
@@ -58,18 +59,9 @@ private:
         wire::Batch batch;
         wire::EventPeriods periods;
     };
-    struct Kept {
-        wire::RecordingId id;
-        Spool spool;
-    };
 
-    // link.cc
     void enqueue(Item item);  // mutex_ is held
     void take_queue();
-    void take(Item& item);
-    void begin(const wire::RecordingId& id);
-    void keep_within_bound();
-    void drop_finished();
     void send_hello(const ConnectionPtr& connection);
     void on_frame(const ConnectionPtr& connection, const wire::Frame& frame);
     void on_acknowledgement(const ConnectionPtr& connection, const wire::Ack& ack);
@@ -80,9 +72,6 @@ private:
     void pump_chunk();
     void publish();
     [[nodiscard]] bool takes_metrics() const;
-
-    // link_ends.cc
-    void accept();
     void accepted(asio::ip::tcp::socket socket);
     void dialled(asio::ip::tcp::socket socket);
     void adopt(asio::ip::tcp::socket socket, secure::Carrier carrier, bool patient);
@@ -93,12 +82,12 @@ private:
     Callbacks callbacks_;
     asio::io_context io_{1};
     asio::executor_work_guard<asio::io_context::executor_type> work_;
-    asio::ip::tcp::acceptor acceptor_;
-    asio::steady_timer accept_pause_, key_timer_;
+    Acceptor acceptor_;
+    asio::steady_timer key_timer_;
     Dialer dialer_;
 
     // Used only by the link thread.
-    std::deque<Kept> recordings_;  // newest last; the first is being sent
+    KeptRecordings recordings_;
     ConnectionPtr current_;
     std::vector<ConnectionPtr> candidates_;
     std::string chunk_;              // of a module file; empty: none waits

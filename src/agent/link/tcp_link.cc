@@ -1,16 +1,22 @@
-// Moves batches from the sampler's queue through the spool to the server. Connecting is in link_ends.cc.
+#include "agent/link/tcp_link.h"
+
 #include <asio/post.hpp>
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <string_view>
 
-#include "agent/link/tcp_link.h"
 #include "agent/log.h"
 #include "base/clock.h"
+#include "secure/this_machine.h"
 #include "wire/frame.h"
 
 namespace flamewire::agent {
+
+using asio::ip::tcp;
+
 namespace {
 
 constexpr std::size_t max_queue_batches =
@@ -19,12 +25,29 @@ constexpr std::size_t burst_bytes = 64U << 10;  // copied into the socket's buff
 // Health frames that wait for the link thread. Only a stalled machine reaches this limit.
 constexpr std::uint32_t max_waiting_metrics = 64;
 constexpr std::uint32_t answer_ms = 10'000;
+constexpr std::string_view no_key =
+    "a pairing code is needed: give the code from the line that the server prints for agents (--pair "
+    "or --pair-file), or start both with --insecure";
+constexpr std::chrono::seconds key_check_interval{2};
+// With listen: connections that have not answered the hello yet. The first ones are closed for new ones.
+constexpr std::size_t max_candidates = 32;
+
+bool is_here(const tcp::socket& socket) {
+    asio::error_code gone;
+    const asio::ip::address address = socket.remote_endpoint(gone).address();
+    return !gone && secure::on_this_machine(address);
+}
 
 }  // namespace
 
+Result<bool> TcpLink::listen() {
+    status_.listen_port = TRY(acceptor_.listen(options_.host, options_.port));
+    return true;
+}
+
 void TcpLink::run() {
     if (options_.listen) {
-        accept();
+        acceptor_.accept();
         check_key_later();
     } else {
         dialer_.dial();
@@ -110,9 +133,14 @@ void TcpLink::take_queue() {
         scheduled_ = false;
         taking_ = true;
     }
-    for (Item& item : taken_) take(item);
+    for (Item& item : taken_) {
+        if (item.begin)
+            recordings_.begin(*item.begin);
+        else
+            recordings_.push(std::move(item.batch), item.periods);
+    }
     taken_.clear();
-    keep_within_bound();
+    recordings_.keep_within_bound();
     pump();
     {
         const std::lock_guard lock(mutex_);
@@ -121,40 +149,13 @@ void TcpLink::take_queue() {
     publish();
 }
 
-void TcpLink::take(Item& item) {
-    if (item.begin) return begin(*item.begin);
-    if (recordings_.empty() || recordings_.back().id != item.batch.recording_id) begin(item.batch.recording_id);
-    recordings_.back().spool.push(std::move(item.batch), item.periods);
-}
-
-void TcpLink::begin(const wire::RecordingId& id) {
-    if (recordings_.empty() || recordings_.back().id != id) recordings_.push_back({id, Spool(options_.spool_bytes)});
-}
-
-// The newest recording's spool shrinks itself. Older recordings that wait for a server are dropped as a whole.
-void TcpLink::keep_within_bound() {
-    std::size_t bytes = 0;
-    for (const Kept& kept : recordings_) bytes += kept.spool.bytes();
-    while (recordings_.size() > 1 && bytes > options_.spool_bytes) {
-        const Spool& oldest = recordings_.front().spool;
-        if (!oldest.empty())
-            log("an earlier recording that no server received is dropped: {} samples", oldest.samples());
-        bytes -= oldest.bytes();
-        recordings_.pop_front();
-    }
-}
-
-void TcpLink::drop_finished() {
-    while (recordings_.size() > 1 && recordings_.front().spool.empty()) recordings_.pop_front();
-}
-
 void TcpLink::send_hello(const ConnectionPtr& connection) {
     wire::Hello hello = callbacks_.hello();
     hello.recording.reset();
-    drop_finished();
+    recordings_.drop_finished();
     connection->recording.reset();
     if (!recordings_.empty()) {
-        const Kept& kept = recordings_.front();
+        const KeptRecordings::Kept& kept = recordings_.sending();
         const std::uint64_t last = kept.spool.last_seq();
         hello.recording =
             wire::Hello::Kept{kept.id, kept.spool.empty() ? last + 1 : kept.spool.batches().front().first_seq, last};
@@ -185,8 +186,8 @@ void TcpLink::on_frame(const ConnectionPtr& connection, const wire::Frame& frame
 }
 
 void TcpLink::on_acknowledgement(const ConnectionPtr& connection, const wire::Ack& ack) {
-    if (connection != current_ || recordings_.empty() || ack.recording != recordings_.front().id) return;
-    recordings_.front().spool.acknowledge(ack.seq);
+    if (connection != current_ || recordings_.empty() || ack.recording != recordings_.sending().id) return;
+    recordings_.sending().spool.acknowledge(ack.seq);
     pump();
 }
 
@@ -207,9 +208,9 @@ void TcpLink::on_answer(const ConnectionPtr& connection, const wire::Ack& ack) {
         }
         current_ = connection;
     }
-    if (!recordings_.empty() && connection->recording == recordings_.front().id) {
-        const bool new_epoch = recordings_.front().spool.resume_after(ack.seq);
-        if (new_epoch && recordings_.size() == 1 && callbacks_.new_epoch_wanted) callbacks_.new_epoch_wanted();
+    if (!recordings_.empty() && connection->recording == recordings_.sending().id) {
+        const bool new_epoch = recordings_.sending().spool.resume_after(ack.seq);
+        if (new_epoch && recordings_.sends_newest() && callbacks_.new_epoch_wanted) callbacks_.new_epoch_wanted();
     }
     pump();
 }
@@ -245,9 +246,9 @@ void TcpLink::pump() {
 }
 
 void TcpLink::pump_batches(const ConnectionPtr& to) {
-    drop_finished();
+    recordings_.drop_finished();
     if (recordings_.empty()) return;
-    Kept& kept = recordings_.front();
+    KeptRecordings::Kept& kept = recordings_.sending();
     if (to->recording != kept.id) {
         // If parts of the recording were sent over another connection, ask the server what it has.
         if (kept.spool.ever_sent()) return send_hello(to);
@@ -261,19 +262,15 @@ void TcpLink::pump_batches(const ConnectionPtr& to) {
 
 void TcpLink::publish() {
     Status status;
-    std::size_t batches = 0;
-    for (const Kept& kept : recordings_) {
-        status.spool_bytes += kept.spool.bytes();
-        batches += kept.spool.batches().size();
-    }
+    status.spool_bytes = recordings_.bytes();
     status.connected = current_ && current_->ready;
     if (current_) status.peer = current_->peer();
-    if (!recordings_.empty()) status.acknowledged_seq = recordings_.back().spool.acknowledged_seq();
+    if (!recordings_.empty()) status.acknowledged_seq = recordings_.newest().spool.acknowledged_seq();
     status.sent_bytes = sent_before_ + (current_ ? current_->sent_bytes() : 0);
     const std::lock_guard lock(mutex_);
     status.listen_port = status_.listen_port;
     status_ = std::move(status);
-    kept_batches_ = batches;
+    kept_batches_ = recordings_.batches();
     changed_.notify_all();
 }
 
@@ -301,15 +298,86 @@ void TcpLink::stop() {
     if (!thread_.joinable()) return;
     asio::post(io_, [this] {
         dialer_.stop();
-        asio::error_code ignored;
-        acceptor_.close(ignored);
-        accept_pause_.cancel();
+        acceptor_.stop();
         key_timer_.cancel();
         if (current_) current_->close();
         for (const ConnectionPtr& candidate : candidates_) candidate->close();
         io_.stop();
     });
     thread_.join();
+}
+
+// If the agent listens, a new pairing code closes the connection that uses the old one.
+void TcpLink::read_key() {
+    if (options_.key_file.empty()) return;
+    Result<secure::PairingKey> read = secure::read_pairing_file(options_.key_file);
+    if (!read && !key_trouble_logged_) log("the pairing code was not changed: {}", read.error().message);
+    key_trouble_logged_ = !read;
+    if (!read || *read == options_.key) return;
+    options_.key = *std::move(read);
+    log("{} has another pairing code now", options_.key_file);
+    if (options_.listen && current_ && current_->encrypted()) current_->fail_with("its pairing code was changed");
+}
+
+void TcpLink::check_key_later() {
+    key_timer_.expires_after(key_check_interval);
+    key_timer_.async_wait([this](asio::error_code cancelled) {
+        if (cancelled) return;
+        read_key();
+        check_key_later();
+    });
+}
+
+void TcpLink::accepted(tcp::socket socket) {
+    if (candidates_.size() >= max_candidates) {
+        // The first one that has not proved its key.
+        auto closed = std::ranges::find_if(candidates_, [](const ConnectionPtr& one) { return !one->paired(); });
+        if (closed == candidates_.end()) closed = candidates_.begin();
+        (*closed)->close();
+        candidates_.erase(closed);
+    }
+    // Every user of this machine can connect over loopback, so the key is required there, too.
+    const auto plain = options_.insecure ? secure::Carrier::Plain::allowed : secure::Carrier::Plain::refused;
+    const bool quick = options_.insecure && is_here(socket);
+    adopt(std::move(socket),
+          secure::Carrier::accepted(
+              [this](std::string_view id) {
+                  return options_.key && options_.key->id == id ? options_.key : std::nullopt;
+              },
+              plain),
+          !quick);
+}
+
+void TcpLink::dialled(tcp::socket socket) {
+    read_key();
+    if (options_.key) {
+        Result<secure::Carrier> carrier = secure::Carrier::dialled(*options_.key);
+        if (!carrier) return dialer_.again(false, carrier.error().message);
+        return adopt(std::move(socket), std::move(*carrier), true);
+    }
+    if (!options_.insecure) return dialer_.again(false, std::string(no_key));
+    adopt(std::move(socket), secure::Carrier::plain(), true);
+}
+
+void TcpLink::adopt(tcp::socket socket, secure::Carrier carrier, bool patient) {
+    const auto connection = std::make_shared<Connection>(std::move(socket), std::move(carrier), patient);
+    candidates_.push_back(connection);
+    const std::weak_ptr<Connection> weak = connection;
+    const auto with = [weak](auto&& action) {
+        if (const ConnectionPtr self = weak.lock()) action(self);
+    };
+    connection->start({
+        .frame = [this,
+                  with](const wire::Frame& frame) { with([&](const ConnectionPtr& self) { on_frame(self, frame); }); },
+        .writable =
+            [this] {
+                pump();
+                publish();
+            },
+        .closed = [this, with](
+                      const std::string& reason) { with([&](const ConnectionPtr& self) { on_closed(self, reason); }); },
+    });
+    send_hello(connection);
 }
 
 Result<std::unique_ptr<Link>> Link::start(const LinkOptions& options, Callbacks callbacks) {
