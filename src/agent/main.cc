@@ -1,5 +1,5 @@
 // flamewire-agent: parses the command line, forks the command to launch before any state of the agent can leak into it,
-// and then runs a Session.
+// and then runs a RecordingController.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netdb.h>
@@ -20,7 +20,7 @@
 #include "agent/control/launch.h"
 #include "agent/control/pairing.h"
 #include "agent/control/privileges.h"
-#include "agent/control/session.h"
+#include "agent/control/recording_controller.h"
 #include "agent/log.h"
 #include "agent/machine.h"
 #include "agent/options.h"
@@ -122,9 +122,9 @@ int run(int argc, char** argv) {
     be_polite();
     // With a session file, the agent does not receive network input.
     if (line->options.mode != Mode::output) give_up_privileges(line->options);
-    Session session(std::move(line->options), std::move(pairing->key), command ? &*command : nullptr,
-                    signals_as_file());
-    return session.run();
+    RecordingController controller(std::move(line->options), std::move(pairing->key), command ? &*command : nullptr,
+                                   signals_as_file());
+    return controller.run();
 }
 
 }  // namespace

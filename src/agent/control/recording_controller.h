@@ -28,13 +28,14 @@
 
 namespace flamewire::agent {
 
-class Session final : private Control {
+class RecordingController final : private Control {
 public:
     // `command` is the launched child of `-- CMD`, waiting to exec, or null. `signals` is a signalfd of SIGINT,
     // SIGTERM, SIGHUP and SIGCHLD, which are blocked.
     // `pairing`: the key that encrypts the link; required with --listen.
-    Session(Options options, std::optional<secure::PairingKey> pairing, LaunchedCommand* command, UniqueFd signals);
-    ~Session() override;
+    RecordingController(Options options, std::optional<secure::PairingKey> pairing, LaunchedCommand* command,
+                        UniqueFd signals);
+    ~RecordingController() override;
 
     // Runs until the end. Returns the exit code of the program.
     int run();

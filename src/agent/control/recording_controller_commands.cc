@@ -1,4 +1,4 @@
-// The actions of commands. All except the three slow ones run on the session's thread.
+// The actions of commands. All except the three slow ones run on the controller's thread.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "agent/control/doctor.h"
-#include "agent/control/session.h"
+#include "agent/control/recording_controller.h"
 #include "agent/hello.h"
 #include "agent/log.h"
 #include "agent/recording/targets.h"
@@ -18,7 +18,7 @@ namespace flamewire::agent {
 
 namespace {
 
-// Limit of commands that wait for the session's thread. More are refused.
+// Limit of commands that wait for the controller's thread. More are refused.
 constexpr std::size_t max_waiting_commands = 64;
 constexpr std::chrono::milliseconds process_look{500};
 constexpr std::size_t max_listed_processes = 200;
@@ -50,7 +50,7 @@ std::vector<std::uint32_t> allowed_among(std::vector<std::uint32_t> pids, const 
 
 }  // namespace
 
-void Session::take_command(wire::Command command) {
+void RecordingController::take_command(wire::Command command) {
     {
         const std::lock_guard lock(mutex_);
         if (commands_.size() < max_waiting_commands) {
@@ -64,7 +64,7 @@ void Session::take_command(wire::Command command) {
         link->reply(wire::encode_error_reply(command.id, "too many commands are waiting"));
 }
 
-void Session::handle_commands() {
+void RecordingController::handle_commands() {
     for (;;) {
         wire::Command command;
         {
@@ -88,7 +88,7 @@ void Session::handle_commands() {
     }
 }
 
-void Session::send_module(const wire::Command& command) {
+void RecordingController::send_module(const wire::Command& command) {
     const auto read = [&]() -> Result<wire::ModuleChunk> {
         const FetchRequest request = TRY(parse_fetch(command));
         return modules_.read(request);
@@ -99,7 +99,7 @@ void Session::send_module(const wire::Command& command) {
     if (!chunk) link_->reply(encode_fetch_refusal(command.id, chunk.error()));
 }
 
-std::optional<Error> Session::problem_of(const std::vector<std::uint32_t>& pids) const {
+std::optional<Error> RecordingController::problem_of(const std::vector<std::uint32_t>& pids) const {
     const auto own = static_cast<std::uint32_t>(::getpid());
     for (const std::uint32_t pid : pids) {
         if (pid == own) return Error{ErrorCode::invalid, 0, fmt::format("process {} is the agent itself", pid)};
@@ -108,14 +108,14 @@ std::optional<Error> Session::problem_of(const std::vector<std::uint32_t>& pids)
     return std::nullopt;
 }
 
-std::optional<Error> Session::problem_for_server(const std::vector<std::uint32_t>& pids) const {
+std::optional<Error> RecordingController::problem_for_server(const std::vector<std::uint32_t>& pids) const {
     if (auto problem = problem_of(pids)) return problem;
     for (const std::uint32_t pid : pids)
         if (auto refused = allowed_.refusal(pid)) return refused;
     return std::nullopt;
 }
 
-Result<RecordingTarget> Session::wide_for_server(const WideTarget& wide) const {
+Result<RecordingTarget> RecordingController::wide_for_server(const WideTarget& wide) const {
     if (!options_.allowed.all())
         return fail(ErrorCode::permission,
                     "this agent lets servers profile only some processes (--allow-pid, --allow-user, --allow-command), "
@@ -123,7 +123,7 @@ Result<RecordingTarget> Session::wide_for_server(const WideTarget& wide) const {
     return find_wide(wide);
 }
 
-Result<Running> Session::record(RecordingTarget target, Settings settings, RequestedEvents wanted) {
+Result<Running> RecordingController::record(RecordingTarget target, Settings settings, RequestedEvents wanted) {
     (void)TRY(check_unwind_here(settings.unwind, capabilities()));
     RecordingPlan plan;
     plan.target = std::move(target.name);
@@ -180,7 +180,7 @@ Result<Running> Session::record(RecordingTarget target, Settings settings, Reque
     return running;
 }
 
-StatusReport Session::status() {
+StatusReport RecordingController::status() {
     StatusReport report;
     std::shared_ptr<Recorder> last;
     {
@@ -204,12 +204,12 @@ StatusReport Session::status() {
     return report;
 }
 
-Capabilities Session::capabilities() {
+Capabilities RecordingController::capabilities() {
     const std::lock_guard lock(mutex_);
     return capabilities_;
 }
 
-Result<Running> Session::start(const StartRequest& request) {
+Result<Running> RecordingController::start(const StartRequest& request) {
     check_recording();  // a recording that has just ended must not prevent this one
     auto named_before = std::exchange(named_, std::nullopt);
     const bool by_server_before = std::exchange(named_by_server_, true);
@@ -221,7 +221,7 @@ Result<Running> Session::start(const StartRequest& request) {
     return started;
 }
 
-Result<Running> Session::start_requested(const StartRequest& request) {
+Result<Running> RecordingController::start_requested(const StartRequest& request) {
     const Settings settings = changed(settings_, request.change);
     if (request.wide.given()) {
         RecordingTarget target = TRY(wide_for_server(request.wide));
@@ -243,7 +243,7 @@ Result<Running> Session::start_requested(const StartRequest& request) {
 }
 
 // Adds processes of the name that have started in the meantime.
-void Session::follow_name() {
+void RecordingController::follow_name() {
     const std::uint64_t now = monotonic_ns();
     const std::shared_ptr<Recorder> current = recorder();
     if (now < next_poll_ns_ || !recording_ || !current) return;
@@ -273,14 +273,14 @@ void Session::follow_name() {
         log("cannot record another process named {}: {}", named_->text(), added.error().message);
 }
 
-Result<Running> Session::stop() {
+Result<Running> RecordingController::stop() {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current) return fail(ErrorCode::busy, "not profiling");
     end_recording("stopped", 0);
     return current->running();
 }
 
-Result<Running> Session::pause() {
+Result<Running> RecordingController::pause() {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current) return fail(ErrorCode::busy, "not profiling");
     if (current->paused()) return fail(ErrorCode::busy, "already paused");
@@ -289,7 +289,7 @@ Result<Running> Session::pause() {
     return current->running();
 }
 
-Result<Running> Session::resume() {
+Result<Running> RecordingController::resume() {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current || !current->paused()) return fail(ErrorCode::busy, "not paused");
     (void)TRY(current->execute(Resume{}));
@@ -297,7 +297,7 @@ Result<Running> Session::resume() {
     return current->running();
 }
 
-Result<std::optional<Running>> Session::configure(const SettingsChange& change) {
+Result<std::optional<Running>> RecordingController::configure(const SettingsChange& change) {
     const std::shared_ptr<Recorder> current = recording_ ? recorder() : nullptr;
     std::optional<RecordingTarget> target;
     if (!change.pids.empty() || change.wide.given()) {
@@ -340,28 +340,28 @@ Result<std::optional<Running>> Session::configure(const SettingsChange& change) 
     return std::optional<Running>(running);
 }
 
-Result<Running> Session::count_by(CountBy by) {
+Result<Running> RecordingController::count_by(CountBy by) {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current) return fail(ErrorCode::busy, "not profiling");
     (void)TRY(current->execute(SetCountBy{by}));
     return current->running();
 }
 
-Result<bool> Session::resolve_kernel() {
+Result<bool> RecordingController::resolve_kernel() {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current) return fail(ErrorCode::busy, "not profiling");
     (void)current->execute(ResolveKernel{});
     return true;
 }
 
-HealthSettings Session::configure_metrics(const HealthChange& change) {
+HealthSettings RecordingController::configure_metrics(const HealthChange& change) {
     const HealthSettings before = health_->settings();
     const HealthSettings now = changed(before, change);
     if (now != before) health_->change(now);
     return now;
 }
 
-std::vector<ProcessEntry> Session::list_processes() {
+std::vector<ProcessEntry> RecordingController::list_processes() {
     std::vector<ProcessEntry> processes =
         agent::list_processes(process_look, options_.allowed.all() ? max_listed_processes : SIZE_MAX);
     std::erase_if(processes, [&](const ProcessEntry& process) { return allowed_.refusal(process.pid).has_value(); });
@@ -369,7 +369,7 @@ std::vector<ProcessEntry> Session::list_processes() {
     return processes;
 }
 
-ProcessCheck Session::verify_pid(std::uint32_t pid) {
+ProcessCheck RecordingController::verify_pid(std::uint32_t pid) {
     ProcessCheck check;
     auto identity = identify_process(pid);
     if (!identity) return check;
@@ -402,11 +402,11 @@ ProcessCheck Session::verify_pid(std::uint32_t pid) {
     return check;
 }
 
-Capabilities Session::capabilities_now() const { return read_capabilities(sysfs_); }
+Capabilities RecordingController::capabilities_now() const { return read_capabilities(sysfs_); }
 
-Capabilities Session::probe() const { return examine_machine(sysfs_); }
+Capabilities RecordingController::probe() const { return examine_machine(sysfs_); }
 
-Result<Capabilities> Session::reprobe() {
+Result<Capabilities> RecordingController::reprobe() {
     Capabilities found = probe();
     const std::lock_guard lock(mutex_);
     capabilities_ = found;

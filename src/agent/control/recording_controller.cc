@@ -1,5 +1,5 @@
-// The session's loop, start and end. Commands are in session_control.cc.
-#include "agent/control/session.h"
+// The controller's loop, start and end. Commands are in recording_controller_commands.cc.
+#include "agent/control/recording_controller.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -41,7 +41,8 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Session::Session(Options options, std::optional<secure::PairingKey> pairing, LaunchedCommand* command, UniqueFd signals)
+RecordingController::RecordingController(Options options, std::optional<secure::PairingKey> pairing,
+                                         LaunchedCommand* command, UniqueFd signals)
     : options_(std::move(options)),
       pairing_(std::move(pairing)),
       command_(command),
@@ -60,27 +61,27 @@ Session::Session(Options options, std::optional<secure::PairingKey> pairing, Lau
     agent_id_ = to_hex(std::as_bytes(std::span(id)));
 }
 
-Session::~Session() {
+RecordingController::~RecordingController() {
     worker_.stop();
     if (health_) health_->stop();
     if (link_) link_->stop();
 }
 
-std::shared_ptr<Recorder> Session::recorder() const {
+std::shared_ptr<Recorder> RecordingController::recorder() const {
     const std::lock_guard lock(mutex_);
     return recorder_;
 }
 
-void Session::quit(int exit_code) {
+void RecordingController::quit(int exit_code) {
     if (!exit_code_) exit_code_ = exit_code;
 }
 
-void Session::fail_with(const Error& error) {
+void RecordingController::fail_with(const Error& error) {
     log_line(error.message);
     quit(1);
 }
 
-int Session::run() {
+int RecordingController::run() {
     auto wanted = parse_requested(settings_, sysfs_);
     if (!wanted) {
         log("--{}", wanted.error().message);
@@ -137,7 +138,7 @@ int Session::run() {
     return *exit_code_;
 }
 
-Result<bool> Session::start_link() {
+Result<bool> RecordingController::start_link() {
     LinkOptions link;
     link.listen = options_.mode == Mode::listen;
     link.host = options_.host;
@@ -161,7 +162,7 @@ Result<bool> Session::start_link() {
     return true;
 }
 
-void Session::start_health() {
+void RecordingController::start_health() {
     health_.emplace(options_.health, HealthReporter::Callbacks{[this] { return read_own_state(); },
                                                                [this](std::string frame) {
                                                                    if (file_)
@@ -172,7 +173,7 @@ void Session::start_health() {
 }
 
 // Called on the reporter's thread. A file gets health data only during a recording, a server whenever it is connected.
-std::optional<OwnState> Session::read_own_state() {
+std::optional<OwnState> RecordingController::read_own_state() {
     OwnState own;
     const std::shared_ptr<Recorder> last = recorder();
     const bool recording = last && !last->ended();
@@ -205,7 +206,7 @@ std::optional<OwnState> Session::read_own_state() {
     return own;
 }
 
-wire::Hello Session::hello() {
+wire::Hello RecordingController::hello() {
     const std::shared_ptr<Recorder> last = recorder();
     std::string_view state = "idle";
     if (last && !last->ended()) state = last->paused() ? "paused" : "profiling";
@@ -214,7 +215,7 @@ wire::Hello Session::hello() {
     return make_hello(agent_id_, machine_, known, state);
 }
 
-Result<bool> Session::start_target() {
+Result<bool> RecordingController::start_target() {
     if (command_ != nullptr) return start_command();
     if (!options_.names.empty()) {
         named_.emplace(options_.names);
@@ -238,7 +239,7 @@ Result<bool> Session::start_target() {
     return true;
 }
 
-Result<bool> Session::start_command() {
+Result<bool> RecordingController::start_command() {
     (void)TRY(record({joined(options_.command), {command_->pid()}}, settings_, first_requested_));
     auto running = command_->exec();
     if (!running) {
@@ -256,7 +257,7 @@ Result<bool> Session::start_command() {
     return true;
 }
 
-void Session::look_for_name() {
+void RecordingController::look_for_name() {
     const std::uint64_t now = monotonic_ns();
     if (now < next_poll_ns_) return;
     next_poll_ns_ = now + poll_ns;
@@ -274,7 +275,7 @@ void Session::look_for_name() {
     if (!started) fail_with(started.error());
 }
 
-void Session::wait() {
+void RecordingController::wait() {
     const std::uint64_t now = monotonic_ns();
     std::uint64_t until = now + 3600 * ns_per_s;
     if (waiting_for_name_ || (named_ && recording_)) until = std::min(until, next_poll_ns_);
@@ -285,7 +286,7 @@ void Session::wait() {
     (void)!::read(wake_.get(), &ignored, sizeof(ignored));
 }
 
-void Session::handle_signals() {
+void RecordingController::handle_signals() {
     signalfd_siginfo info{};
     while (::read(signals_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
         if (info.ssi_signo == SIGCHLD) continue;
@@ -305,7 +306,7 @@ void Session::handle_signals() {
     }
 }
 
-void Session::check_end() {
+void RecordingController::check_end() {
     const bool ending = signalled_ns_ != 0 && recording_;
     if (exit_code_ || ending) return;
     if (command_ == nullptr) {
@@ -318,7 +319,7 @@ void Session::check_end() {
     }
 }
 
-void Session::check_recording() {
+void RecordingController::check_recording() {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current) return;
     const std::optional<Ended> ended = current->ended();
@@ -335,7 +336,7 @@ void Session::check_recording() {
     }
 }
 
-void Session::check_clock() {
+void RecordingController::check_clock() {
     if (!output_ends_ns_ || monotonic_ns() < *output_ends_ns_) return;
     output_ends_ns_.reset();
     end_recording("duration reached", 0);
@@ -346,8 +347,8 @@ void Session::check_clock() {
 }
 
 // Captures only the first recording.
-Result<Environment> Session::begin_capture(const RecordingPlan& plan, const Capabilities& capabilities,
-                                           BatchSink*& sink) {
+Result<Environment> RecordingController::begin_capture(const RecordingPlan& plan, const Capabilities& capabilities,
+                                                       BatchSink*& sink) {
     Environment environment;
     const std::string path = std::exchange(options_.capture, {});
     capture_ = TRY(Capture::begin(path));
@@ -365,7 +366,7 @@ Result<Environment> Session::begin_capture(const RecordingPlan& plan, const Capa
 }
 
 // Call it after the sampler thread has ended.
-void Session::end_capture() {
+void RecordingController::end_capture() {
     if (!capture_) return;
     capture_->flush();
     if (const auto& why = capture_->truncated())
@@ -377,7 +378,7 @@ void Session::end_capture() {
 }
 
 // Ends the running recording, with `reason` unless it has ended by itself, and logs the result.
-void Session::end_recording(std::string reason, std::int32_t exit_code) {
+void RecordingController::end_recording(std::string reason, std::int32_t exit_code) {
     const std::shared_ptr<Recorder> current = recorder();
     if (!recording_ || !current) return;
     current->stop(std::move(reason), exit_code);
@@ -392,7 +393,7 @@ void Session::end_recording(std::string reason, std::int32_t exit_code) {
     if (const auto ended = current->ended()) log_end(*current, *ended);
 }
 
-void Session::log_end(const Recorder& recorder, const Ended& ended) const {
+void RecordingController::log_end(const Recorder& recorder, const Ended& ended) const {
     const Accounting counts = recorder.accounting();
     const bool sampled = recorder.running().settings.samples();
     const std::string size = file_ && options_.output != "-"
@@ -413,7 +414,7 @@ void Session::log_end(const Recorder& recorder, const Ended& ended) const {
     if (!sampled || options_.verbose) print_counters(recorder);
 }
 
-void Session::print_counters(const Recorder& recorder) const {
+void RecordingController::print_counters(const Recorder& recorder) const {
     const CounterTotals totals = recorder.counter_totals();
     if (totals.sums.empty()) return;
     const Running running = recorder.running();
@@ -431,7 +432,7 @@ void Session::print_counters(const Recorder& recorder) const {
     (void)write_all(options_.prints_table() ? STDOUT_FILENO : STDERR_FILENO, as_bytes_view(table));
 }
 
-void Session::finish() {
+void RecordingController::finish() {
     end_recording("agent ends", 0);
     worker_.stop();
     if (health_) health_->stop();
