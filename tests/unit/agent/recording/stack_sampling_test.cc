@@ -65,6 +65,7 @@ TEST_CASE("children are sampled like the first process, which can be raised") {
     CHECK(stacks.raise_inherited({StackMode::dwarf, "stacks of children"}));
     CHECK(mode_of(second) == StackMode::dwarf);
     CHECK_FALSE(stacks.raise_inherited({StackMode::hybrid, "stacks of others"}));
+    CHECK_FALSE(stacks.raise_inherited({StackMode::dwarf, "the same again"}));
     CHECK(mode_of(child) == StackMode::dwarf);
     stacks.set_mode(child, {StackMode::fp, "its stacks"});
     CHECK(mode_of(child) == StackMode::fp);
