@@ -21,7 +21,6 @@
 #include "cli/view_options.h"
 #include "profile/formats/json.h"
 #include "server/http/quality_warnings.h"
-#include "base/json_writer.h"
 #include "server/session/label.h"
 #include "server/session/session_name.h"
 #include "server/session/side_files.h"

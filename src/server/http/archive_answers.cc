@@ -4,7 +4,6 @@
 
 #include "base/json_writer.h"
 #include "server/session/archive.h"
-#include "base/json_writer.h"
 #include "server/source/bundle_sources.h"
 
 namespace flamewire::server {

@@ -130,7 +130,8 @@ void IngestPipeline::update_session(AgentPeer& peer, const Ingested& result) {
     if (!peer.open && result.session->status().attached()) {
         // The connection closed while its last frames were stored. A new connection attaches itself with its next frame.
         const auto* agent = registry_.find(peer.agent_id);
-        if (agent == nullptr || !agent->peer || agent->peer->session != result.session) result.session->status().detach_agent();
+        if (agent == nullptr || !agent->peer || agent->peer->session != result.session)
+            result.session->status().detach_agent();
     }
     if (result.last) update_agent(peer, *result.last);
     events_.session_changed(result.session);
