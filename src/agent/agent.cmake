@@ -14,7 +14,7 @@ flamewire_library(agent_session AGENT DESK
     control/doctor.cc control/help.cc control/launch.cc control/module_transfer.cc control/output.cc control/pairing.cc
     control/privileges.cc control/recording_controller.cc control/recording_controller_commands.cc
     control/sched_sink.cc control/worker.cc
-  LINK base wire secure counters agent_commands agent_capture agent_perf agent_process agent_pipeline agent_link agent_log agent_health agent_json)
+  LINK base wire secure counters agent_commands agent_capture agent_perf agent_process agent_pipeline agent_link agent_log agent_health)
 
 # With sanitizers it is a program of the desk: nobody links their run times into a static one.
 if(FLAMEWIRE_AGENT AND FLAMEWIRE_SANITIZE)

@@ -74,7 +74,7 @@ Result<int> import_all(const ImportOptions& options) {
     symbol::Symbolizer symbolizer(symbol_config(open.symbols));
     // A server can use the folder at the same time: it detects new sessions there.
     const auto catalog = server::Catalog::open_read_only(data_dir, {});
-    server::JsonWriter json;
+    JsonWriter json;
     json.array();
     int code = 0;
     for (const std::string& file : options.files) {

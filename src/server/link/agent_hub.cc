@@ -240,21 +240,14 @@ void AgentHub::tick() {
     connection_log_.settle();
     for (auto& [id, agent] : registry_.agents()) {
         if (!agent.peer || !agent.peer->session || agent.peer->perflens) continue;
-        if (!agent.peer->session->status().ended()) ask_for_kernel_names(agent);
-        fetch_modules(agent);
+        if (!agent.peer->session->status().ended() &&
+            agent.peer->kernel_names.due(agent.peer->session->symbols().unresolved_kernel()))
+            commands_.send(id, "resolve_kernel", rapidjson::Value(rapidjson::kObjectType), kernel_names_time,
+                           [](const CommandAnswer&) {});
+        modules_.fetch(agent.peer);
     }
-    std::erase_if(agents_, [&](const auto& agent) {
-        return !agent.second.peer && (now - agent.second.left > limits::gone_agents_time ||
-                                      agents_.size() > limits::agent_connections + limits::gone_agents);
-    });
-    {
-        const std::lock_guard lock(snapshot_mutex_);
-        std::erase_if(snapshot_, [&](const auto& agent) { return !agents_.contains(agent.first); });
-    }
-    std::map<std::string, SessionState> states;
-    for (const auto& session : catalog_.all_loaded()) states[session->id()] = session->status().state();
-    if (states != states_seen_) events_.sessions_changed();
-    states_seen_ = std::move(states);
+    registry_.remove_old();
+    watch_sessions();
     timer_.expires_after(std::chrono::seconds(1));
     timer_.async_wait([this](const std::error_code& error) {
         if (!error && !stopping_) tick();

@@ -60,64 +60,14 @@ public:
 
 private:
     using Clock = std::chrono::steady_clock;
-    struct Peer;
-    struct Dial;
-    using PeerPtr = std::shared_ptr<Peer>;
-    // A module file that is being fetched.
-    struct Fetching {
-        std::shared_ptr<Session> session;
-        profile::ModuleId module = 0;
-        symbol::ModuleIdentity identity;
-        std::string command;    // that requested the current part
-        std::size_t bytes = 0;  // to request next
-        ModuleFetch progress;
-        Clock::time_point asked_at{};
-    };
-    struct Agent {
-        AgentInfo info;
-        PeerPtr peer;
-        Clock::time_point left{};
-        Clock::time_point told{};  // last agent_changed for statistics alone
-        bool same_boot = false;
-    };
-
-    void accept();
-    PeerPtr adopt(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier);
-    bool make_room(const std::string& host);
-    void give_turns();
-    PeerPtr adopt_accepted(asio::ip::tcp::socket socket);
-    void adopt_dialled(const std::shared_ptr<Dial>& dial, asio::ip::tcp::socket socket);
-    std::optional<secure::PairingKey> key_of(std::string_view id);
-    void check_keys();
-    void frame_arrived(const PeerPtr& peer, wire::Frame frame);
-    void greet(const PeerPtr& peer, const std::string& payload);
-    [[nodiscard]] std::string owner_of(const Peer& peer) const;
-    [[nodiscard]] std::string why_refused(const Peer& peer, const std::string& agent_id) const;
-    void greet_perflens(const PeerPtr& peer, const rapidjson::Document& hello);
-    void perflens_paired(const PeerPtr& peer, const rapidjson::Document& reply);
-    void perflens_replied(const PeerPtr& peer, const std::string& command, const rapidjson::Document& reply,
-                          CommandAnswer& answer);
-    void perflens_command(const PeerPtr& peer, const std::string& id, const std::string& name,
-                          const rapidjson::Value& args);
-    void end_perflens(const PeerPtr& peer, const std::string& reason);
-    void greeted(const PeerPtr& peer, Result<std::shared_ptr<Session>> session);
-    void reply_arrived(const PeerPtr& peer, const std::string& payload);
-    void refuse_foreign(const PeerPtr& peer, const std::string& why);
-    static Sender sender_of(const Peer& peer);
-    void ingest(const PeerPtr& peer);
-    void ingested(const PeerPtr& peer, Ingested result);
-    void take_session(const PeerPtr& peer, const std::shared_ptr<Session>& session);
-    void learn_from(const PeerPtr& peer, const IngestResult& taken);
-    void keep_offered(Dial& dial);
-    void turn_away(const std::string& address, const std::string& reason);
-    void peer_closed(const PeerPtr& peer, const std::string& reason);
-    void acknowledge(const PeerPtr& peer, std::uint64_t seq);
-    Result<std::shared_ptr<Dial>> new_dial(const std::string& host, std::uint16_t port);
-    void start_dial(const std::shared_ptr<Dial>& dial);
-    void dial_failed(const std::shared_ptr<Dial>& dial, const std::string& reason);
-    void finish_command(const std::string& id, CommandAnswer answer);
-    void apply_reply(Agent& agent, const std::string& command, const rapidjson::Document& reply);
-    void changed(Agent& agent, bool numbers_only);
+    PeerPtr add_peer(asio::ip::tcp::socket socket, std::shared_ptr<Dial> dial, secure::Carrier carrier);
+    void add_accepted(asio::ip::tcp::socket socket);
+    void handle_frame(const PeerPtr& peer, wire::Frame frame);
+    bool admit(AgentPeer& peer, const wire::Hello& hello);
+    void handle_hello(const PeerPtr& peer, const std::string& payload);
+    void handle_reply(const PeerPtr& peer, const std::string& payload);
+    void handle_close(const PeerPtr& peer, const std::string& reason);
+    void apply_reply(AgentRegistry::Agent& agent, const std::string& command, const rapidjson::Document& reply);
     void tick();
     void watch_sessions();
 

@@ -40,7 +40,7 @@ bool Ingest::may_begin(const Sender& sender) {
 Result<std::shared_ptr<Session>> Ingest::session_of(const wire::Frame& frame, const Sender& sender) {
     const std::string bytes = TRY(wire::batch_bytes(frame));
     const wire::BatchHeader header = TRY(wire::peek_header(as_bytes_view(bytes)));
-    const std::lock_guard lock(beginning_);
+    const std::lock_guard lock(begin_mutex_);
     if (auto known = TRY(catalog_.find_recording(header.recording_id))) {
         TRY(check_owner(*known, sender));
         return known;
@@ -108,7 +108,7 @@ Ingested Ingest::store(std::deque<ArrivedFrame> frames, std::shared_ptr<Session>
 
 Result<std::shared_ptr<Session>> Ingest::resume(const wire::RecordingId& recording, const ArrivedFrame& hello,
                                                 const Sender& sender) {
-    const std::lock_guard lock(beginning_);
+    const std::lock_guard lock(begin_mutex_);
     auto session = TRY(catalog_.find_recording(recording));
     if (session) {
         TRY(check_owner(*session, sender));

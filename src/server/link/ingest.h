@@ -31,12 +31,12 @@ struct Sender {
 };
 
 struct Ingested {
-    std::shared_ptr<Session> session;  // of the last batch
-    std::optional<IngestResult> last;  // of the last batch that was stored
-    std::deque<ArrivedFrame> rest;     // frames not stored because the disk refused; retry them later
-    std::string trouble;               // why `rest` was not stored
-    std::string garbage;               // not empty: a protocol error; do not trust the connection
-    bool foreign = false;              // `garbage` is set because the recording belongs to another sender
+    std::shared_ptr<Session> session;   // of the last batch
+    std::optional<IngestResult> last;   // of the last batch that was stored
+    std::deque<ArrivedFrame> unstored;  // frames not stored because the disk refused; retry them later
+    std::string disk_error;             // why `unstored` was not stored
+    std::string protocol_error;         // not empty: a protocol error; do not trust the connection
+    bool foreign = false;               // `protocol_error` is set because the recording belongs to another sender
 };
 
 // For errors of Ingest: the recording belongs to another sender. (Errors of the file system have an errno.)

@@ -64,7 +64,7 @@ void IngestPipeline::resumed(const PeerPtr& peer, Result<std::shared_ptr<Session
         peer->session = *session;
     }
     peer->connection->send(wire::Flag::acknowledgement,
-                           wire::encode_ack({peer->recording, *session ? (*session)->last_seq() : 0}));
+                           wire::encode_ack({peer->recording, *session ? (*session)->stream().last_seq() : 0}));
     process(peer);
 }
 

@@ -131,7 +131,8 @@ TEST_CASE("a truncated capture is replayed up to its end") {
     const std::vector<wire::Batch> sent =
         captured(folder.file(), plan_for(burner.pid()), [](Recorder&) { run_for(1'500); });
     const std::string whole = *read_file(folder.file());
-    const auto part = CaptureFile::of_bytes(std::string_view(whole).substr(0, whole.size() - 1));
+    // The last chunk alone can begin after the stop of the recording, so half of the file is missing.
+    const auto part = CaptureFile::of_bytes(std::string_view(whole).substr(0, whole.size() / 2));
     REQUIRE(part.has_value());
     CHECK(part->truncated().has_value());
     const auto done = replay(*part);

@@ -317,7 +317,7 @@ TEST_CASE("a timeline marks its coarsened part, and has all samples from the sta
         session->ingest(frame.flag, frame.payload, 1'800'000'000'000'000'000).value();
     }
     session->status().publish(true);
-    // Its first bucket is wider than the 5 s of uptime at which it began.
+    // The first bucket is wider than the 5 s of uptime at the start of the recording.
     CHECK(session->status().start_ns() == flamewire::test::start_ns);
     const Answer answer = timeline_answer(*session, get("/api/timeline?event=cycles&bucket=1000"));
     REQUIRE(answer.status == 200);

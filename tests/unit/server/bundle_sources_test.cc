@@ -1,4 +1,4 @@
-// Source files beside a session: so many files and bytes, the heaviest first.
+// Source files stored with a session: limited in number and bytes, with the heaviest first.
 #include "server/source/bundle_sources.h"
 
 #include <catch2/catch.hpp>

@@ -110,7 +110,7 @@ TEST_CASE("the list works without sidecars and detects outdated ones") {
         catalog->save(*first);
         catalog->save(*second);
         const wire::Frame more = two.next();
-        second->ingest(more.flag, more.payload, arrival).value();  // after its sidecar
+        second->ingest(more.flag, more.payload, arrival).value();  // after its sidecar was written
     }
     fs::remove(data / ("sessions/" + first_id + "/session.json"));
     auto catalog = open(data);
@@ -199,7 +199,7 @@ TEST_CASE("a label is stored beside the stream, survives without the sidecar and
         CHECK(session->info().label == label);
         CHECK(catalog->relabel("board", change)->label == label);
         const wire::Frame more = scene.next();
-        session->ingest(more.flag, more.payload, arrival).value();  // publishes anew
+        session->ingest(more.flag, more.payload, arrival).value();  // publishes again
         CHECK(session->info().label == label);
         catalog->save(*session);
         CHECK(catalog->relabel("none", change).error().code == ErrorCode::not_found);
@@ -296,7 +296,7 @@ TEST_CASE("the list follows other programs' changes in the directory") {
     CHECK(catalog->list().all().size() == 1);
     fs::copy_file(data / ("sessions/" + id + "/stream.flw"), data / "sessions/copy.flw");
     CHECK(catalog->list().all().size() == 2);
-    // A directory whose stream comes later does not change the one above.
+    // A directory that gets its stream later does not change the parent directory.
     fs::create_directory(data / "sessions/later");
     fs::last_write_time(data / "sessions", long_ago);
     CHECK(catalog->list().all().size() == 2);

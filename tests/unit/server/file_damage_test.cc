@@ -194,10 +194,10 @@ TEST_CASE("an unreadable file is not a session, is reported once, and stays in p
     CHECK(sessions[0].id == "good");
     CHECK(catalog->list().stored().size() == 1);
     CHECK(catalog->default_session().id == "good");
-    const auto sentences = catalog->list().unreadable();
-    REQUIRE(sentences.size() == 3);
-    CHECK_THAT(sentences[0], Catch::Contains("empty.flw is empty") && Catch::EndsWith("a good copy of the session."));
-    CHECK_THAT(sentences[1], Catch::Contains("header.flw") && Catch::Contains("20012 bytes"));
+    const auto messages = catalog->list().unreadable();
+    REQUIRE(messages.size() == 3);
+    CHECK_THAT(messages[0], Catch::Contains("empty.flw is empty") && Catch::EndsWith("a good copy of the session."));
+    CHECK_THAT(messages[1], Catch::Contains("header.flw") && Catch::Contains("20012 bytes"));
     CHECK(catalog->get("noise").error().code == ErrorCode::invalid);
     // A good copy in its place is a session again.
     put(data / "sessions/empty.flw", whole.bytes);

@@ -41,7 +41,7 @@ TEST_CASE("the oldest go first, by count, age and size") {
     CHECK(ids(select_expired(stored("abcdef"), {.size_bytes = 39}, now)) == "abc");
     CHECK(ids(select_expired(stored("abcdef"), {.size_bytes = 40}, now)) == "ab");
     CHECK(ids(select_expired(stored("abcdef"), {.count = 5, .days = 5, .size_bytes = 20}, now)) == "abcd");
-    // Whatever order the disk has.
+    // The order on disk does not matter.
     auto mixed = stored("abcdef");
     std::swap(mixed[0], mixed[4]);
     CHECK(ids(select_expired(mixed, {.count = 4}, now)) == "ab");
@@ -62,13 +62,13 @@ TEST_CASE("sessions in use count but stay, pinned ones neither count nor go") {
     CHECK(select_expired(sessions, {.count = 1, .days = 1, .size_bytes = 1}, now).empty());
 }
 
-TEST_CASE("a recording does not vanish as it ends, but by its age") {
+TEST_CASE("a recording is not deleted because it ends, but because of its age") {
     CHECK(ids(select_expired(stored("abc"), {.size_bytes = 1}, now)) == "ab");
     auto sessions = stored("abc");
     sessions[0].in_use = sessions[1].in_use = true;
     CHECK(select_expired(sessions, {.count = 1, .size_bytes = 1}, now).empty());
     CHECK(ids(select_expired(stored("a"), {.days = 1}, now + day_ns)) == "a");
-    // A clock that was set back deletes nothing.
+    // A clock that was set back causes no deletion.
     CHECK(select_expired(stored("abc"), {.days = 1}, 0).empty());
 }
 

@@ -92,14 +92,13 @@ TEST_CASE("a request that accepts a partial session is answered before the sessi
     symbol::Symbolizer symbolizer{symbol::Config{}};
     Symbolization symbolization(symbolizer, [](const auto&) {});
     std::atomic<int> changes{0};
-    SessionLoader loader(*it.catalog, slow, [&](const auto&) { ++changes; });
+    SessionLoader loader(*fixture.catalog, symbolization, [&](const auto&) { ++changes; });
     std::promise<bool> whole;
     std::promise<std::uint64_t> something;
-    // In this order, so that the order of asking does not make the order of answers.
-    loader.load("long", SessionLoader::Extent::complete,
-                [&] { whole.set_value(it.catalog->loaded("long") != nullptr); });
+    // In this order, so that the order of requests does not determine the order of replies.
+    loader.load("long", SessionLoader::Extent::complete, [&] { whole.set_value(fixture.catalog->loaded("long") != nullptr); });
     loader.load("long", SessionLoader::Extent::partial, [&] {
-        const auto session = it.catalog->opened("long");
+        const auto session = fixture.catalog->opened("long");
         something.set_value(session && session->status().reading() ? samples_of(*session) : 0);
     });
     const std::uint64_t samples = something.get_future().get();
@@ -118,8 +117,8 @@ TEST_CASE("requests for a missing session are answered") {
     ScratchDirectory data;
     const auto catalog = Catalog::open(data.path(), {}).value();
     symbol::Symbolizer symbolizer{symbol::Config{}};
-    Symbolization slow(symbolizer, [](const auto&) {});
-    SessionLoader loader(*catalog, slow, [](const auto&) { FAIL("nothing can be shown"); });
+    Symbolization symbolization(symbolizer, [](const auto&) {});
+    SessionLoader loader(*catalog, symbolization, [](const auto&) { FAIL("nothing can be shown"); });
     std::promise<void> something, whole;
     loader.load("none", SessionLoader::Extent::partial, [&] { something.set_value(); });
     loader.load("none", SessionLoader::Extent::complete, [&] { whole.set_value(); });
@@ -144,8 +143,8 @@ TEST_CASE("a failing job of the symbol thread ends only itself") {
     symbolization.post([] { throw std::runtime_error("no memory"); },
                        [&](const std::string& why) { failure.set_value(why); });
     CHECK(failure.get_future().get() == "no memory");
-    // Who waits for a session is answered all the same.
-    SessionLoader loader(*catalog, slow, [](const auto&) {});
+    // Requests for a session are answered all the same.
+    SessionLoader loader(*catalog, symbolization, [](const auto&) {});
     std::promise<void> whole;
     loader.load("one", SessionLoader::Extent::complete, [&] { whole.set_value(); });
     whole.get_future().get();

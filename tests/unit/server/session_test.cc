@@ -244,8 +244,7 @@ TEST_CASE("the time without a connection to the agent is marked, live and in rep
     const auto arrival = [](std::uint64_t target_ns) {
         return 1'700'000'000'000'000'000 + static_cast<std::int64_t>(target_ns) + 1'000'002'000'000;
     };
-    REQUIRE(session->append(wire::Flag::reply, hello,
-                            arrival(test::start_ns)));  // before its first batch: nothing was away
+    REQUIRE(session->append(wire::Flag::reply, hello, arrival(test::start_ns)));  // before its first batch: no reconnect
     REQUIRE(give(*session, scene.next(), arrival(test::start_ns + 250'000'000)));
     REQUIRE(session->append(wire::Flag::reply, hello, arrival(test::start_ns + 4'000'000'000)));
     REQUIRE(session->append(wire::Flag::reply, R"({"type":"other"})", arrival(test::start_ns + 5'000'000'000)));
@@ -307,7 +306,7 @@ TEST_CASE("an archive waits for the symbols that are being looked up") {
         std::filesystem::remove(path);
         session->symbols().try_write_cache();
         waiting = std::async(std::launch::async, [&] { session->symbols().write_cache(); });
-        // Only a call that does not wait could end within this time.
+        // A call that does not wait would end within this time.
         waited = waiting.wait_for(std::chrono::milliseconds(200)) == std::future_status::timeout;
     });
     waiting.get();

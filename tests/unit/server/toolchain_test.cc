@@ -36,8 +36,8 @@ private:
     fs::path root_;
 };
 
-std::string sentence(const std::string& prefix, std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
-    const auto result = sysroot_of_toolchain(prefix, timeout);
+std::string error_message(const std::string& prefix, std::chrono::milliseconds patience = std::chrono::seconds(10)) {
+    const auto result = sysroot_of_toolchain(prefix, patience);
     REQUIRE_FALSE(result);
     return result.error().message;
 }
@@ -82,9 +82,8 @@ TEST_CASE("a failing compiler causes one sentence with the remedy") {
 
 TEST_CASE("a compiler that does not exit, or prints without end, is killed") {
     const Sdk sdk;
-    const std::chrono::milliseconds timeout(200);
-    CHECK(sentence(sdk.compiler("slow", "sleep 600"), timeout).find("does not answer in time") != std::string::npos);
-    CHECK(sentence(sdk.compiler("closed", "exec >&-; sleep 600"), timeout).find("does not answer in time") !=
+    const std::chrono::milliseconds patience(200);
+    CHECK(error_message(sdk.compiler("slow", "sleep 600"), patience).find("does not answer in time") !=
           std::string::npos);
     CHECK(error_message(sdk.compiler("closed", "exec >&-; sleep 600"), patience).find("does not answer in time") !=
           std::string::npos);

@@ -67,7 +67,7 @@ TEST_CASE("a file truncated at every byte of its last 4 KiB keeps its whole reco
         std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes.substr(0, size);
         const auto session = Session::load("x", path, {}).value();
         REQUIRE(session->stream().make_writable());
-        // The agent sends again what was not acknowledged, and more than that.
+        // The agent sends unacknowledged batches again, and one that was stored already.
         for (const std::size_t again : {frames.size() - 2, frames.size() - 1})
             session->ingest(frames[again].flag, frames[again].payload, arrival).value();
         if (session->info().samples != 5 * frames.size() || content(path) != bytes || !session->info().notices.empty())
