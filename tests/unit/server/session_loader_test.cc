@@ -96,7 +96,8 @@ TEST_CASE("a request that accepts a partial session is answered before the sessi
     std::promise<bool> whole;
     std::promise<std::uint64_t> something;
     // In this order, so that the order of requests does not determine the order of replies.
-    loader.load("long", SessionLoader::Extent::complete, [&] { whole.set_value(fixture.catalog->loaded("long") != nullptr); });
+    loader.load("long", SessionLoader::Extent::complete,
+                [&] { whole.set_value(fixture.catalog->loaded("long") != nullptr); });
     loader.load("long", SessionLoader::Extent::partial, [&] {
         const auto session = fixture.catalog->opened("long");
         something.set_value(session && session->status().reading() ? samples_of(*session) : 0);

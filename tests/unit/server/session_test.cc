@@ -244,7 +244,8 @@ TEST_CASE("the time without a connection to the agent is marked, live and in rep
     const auto arrival = [](std::uint64_t target_ns) {
         return 1'700'000'000'000'000'000 + static_cast<std::int64_t>(target_ns) + 1'000'002'000'000;
     };
-    REQUIRE(session->append(wire::Flag::reply, hello, arrival(test::start_ns)));  // before its first batch: no reconnect
+    REQUIRE(
+        session->append(wire::Flag::reply, hello, arrival(test::start_ns)));  // before its first batch: no reconnect
     REQUIRE(give(*session, scene.next(), arrival(test::start_ns + 250'000'000)));
     REQUIRE(session->append(wire::Flag::reply, hello, arrival(test::start_ns + 4'000'000'000)));
     REQUIRE(session->append(wire::Flag::reply, R"({"type":"other"})", arrival(test::start_ns + 5'000'000'000)));
