@@ -1,4 +1,4 @@
-// Arbitrary bytes as the decompressed message of embedded symbols: refused, or modules without missing frames, which
+// Arbitrary bytes as the decompressed message of a symbol cache: refused, or modules without missing frames, which
 // are the same after writing and reading.
 #include <cstddef>
 #include <cstdint>

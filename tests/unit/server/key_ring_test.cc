@@ -93,7 +93,7 @@ TEST_CASE("a pairing code belongs to one agent from the moment when it connects"
     KeyRing ring = KeyRing::open(data.path() + "/pairing-keys").value();
     const secure::PairingKey first = ring.unused().value();
     ring.reserve(first.id);
-    ring.reserve("0123456789abcdef");  // none of ours
+    ring.reserve("0123456789abcdef");  // not a key of this server
     CHECK(ring.unused().value() != first);
     CHECK(ring.find(first.id) == first);
 }

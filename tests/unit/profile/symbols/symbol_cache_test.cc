@@ -1,4 +1,4 @@
-// What a session keeps of its names: collected from a store, through bytes, back into another store.
+// The symbol cache of a session: collected from a store, encoded, decoded, and used in another store.
 #include "profile/symbols/symbol_cache.h"
 
 #include <catch2/catch.hpp>
@@ -49,7 +49,7 @@ std::string trees(const Store& store) {
 
 }  // namespace
 
-TEST_CASE("embedded symbols name another store of the same stream") {
+TEST_CASE("cached symbols name another store of the same stream") {
     BatchMaker maker, again_maker;
     Store store = recorded(maker);
     const std::vector<CachedModule> modules = named(store);
@@ -79,7 +79,7 @@ TEST_CASE("embedded symbols name another store of the same stream") {
         CHECK(message.find(std::string("\x38") + number) != std::string::npos);  // field 7, a varint
     }
 
-    // What a module is known by.
+    // The identifying fields of a module.
     std::vector<CachedModule> single = {modules[0]};
     single[0].identity.boot_id = "boot";
     single[0].identity.size = 4711;
@@ -100,7 +100,7 @@ TEST_CASE("embedded symbols name another store of the same stream") {
         other.set_frames(pending, cached->resolve(pending.addresses));
     }
     CHECK(trees(other) == trees(store));
-    // And keeps the same when it is kept again.
+    // A second round gives the same.
     std::vector<CachedModule> third;
     for (SymbolizedModule& module : symbolized_modules(other)) third.push_back(std::move(module.cached));
     for (CachedModule& module : third) module.report = find_cached(back, module.identity)->report;
@@ -133,7 +133,7 @@ TEST_CASE("missing frames are taken from the other source") {
     CHECK(names(coalesce(kept, found)) == "here ;leaf ;inner work ;");
 }
 
-TEST_CASE("damaged embedded symbols are refused") {
+TEST_CASE("a damaged symbol cache is refused") {
     BatchMaker maker;
     Store store = recorded(maker);
     const std::string bytes = encode_symbol_cache(named(store)).bytes;
@@ -146,7 +146,7 @@ TEST_CASE("damaged embedded symbols are refused") {
             damaged[at] = static_cast<char>(damaged[at] ^ change);
             const auto modules = decode_symbol_cache(as_bytes_view(wire::compress(damaged)));
             if (!modules) continue;
-            // Whatever it says now, it is something that a store can take.
+            // Whatever it contains now, a store can use it.
             for (const CachedModule& module : *modules) {
                 CHECK(module.frames.first.size() == module.addresses.size() + 1);
                 CHECK(module.resolve(module.addresses).frames.size() == module.frames.frames.size());
