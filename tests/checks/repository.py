@@ -80,6 +80,26 @@ def twins(headers: dict[str, str]) -> list[str]:
     return found
 
 
+# The remaining classes with functions in several files.
+SEVERAL_FILES = {"src/agent/control: RecordingController", "src/agent/perf: RingEventSet", "src/agent/process: State", "src/profile/store: Tables",
+                 "src/server/http: Api", "src/symbol: Module"}
+DEFINES_FUNCTION = re.compile(r"^(?![\s/#}])(?!using |namespace |return )[^=;(]*?(?<![\w:])((?:\w+::)+)(?:~?\w+|operator\W+)\(", re.MULTILINE)
+
+
+def split_classes(sources: dict[str, str], headers: dict[str, str]) -> list[str]:
+    """Classes whose functions are defined in several files of their folder: a file is a class. `headers`: by name, of the same folders."""
+    types = {name: set(re.findall(r"\b(?:class|struct) (?:\[\[\w+\]\] )?(\w+)", text)) for name, text in headers.items()}
+    places: dict[tuple[str, str], set[str]] = {}
+    for name, text in sources.items():
+        folder = str(pathlib.PurePath(name).parent)
+        declared = set().union(*(found for header, found in types.items() if str(pathlib.PurePath(header).parent) == folder))
+        for qualifier in DEFINES_FUNCTION.findall(text):
+            if (owner := qualifier.split("::")[-2]) in declared:
+                places.setdefault((folder, owner), set()).add(name)
+    return [f"{folder}: {owner} has functions in {', '.join(sorted(files))}; split the class, or join the files"
+            for (folder, owner), files in sorted(places.items()) if len(files) > 1 and f"{folder}: {owner}" not in SEVERAL_FILES]
+
+
 # RapidJSON's default parser recurses for each level. The first of these files limits the depth; the second one parses
 # without a tree.
 JSON_PARSERS = ("src/wire/control.cc", "src/profile/formats/json_shape.cc")
@@ -122,4 +142,5 @@ def check(names: list[str], tree: list[str]) -> list[str]:
     built = [name for name in names if name.startswith(("src/", "tests/unit/", "tests/fuzz/")) and name.endswith(".cc")]
     tests = [name for name in names if name.startswith("tests/") and re.search(r"/test_\w+\.py$|\.test\.mjs$", name)]
     headers = {name: text_of(name) for name in tree if name.startswith("src/") and name.endswith(".h")}
-    return found + unlisted(built, cmake_text) + not_run(tests, cmake_text) + twins(headers)
+    sources = {name: text_of(name) for name in tree if name.startswith("src/") and name.endswith(".cc")}
+    return found + unlisted(built, cmake_text) + not_run(tests, cmake_text) + twins(headers) + split_classes(sources, headers)

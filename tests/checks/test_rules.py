@@ -291,3 +291,13 @@ def test_misspelled_words():
     texts = {"docs/a.md": "# Teh page\n\n```text\nfiel\n```\nThe colour.\n", "src/wire/a.cc": "int recieve;  // it is recieved\n", "docs/b.md": "It was cancelled.\n"}
     assert [finding.split(" (")[0] for finding in spelling.findings(texts)] == [
         "docs/a.md:1: Teh ==> The", "docs/a.md:4: fiel ==> feel, field, file, phial", "docs/a.md:6: colour ==> color", "src/wire/a.cc:1: recieved ==> received"]
+
+
+def test_classes_with_several_files():
+    headers = {"src/a/door.h": "class Door {\n    void open();\n    struct State;\n};\n", "src/b/window.h": "class Window final {\n};\n"}
+    sources = {"src/a/door.cc": "Result<std::unique_ptr<Door>> Door::open(int x) {\n    Door::log(x);\n}\nint other::free(int) {\n",
+               "src/b/door.cc": "void Door::log(int x) {\n", "src/b/window.cc": "Window::~Window() {\n"}
+    assert repository.split_classes(sources, headers) == []
+    sources["src/a/hinge.cc"] = "bool Door::operator==(const Door& other) const {\n"
+    assert repository.split_classes(sources, headers) == [
+        "src/a: Door has functions in src/a/door.cc, src/a/hinge.cc; split the class, or join the files"]
