@@ -88,10 +88,10 @@ public:
         return end_array();
     }
     BasicJsonWriter& texts(std::string_view name, const auto& range) {
-        return list(name, range, [this](const auto& element) { text(element); });
+        return list(name, range, [this](const auto& element) { this->text(element); });
     }
     BasicJsonWriter& numbers(std::string_view name, const auto& range) {
-        return list(name, range, [this](auto element) { number(element); });
+        return list(name, range, [this](auto element) { this->number(element); });
     }
 
 private:
