@@ -88,7 +88,7 @@ int System::open_same(const std::string& path, int flags, const FileStatus& file
     const UniqueFd found(::open(path.c_str(), O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW)));
     if (!found) return -errno;
     FileStatus now;
-    if (const int looked = System::status_of(found.get(), now); looked != 0) return looked;
+    if (const int error = System::status_of(found.get(), now); error != 0) return error;
     if (now.device != file.device || now.inode != file.inode) return -ESTALE;
     return System::open("/proc/self/fd/" + std::to_string(found.get()), flags & ~O_NOFOLLOW);
 }

@@ -25,7 +25,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds look_every{50};
+constexpr milliseconds poll_interval{50};
 
 struct TopOptions {
     AgentOptions agent;
@@ -166,7 +166,7 @@ Result<int> show_on_screen(Screen& screen, AgentProcess& agent, LiveProfile& pro
             screen.draw(page_of(profile.store(), showing, options, style_of_output(options.output), rows));
             drawn = Clock::now();
         }
-        const auto key = screen.key(look_every);
+        const auto key = screen.key(poll_interval);
         key_pressed = key.has_value();
         if (key && !press(*key, showing)) return 0;
         if (const auto code = agent.ended()) return *code;
@@ -180,7 +180,7 @@ Result<int> print_rounds(AgentProcess& agent, LiveProfile& profile, const TopOpt
     Clock::time_point next = Clock::now() + round;
     std::optional<int> code;
     for (std::uint64_t done = 0; !code && (options.rounds == 0 || done < options.rounds);) {
-        std::this_thread::sleep_for(look_every);
+        std::this_thread::sleep_for(poll_interval);
         code = agent.ended();
         TRY(profile.take());
         if (!code && Clock::now() < next) continue;

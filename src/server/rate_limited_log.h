@@ -16,7 +16,7 @@ public:
     using Clock = std::chrono::steady_clock;
     static constexpr std::chrono::nanoseconds window{LineRateLimit::window_ns};
 
-    explicit RateLimitedLog(unsigned lines = 20) : pace_(lines) {}
+    explicit RateLimitedLog(unsigned lines = 20) : limit_(lines) {}
 
     void warn(const std::string& line, Clock::time_point now = Clock::now()) {
         if (is_within(now)) spdlog::warn("{}", line);
@@ -26,20 +26,20 @@ public:
     }
     // Logs how many lines were left out once their minute is over. Call it periodically.
     void settle(Clock::time_point now = Clock::now()) {
-        if (const std::uint64_t left_out = pace_.take_omitted(ns(now)))
+        if (const std::uint64_t left_out = limit_.take_omitted(ns(now)))
             spdlog::warn("{} more lines like these were left out within a minute", left_out);
     }
 
 private:
     bool is_within(Clock::time_point now) {
         settle(now);
-        return pace_.admits(ns(now));
+        return limit_.admits(ns(now));
     }
     static std::uint64_t ns(Clock::time_point time) {
         return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
     }
 
-    LineRateLimit pace_;
+    LineRateLimit limit_;
 };
 
 }  // namespace flamewire::server

@@ -237,10 +237,10 @@ CounterReading counters(pbf_reader in) {
     for (const Column* column : {&part, &thread, &cpu, &status}) check_length(*column, name.size(), true);
     reading.values.resize(name.size());
     for (std::size_t i = 0; i < name.size(); ++i) {
-        const std::uint64_t said = at(status, i);
+        const std::uint64_t state = at(status, i);
         // For a status of a later version the value is unknown.
-        const CounterStatus known = said <= static_cast<std::uint64_t>(CounterStatus::forbidden)
-                                        ? static_cast<CounterStatus>(said)
+        const CounterStatus known = state <= static_cast<std::uint64_t>(CounterStatus::forbidden)
+                                        ? static_cast<CounterStatus>(state)
                                         : CounterStatus::not_counted;
         reading.values[i] = {
             narrow(name[i]), narrow(unit[i]), narrow(at(part, i)), narrow(at(thread, i)), narrow(at(cpu, i)), known,

@@ -221,9 +221,9 @@ void learn_periods(const Batch& batch, EventPeriods& periods) {
 
 Result<Batch> decode(Bytes data, EventPeriods& periods, EventTable events) {
     try {
-        EventPeriods learned = periods;
-        Batch batch = read_batch(as_text(data), learned, events);
-        periods = std::move(learned);
+        EventPeriods updated = periods;
+        Batch batch = read_batch(as_text(data), updated, events);
+        periods = std::move(updated);
         return batch;
     } catch (const Malformed& malformed) {
         return not_a_batch(malformed.what);

@@ -78,9 +78,9 @@ Diagnosis diagnose(const Machine& machine, std::span<const Diagnostic> diagnosti
     Diagnosis diagnosis;
     diagnosis.text = fmt::format("flamewire-agent " FLAMEWIRE_VERSION " on {}: Linux {}, {}, {} CPUs\n", machine.host,
                                  machine.kernel_release, machine.arch, machine.cpus);
-    std::vector<bool> told(diagnostics.size());
+    std::vector<bool> grouped(diagnostics.size());
     for (std::size_t i = 0; i < diagnostics.size(); ++i) {
-        if (told[i]) continue;
+        if (grouped[i]) continue;
         const Diagnostic& diagnostic = diagnostics[i];
         const std::string text = without_name(diagnostic);
         std::string names = diagnostic.name;
@@ -88,7 +88,7 @@ Diagnosis diagnose(const Machine& machine, std::span<const Diagnostic> diagnosti
             if (!diagnostics[j].name.empty() && diagnostics[j].remedy == diagnostic.remedy &&
                 without_name(diagnostics[j]) == text) {
                 names += ", " + diagnostics[j].name;
-                told[j] = true;
+                grouped[j] = true;
             }
         if (!names.empty()) names += ": ";
         const bool limited = !diagnostic.works && !diagnostic.remedy.empty();

@@ -129,7 +129,7 @@ int RecordingController::run() {
         check_recording();
         check_clock();
         if (waiting_for_name_)
-            look_for_name();
+            find_named_processes();
         else if (named_)
             follow_name();
         handle_commands();
@@ -220,7 +220,7 @@ Result<bool> RecordingController::start_target() {
     if (!options_.names.empty()) {
         named_.emplace(options_.names);
         waiting_for_name_ = true;
-        look_for_name();
+        find_named_processes();
         if (waiting_for_name_) {
             log("waiting for a process named {}", named_->text());
             const std::lock_guard lock(mutex_);
@@ -257,7 +257,7 @@ Result<bool> RecordingController::start_command() {
     return true;
 }
 
-void RecordingController::look_for_name() {
+void RecordingController::find_named_processes() {
     const std::uint64_t now = monotonic_ns();
     if (now < next_poll_ns_) return;
     next_poll_ns_ = now + poll_ns;

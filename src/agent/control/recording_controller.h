@@ -66,7 +66,7 @@ private:
 
     Result<bool> start_target();
     Result<bool> start_command();
-    void look_for_name();
+    void find_named_processes();
     void follow_name();
     Result<Running> record(RecordingTarget target, Settings settings, RequestedEvents wanted);
     Result<Environment> begin_capture(const RecordingPlan& plan, const Capabilities& capabilities, BatchSink*& sink);

@@ -20,7 +20,7 @@ namespace {
 
 // Limit of commands that wait for the controller's thread. More are refused.
 constexpr std::size_t max_waiting_commands = 64;
-constexpr std::chrono::milliseconds process_look{500};
+constexpr std::chrono::milliseconds cpu_interval{500};
 constexpr std::size_t max_listed_processes = 200;
 // How often processes are scanned for more of the name that is recorded.
 constexpr std::uint64_t follow_ns = 1'000'000'000;
@@ -363,7 +363,7 @@ HealthSettings RecordingController::configure_metrics(const HealthChange& change
 
 std::vector<ProcessEntry> RecordingController::list_processes() {
     std::vector<ProcessEntry> processes =
-        agent::list_processes(process_look, options_.allowed.all() ? max_listed_processes : SIZE_MAX);
+        agent::list_processes(cpu_interval, options_.allowed.all() ? max_listed_processes : SIZE_MAX);
     std::erase_if(processes, [&](const ProcessEntry& process) { return allowed_.refusal(process.pid).has_value(); });
     if (processes.size() > max_listed_processes) processes.resize(max_listed_processes);
     return processes;

@@ -32,7 +32,7 @@ void use_built_in_name_services() {
 #endif
 }
 
-Result<Endpoints> look_up(const std::string& host, std::uint16_t port) {
+Result<Endpoints> resolve_host(const std::string& host, std::uint16_t port) {
     use_built_in_name_services();
     addrinfo hints{};
     hints.ai_family = AF_UNSPEC;
@@ -85,7 +85,7 @@ Resolution::Resolution(asio::io_context& io, const std::string& host, std::uint1
         answer(state_, Endpoints{{address, port}});
         return;
     }
-    std::thread([state = state_, host, port] { answer(state, look_up(host, port)); }).detach();
+    std::thread([state = state_, host, port] { answer(state, resolve_host(host, port)); }).detach();
 }
 
 Resolution::~Resolution() {

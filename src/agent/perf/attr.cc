@@ -92,11 +92,11 @@ bool is_software_clock(const EventPart& part) {
 }
 
 std::uint64_t fixed_period(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options) {
-    const SamplingRate pace = sampling_rate_of(spec, {options.frequency_hz, options.period});
-    if (spec.off_cpu != 0 || pace.frequency_hz > 0 || pace.period <= 1) return 0;
+    const SamplingRate rate = sampling_rate_of(spec, {options.frequency_hz, options.period});
+    if (spec.off_cpu != 0 || rate.frequency_hz > 0 || rate.period <= 1) return 0;
     const bool counted =
         part.type == PERF_TYPE_TRACEPOINT || (part.type == PERF_TYPE_SOFTWARE && !is_software_clock(part));
-    return counted ? pace.period : 0;
+    return counted ? rate.period : 0;
 }
 
 perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options,
@@ -114,15 +114,15 @@ perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const 
     attr.watermark = 1;
     attr.precise_ip = spec.precise & 3U;
 
-    const SamplingRate pace = sampling_rate_of(spec, {options.frequency_hz, options.period});
+    const SamplingRate rate = sampling_rate_of(spec, {options.frequency_hz, options.period});
     if (spec.off_cpu != 0) {
         attr.sample_period = 1;
         attr.context_switch = part.woken_at == 0 ? 1 : 0;
-    } else if (pace.frequency_hz > 0) {
+    } else if (rate.frequency_hz > 0) {
         attr.freq = 1;
-        attr.sample_freq = pace.frequency_hz;
+        attr.sample_freq = rate.frequency_hz;
     } else {
-        attr.sample_period = std::max<std::uint64_t>(pace.period, 1);
+        attr.sample_period = std::max<std::uint64_t>(rate.period, 1);
     }
 
     const bool kernel = options.kernel && !spec.exclude_kernel;

@@ -160,9 +160,9 @@ EventSpec clock_instead_of(const EventSpec& cycles) {
 // Lowers a rate to what the kernel accepts (above it, perf_event_open answers EINVAL).
 std::uint32_t clamp_rate(std::uint32_t wanted_hz, std::uint32_t max_hz, EventChoice& choice) {
     if (wanted_hz <= max_hz) return wanted_hz;
-    const bool said = std::any_of(choice.notices.begin(), choice.notices.end(),
-                                  [](const wire::Notice& notice) { return notice.code == "rate-clamped"; });
-    if (!said)
+    const bool notified = std::any_of(choice.notices.begin(), choice.notices.end(),
+                                      [](const wire::Notice& notice) { return notice.code == "rate-clamped"; });
+    if (!notified)
         choice.notices.push_back(
             {"rate-clamped",
              fmt::format("The kernel allows {} samples per second, so sampling runs at {} Hz instead of {} Hz.", max_hz,

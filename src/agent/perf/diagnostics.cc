@@ -37,11 +37,11 @@ Diagnostic tracepoints(const Capabilities& capabilities, const Sysfs& sysfs, con
     const auto parsed = parse_events(usual, sysfs);
     if (!parsed) {
         const bool hidden = parsed.error().code == ErrorCode::permission;
-        const std::string& said = parsed.error().message;
+        const std::string& message = parsed.error().message;
         return {"tracepoints",
                 {},
                 false,
-                said.substr(0, said.find(". Try: ")),
+                message.substr(0, message.find(". Try: ")),
                 hidden ? "run the agent as root, or mount -o remount,mode=755 /sys/kernel/tracing"
                        : "mount -t tracefs tracefs /sys/kernel/tracing"};
     }

@@ -59,13 +59,13 @@ void RingEventSet::deliver(RecordSink& sink, std::uint64_t limit_ns) {
     }
 }
 
-// Twins. If several software events count the same thing, such as a switch, Linux since 6.2 reuses the first event's
+// Copies. If several software events count the same thing, such as a switch, Linux since 6.2 reuses the first event's
 // common sample data for the others (kernel/events/core.c, do_perf_sw_event and perf_sample_data::sample_flags),
 // including the id. So all of their samples have the first event's id and the same time stamp. The second sample
 // belongs to the next event that counts the same, in a circle; after a full circle it is a copy by another set of this
 // thread. If neither is possible, equal times are only due to a coarse clock.
-OpenEvent* RingEventSet::writer_of(Bytes sample, bool& twin) {
-    twin = false;
+OpenEvent* RingEventSet::writer_of(Bytes sample, bool& is_copy) {
+    is_copy = false;
     const std::uint64_t id = sample_id(sample);
     OpenEvent* first = id != 0 ? find(id) : nullptr;
     if (first == nullptr) {
@@ -83,13 +83,13 @@ OpenEvent* RingEventSet::writer_of(Bytes sample, bool& twin) {
     if (time_ns != first->last_ns || tid != first->last_tid) {
         first->last_ns = time_ns;
         first->last_tid = tid;
-        first->twins = 0;
+        first->same_time_samples = 0;
         return first;
     }
     OpenEvent* writer = first;
-    for (std::uint32_t step = ++first->twins; step > 0; --step) {
+    for (std::uint32_t step = ++first->same_time_samples; step > 0; --step) {
         writer = &samples_[writer->next_alike];
-        twin = twin || writer == first;
+        is_copy = is_copy || writer == first;
     }
     return writer;
 }
@@ -97,8 +97,8 @@ OpenEvent* RingEventSet::writer_of(Bytes sample, bool& twin) {
 void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
     perf::Origin origin;
     // Targets of several modes share the rings: the layout of a sample depends on its event.
-    bool twin = false;
-    OpenEvent* event = writer_of(merged.bytes, twin);
+    bool is_copy = false;
+    OpenEvent* event = writer_of(merged.bytes, is_copy);
     if (decode_record(merged.bytes, event ? event->layout : SampleLayout{}, record_, origin) != perf::Decoded::ok)
         return;
     if (merged.late) ++counts_.late_records;
@@ -119,8 +119,8 @@ void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
             ++event->samples;
             // Whichever set's id the samples have, one of them counts.
             sample->id = event->id;
-            if (twin) classification = event->last_counted ? Classification::duplicate : Classification::counts;
-            event->last_counted = classification == Classification::counts || (twin && event->last_counted);
+            if (is_copy) classification = event->last_counted ? Classification::duplicate : Classification::counts;
+            event->last_counted = classification == Classification::counts || (is_copy && event->last_counted);
         }
         ++counts_.samples_read;
         if (classification == Classification::duplicate) {
@@ -169,10 +169,10 @@ void RingEventSet::report_remaining_loss(const std::vector<OpenEvent>& events, b
     std::vector<std::uint64_t> lost(cpus.size(), 0);
     for (const OpenEvent& event : events) lost[event.cpu_index] += read_lost(event);
     for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu) {
-        std::uint64_t& told = lost_records_[2 * cpu + (sideband ? 1 : 0)];
-        if (lost[cpu] <= told) continue;
-        record_ = LostRecord{0, lost[cpu] - told, monotonic_ns(), cpus[cpu], sideband};
-        told = lost[cpu];
+        std::uint64_t& reported = lost_records_[2 * cpu + (sideband ? 1 : 0)];
+        if (lost[cpu] <= reported) continue;
+        record_ = LostRecord{0, lost[cpu] - reported, monotonic_ns(), cpus[cpu], sideband};
+        reported = lost[cpu];
         sink.on_record(record_);
     }
     if (sideband) return;

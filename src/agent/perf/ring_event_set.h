@@ -30,14 +30,14 @@ struct OpenEvent {
     std::uint64_t sampled = 0, samples = 0;  // weight and number of its samples, including duplicates
     std::uint32_t cpu_index = 0;
     SampleLayout layout = {};
-    // For twins, see writer_of(). True for a software event that is not a clock. next_alike is the next event of this
+    // For copies, see writer_of(). True for a software event that is not a clock. next_alike is the next event of this
     // set on this CPU that counts the same, in a circle; if there is no other, the event itself.
     bool shares_ids = false;
     std::uint32_t next_alike = 0;
-    std::uint32_t last_tid = 0;  // of its most recent sample, …
-    std::uint64_t last_ns = 0;   // … the time of that sample as the kernel wrote it, …
-    std::uint32_t twins = 0;     // … the number of samples that came with it, …
-    bool last_counted = false;   // … and whether one of all these counts
+    std::uint32_t last_tid = 0;           // of its most recent sample, …
+    std::uint64_t last_ns = 0;            // … the time of that sample as the kernel wrote it, …
+    std::uint32_t same_time_samples = 0;  // … the number of samples that came with it, …
+    bool last_counted = false;            // … and whether one of all these counts
 };
 
 class RingEventSet : public EventSet {
@@ -130,7 +130,7 @@ private:
     void link_alike(std::size_t first);
     void no_wakings();
     OpenEvent* find(std::uint64_t id);
-    OpenEvent* writer_of(Bytes sample, bool& twin);
+    OpenEvent* writer_of(Bytes sample, bool& is_copy);
     std::uint64_t read_lost(const OpenEvent& event) const;
     void report_remaining_loss(const std::vector<OpenEvent>& events, bool sideband, RecordSink& sink);
 

@@ -67,9 +67,9 @@ Result<bool> ThreadEventSet::attach() {
     for (const Watched& watched : targets_) modes_[watched.target.pid] = watched.target.mode;
     (void)TRY(open_rings(online_cpus(real_sysfs()), modes));
     const auto cursors = rings_->cursors();
-    learned_.assign(cursors.size(), 0);
+    scanned_.assign(cursors.size(), 0);
     copies_.resize(cursors.size());
-    for (std::size_t ring = 0; ring < cursors.size(); ++ring) learned_[ring] = cursors[ring].tail;
+    for (std::size_t ring = 0; ring < cursors.size(); ++ring) scanned_[ring] = cursors[ring].tail;
     prepare_wakings(true);
     discover();
     if (whole_sets_ == 0) {
@@ -96,7 +96,7 @@ void ThreadEventSet::discover() {
         for (const Watched& watched : targets_)
             for (const std::uint32_t tid : list_threads(watched.target.pid))
                 found.push_back({tid, watched.target.pid, watched.target.mode});
-        learn_forks(found);
+        scan_forks(found);
         bool opened = false;
         for (const Found& one : found) {
             if (coverage_.known(one.tid)) continue;
@@ -145,20 +145,20 @@ void ThreadEventSet::notify_missing(std::string code, const Missing& missing) {
 
 // Reads the FORK and EXIT records that arrived since the last call, from all sideband rings, without consuming them.
 // Appends children that must be opened to `to_open`.
-void ThreadEventSet::learn_forks(std::vector<Found>& to_open) {
+void ThreadEventSet::scan_forks(std::vector<Found>& to_open) {
     std::vector<TaskRecord> tasks;
     rings_->load_heads();
     const auto cursors = rings_->cursors();
     for (std::size_t ring = 1; ring < cursors.size(); ring += 2) {
         RingCursor scan = cursors[ring];
-        scan.tail = learned_[ring];
+        scan.tail = scanned_[ring];
         for (Bytes bytes = scan.peek(); !bytes.empty(); bytes = scan.peek()) {
             perf::Origin origin;
             if (decode_record(bytes, {}, record_, origin) == perf::Decoded::ok)
                 if (const auto* task = std::get_if<TaskRecord>(&record_)) tasks.push_back(*task);
             scan.pop(bytes.size());
         }
-        learned_[ring] = scan.tail;
+        scanned_[ring] = scan.tail;
     }
     std::sort(tasks.begin(), tasks.end(), [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
     for (const TaskRecord& task : tasks) {
@@ -223,7 +223,7 @@ bool ThreadEventSet::on_sideband(const MergedRecord& merged, const Record& recor
                           return watched.target.pid == task->pid;
                       });
     }
-    if (attach_until_ns_ == 0 || rings_->cursors()[merged.ring].tail < learned_[merged.ring]) return true;
+    if (attach_until_ns_ == 0 || rings_->cursors()[merged.ring].tail < scanned_[merged.ring]) return true;
     if (task->exit)
         coverage_.exited(task->tid);
     else if (const Found child = found_by(*task); coverage_.forked(task->parent_tid, task->tid, task->time_ns))

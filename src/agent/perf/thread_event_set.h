@@ -64,7 +64,7 @@ private:
     [[nodiscard]] SampleTotals add_up_samples() const;
     void read_counts(SampleTotals& totals) const;
     bool leave_out_other_mode(const EventSpec& spec, std::uint32_t pid, std::uint64_t& counted);
-    void learn_forks(std::vector<Found>& to_open);
+    void scan_forks(std::vector<Found>& to_open);
     [[nodiscard]] Found found_by(const TaskRecord& fork);
 
     Classification classify(const SampleRecord& sample, const OpenEvent& event) override;
@@ -82,7 +82,7 @@ private:
 
     Coverage coverage_;
     std::uint64_t attach_until_ns_ = 0;
-    std::vector<std::uint64_t> learned_;  // per ring: coverage_ has the forks before this position
+    std::vector<std::uint64_t> scanned_;  // per ring: coverage_ has the forks before this position
     std::vector<Found> late_threads_;
 
     ThreadOwners owners_;

@@ -65,9 +65,9 @@ void Folder::State::emit_accounts(wire::Batch& batch, bool last) {
             counts.why = measured;
         else
             counts.why = given != chosen.end() ? given->second.why : options.stacks->inherited_reason;
-        wire::ProcessUnwind told = counts;
-        told.process = dictionary.process(process);
-        batch.unwinds.push_back(std::move(told));
+        wire::ProcessUnwind copy = counts;
+        copy.process = dictionary.process(process);
+        batch.unwinds.push_back(std::move(copy));
     });
 }
 

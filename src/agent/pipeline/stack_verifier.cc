@@ -49,7 +49,7 @@ void StackVerifier::verify() {
     rounds_ += rounds_ < first_rounds ? 1 : 0;
     for (const std::uint64_t id : stitcher_.due_for_read(max_reads)) {
         const auto thread = threads_.find(static_cast<ThreadHandle>(id));
-        if (thread != threads_.end() && !look_at(id, thread->second)) return stitcher_.cannot_read();
+        if (thread != threads_.end() && !read_stack(id, thread->second)) return stitcher_.cannot_read();
     }
     for (std::size_t walks = 0; walks < most_walks && !unknown_.empty(); ++walks) {
         const ThreadHandle id = unknown_.back();
@@ -59,7 +59,7 @@ void StackVerifier::verify() {
 }
 
 // False: reading the process is not permitted or not supported.
-bool StackVerifier::look_at(std::uint64_t id, const Thread& thread) {
+bool StackVerifier::read_stack(std::uint64_t id, const Thread& thread) {
     std::array<std::uint64_t, most_words_at_once> addresses;
     std::array<std::uint64_t, most_words_at_once> words;
     stitcher_.places_of(id, most_words_at_once, places_);
@@ -104,7 +104,7 @@ void StackVerifier::walk_on(std::uint64_t id, Thread& thread) {
             if (stop == StopReason::root) frames.insert(frames.end(), scratch_.begin() + 1, scratch_.end());
         }
     }
-    stitcher_.learn(id, frames, own_frames);
+    stitcher_.record(id, frames, own_frames);
 }
 
 }  // namespace flamewire::agent

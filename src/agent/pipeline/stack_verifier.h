@@ -40,7 +40,7 @@ private:
         std::vector<unwind::Frame> frames;
         unwind::Registers outermost;
     };
-    bool look_at(std::uint64_t id, const Thread& thread);
+    bool read_stack(std::uint64_t id, const Thread& thread);
     void walk_on(std::uint64_t id, Thread& thread);
 
     std::string proc_root_;

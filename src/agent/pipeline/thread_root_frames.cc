@@ -40,13 +40,13 @@ std::size_t ThreadRootFrames::KeyHash::operator()(const Key& key) const {
     return static_cast<std::size_t>(mix_in(mix_in(0, key.space), key.return_address));
 }
 
-void ThreadRootFrames::learn(std::uint64_t space, const std::vector<unwind::Frame>& frames) {
+void ThreadRootFrames::record(std::uint64_t space, const std::vector<unwind::Frame>& frames) {
     std::size_t last_safe = frames.size();
     while (last_safe > 0 && !frames[last_safe - 1].frame_pointer_safe) --last_safe;
     // The last safe frame returns to frames[last_safe]. The tail starts after that frame.
     if (last_safe == 0 || last_safe >= frames.size() || frames.size() - last_safe - 1 > most_frames) return;
-    if (tails_.size() >= most_tails) tails_.clear();
-    const auto [place, fresh] = tails_.try_emplace(Key{space, frames[last_safe].pc});
+    if (root_frames_.size() >= most_tails) root_frames_.clear();
+    const auto [place, fresh] = root_frames_.try_emplace(Key{space, frames[last_safe].pc});
     Tail& tail = place->second;
     const auto begin = frames.begin() + static_cast<std::ptrdiff_t>(last_safe) + 1;
     const auto same = [](const unwind::Frame& frame, std::uint64_t address) { return frame.pc == address; };
@@ -63,8 +63,8 @@ ThreadRootFrames::Answer ThreadRootFrames::find(std::uint64_t space, std::uint32
                                                 unwind::CodeMap& map, std::uint64_t now_ns,
                                                 std::vector<unwind::Frame>& frames) {
     const Key key{space, return_address};
-    auto known = tails_.find(key);
-    if (known == tails_.end()) {
+    auto known = root_frames_.find(key);
+    if (known == root_frames_.end()) {
         if (stack_pointer == 0) return Answer::none;
         if (now_ns - window_ns_ >= second_ns) {
             window_ns_ = now_ns;
@@ -72,8 +72,8 @@ ThreadRootFrames::Answer ThreadRootFrames::find(std::uint64_t space, std::uint32
         }
         if (reads_ == reads_per_second) return Answer::later;
         ++reads_;
-        if (tails_.size() >= most_tails) tails_.clear();
-        known = tails_.try_emplace(key, Tail{read(pid, arch, return_address, stack_pointer, map), false}).first;
+        if (root_frames_.size() >= most_tails) root_frames_.clear();
+        known = root_frames_.try_emplace(key, Tail{read(pid, arch, return_address, stack_pointer, map), false}).first;
     }
     if (known->second.addresses.empty()) return Answer::none;
     for (const std::uint64_t address : known->second.addresses) {

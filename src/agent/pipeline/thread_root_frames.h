@@ -21,7 +21,7 @@ public:
         : proc_root_(std::move(proc_root)), unwinder_(unwinder) {}
 
     // Adds a stack that reached its root. `space` is the generation of its address space.
-    void learn(std::uint64_t space, const std::vector<unwind::Frame>& frames);
+    void record(std::uint64_t space, const std::vector<unwind::Frame>& frames);
 
     enum class Answer { found, none, later };
     // Appends the frames outside `return_address`. The thread's `stack_pointer` identifies its stack memory; 0:
@@ -49,7 +49,7 @@ private:
 
     std::string proc_root_;
     unwind::Unwinder& unwinder_;
-    std::unordered_map<Key, Tail, KeyHash> tails_;
+    std::unordered_map<Key, Tail, KeyHash> root_frames_;
     std::uint64_t window_ns_ = 0;  // start of the second for which reads_ counts reads
     unsigned reads_ = 0;
     std::vector<unwind::Frame> scratch_;

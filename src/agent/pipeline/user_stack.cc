@@ -50,7 +50,7 @@ UserStacks::UserStacks(ProcessTable& processes, UserStackOptions options)
       unwinder_(files_, unwinder_options(options_)),
       stitcher_(options_.gap_ns),
       deep_(options_.proc_root, processes, unwinder_, stitcher_),
-      tails_(options_.proc_root, unwinder_),
+      root_frames_(options_.proc_root, unwinder_),
       other_stacks_(options_.proc_root, unwinder_) {}
 
 bool UserStacks::by_chain_alone(const SampleRecord& sample) {
@@ -107,7 +107,7 @@ std::optional<StackNeed> UserStacks::need_of(const SampleRecord& sample, Process
         return unwind::need_of_chain(unwinder_, in.arch, stack.frames.front().pc, stack.check.quality,
                                      stack.stop == StopReason::root, in.map);
     if (stack.walked == StopReason::root && !stack.joined) {
-        tails_.learn(processes_.generation(process), stack.frames);
+        root_frames_.record(processes_.generation(process), stack.frames);
         return unwind::need_of_walk(unwinder_, in.arch, stack.frames, in.map, options_.hybrid_bytes);
     }
     if (sample.mode != wire::StackMode::hybrid || stack.stop != StopReason::root) return StackNeed::long_copy;
@@ -126,8 +126,8 @@ void UserStacks::end_chain(Context& in, bool at_root, UserStack& out) {
     if (at_root || out.frames.empty()) return;
     const std::uint64_t stack_pointer = in.registers ? in.registers->sp() : 0;
     const ThreadRootFrames::Answer answer =
-        tails_.find(processes_.generation(in.process), in.sample.pid, in.arch, out.frames.back().pc, stack_pointer,
-                    in.map, in.sample.time_ns, out.frames);
+        root_frames_.find(processes_.generation(in.process), in.sample.pid, in.arch, out.frames.back().pc,
+                          stack_pointer, in.map, in.sample.time_ns, out.frames);
     if (answer == ThreadRootFrames::Answer::found) return;
     out.stop = StopReason::no_info;
     out.provisional = answer == ThreadRootFrames::Answer::later;

@@ -94,7 +94,7 @@ private:
     unwind::Unwinder unwinder_;
     unwind::StackStitcher stitcher_;
     StackVerifier deep_;
-    ThreadRootFrames tails_;
+    ThreadRootFrames root_frames_;
     StackPages pages_;
     OtherStacks other_stacks_;
     std::uint32_t costly_pid_ = 0;

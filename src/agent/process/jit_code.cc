@@ -272,11 +272,11 @@ void JitCode::add(JitEntry entry, std::vector<JitAnswer>& answers) {
     for (auto want = wants_.lower_bound(entry.start); want != wants_.end() && want->first < entry.end;) {
         // An earlier sample belongs to the code that was here before, or to code that has no name.
         const auto* old = want->second < entry.from_ns ? code_.find(want->first) : nullptr;
-        const bool told =
+        const bool named =
             old != nullptr && answer(old->first, old->second.end, old->second.value, 0, entry.from_ns, answers);
-        const bool nameless = !told && !may_name(want->second, entry.from_ns);
+        const bool nameless = !named && !may_name(want->second, entry.from_ns);
         known |= nameless;
-        want = told || nameless ? wants_.erase(want) : std::next(want);
+        want = named || nameless ? wants_.erase(want) : std::next(want);
     }
     given_.for_each_in(entry.start, entry.end, [&](const auto& range) { known |= !range.second.value.same_as(place); });
     keep_replaced(entry);

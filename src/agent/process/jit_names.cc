@@ -95,11 +95,11 @@ std::vector<ProcessHandle> JitNames::apply(std::uint64_t time_ns) {
         const auto code = codes_.find(answers_[applied_].module);
         if (code != codes_.end() && apply_one(answers_[applied_], code->second)) changed.push_back(code->second.owner);
     }
-    look_ahead();
+    poll_ahead();
     return changed;
 }
 
-void JitNames::look_ahead() {
+void JitNames::poll_ahead() {
     next_change_ns_ =
         applied_ < answers_.size() ? answers_[applied_].from_ns : std::numeric_limits<std::uint64_t>::max();
 }
@@ -138,7 +138,7 @@ void JitNames::take_answers() {
                     std::make_move_iterator(taken.answers.end()));
     if (taken.known_until_ns != 0) known_until_ns_ = taken.known_until_ns;
     for (wire::Notice& notice : taken.notices) notices_.push_back(std::move(notice));
-    look_ahead();
+    poll_ahead();
 }
 
 std::uint64_t JitNames::exchange(std::uint64_t now_ns) {

@@ -62,7 +62,7 @@ private:
 
     bool apply_one(const JitAnswer& answer, Code& code);
     void take_answers();
-    void look_ahead();
+    void poll_ahead();
 
     JitReader reader_;
     std::map<ModuleHandle, Code> codes_;

@@ -28,7 +28,7 @@ constexpr std::uint64_t poll_pause_ns = 100'000'000, least_pause_ns = 5'000'000;
 // The maximum share of a CPU for reading, and the limits of one poll: a map of hundreds of MB is read in half a minute.
 constexpr std::uint64_t cpu_share = 20;
 constexpr std::uint64_t min_poll_cpu_ns = 200'000, max_poll_cpu_ns = 5'000'000;
-constexpr std::size_t look_bytes = std::size_t{4} << 20;
+constexpr std::size_t poll_bytes = std::size_t{4} << 20;
 // For the last poll of a recording, whose end waits for it.
 constexpr std::uint64_t last_cpu_ns = 1'500'000'000;
 constexpr std::size_t last_bytes = std::size_t{512} << 20;
@@ -51,7 +51,7 @@ struct JitReader::Shared {
 
     void run();
     void poll_once();
-    [[nodiscard]] bool look_again();
+    [[nodiscard]] bool poll_again();
     [[nodiscard]] bool stopped();
     void wake() const { (void)!::eventfd_write(wake_fd.get(), 1); }
     void wait_for_work();
@@ -66,7 +66,7 @@ struct JitReader::Shared {
     JitAnswers answers;
     bool started = false, stop = false, hurry = false, settled = false, poll_wanted = false;
     std::uint64_t polls_begun = 0, polls_ended = 0;
-    std::uint64_t given_up_at = std::numeric_limits<std::uint64_t>::max();  // looks_ended when a wait timed out
+    std::uint64_t given_up_at = std::numeric_limits<std::uint64_t>::max();  // polls_ended when a wait timed out
 
     // Used only by the thread.
     const std::string proc_root;
@@ -165,7 +165,7 @@ void JitReader::Shared::poll_once() {
     answered.notify_all();
 }
 
-bool JitReader::Shared::look_again() {
+bool JitReader::Shared::poll_again() {
     const std::lock_guard lock(mutex);
     return poll_wanted || (hurry && !settled && has_room(answers));
 }
@@ -178,7 +178,7 @@ bool JitReader::Shared::stopped() {
 void JitReader::Shared::run() {
     while (!stopped()) {
         poll_once();
-        if (!stopped() && !look_again()) wait_for_work();
+        if (!stopped() && !poll_again()) wait_for_work();
     }
 }
 
@@ -230,7 +230,7 @@ bool JitReader::Shared::poll(bool last, JitAnswers& found) {
     const std::uint64_t cpu_ns =
         std::clamp((times.now_ns - previous_poll_ns) / cpu_share, min_poll_cpu_ns, max_poll_cpu_ns);
     previous_poll_ns = times.now_ns;
-    JitBudget budget{last ? last_bytes : look_bytes, 0, thread_cpu_ns() + (last ? last_cpu_ns : cpu_ns), 0, last};
+    JitBudget budget{last ? last_bytes : poll_bytes, 0, thread_cpu_ns() + (last ? last_cpu_ns : cpu_ns), 0, last};
     std::size_t held = 0;
     for (const auto& [module, code] : codes) held += code.ranges();
     if (!System::current().deterministic())

@@ -162,11 +162,11 @@ Result<FunctionPass> FunctionPass::begin(const std::string& proc_root, std::vect
 }
 
 Result<bool> FunctionPass::advance(std::uint64_t deadline_ns) {
-    constexpr unsigned lines_a_look = 64;  // between clock checks
+    constexpr unsigned lines_per_check = 64;  // between clock checks
     unsigned count = 0;
     for (std::string_view line; lines_.next(line);) {
         if (const auto entry = parse_kallsyms_line(line)) search_.offer(*entry);
-        if (++count % lines_a_look == 0 && monotonic_ns() > deadline_ns) return false;
+        if (++count % lines_per_check == 0 && monotonic_ns() > deadline_ns) return false;
     }
     if (lines_.failed()) return fail_errno("read " + path_, lines_.errno_value());
     return true;

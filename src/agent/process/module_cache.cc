@@ -76,12 +76,12 @@ ModuleHandle ModuleCache::add(State state) {
     return static_cast<ModuleHandle>(modules_.size());
 }
 
-Result<ModuleCache::Candidate> ModuleCache::look_at(const std::string& path, bool by_kernel,
+Result<ModuleCache::Candidate> ModuleCache::inspect(const std::string& path, bool by_kernel,
                                                     const MappedFile& mapped) const {
     // Only regular files: opening a device can trigger actions, opening a FIFO waits for its other end.
     FileStatus facts;
-    if (const int looked = System::current().status(path, by_kernel, facts); looked != 0)
-        return fail_errno("open " + path, -looked);
+    if (const int error = System::current().status(path, by_kernel, facts); error != 0)
+        return fail_errno("open " + path, -error);
     if (!facts.regular) return fail(ErrorCode::invalid, path + " is not a regular file");
     if (!by_kernel && !may_open(mapped, facts))
         return fail(ErrorCode::not_found, path + " is a file that the program may not read");
@@ -115,7 +115,7 @@ Result<ModuleCache::Candidate> ModuleCache::find_candidate(const MappedFile& map
     };
     // The kernel's own link to the mapped file is correct regardless of names, but refers to the current mapping.
     // Another library may have replaced the one in the record. Needs CAP_CHECKPOINT_RESTORE.
-    auto direct = look_at(
+    auto direct = inspect(
         proc_path(proc_root_, mapped.pid, fmt::format("map_files/{:x}-{:x}", mapped.start, mapped.end)), true, mapped);
     if (direct && !is_mapped(*direct, true)) direct = fail(ErrorCode::not_found, mapped.path + " is no longer mapped");
     if (direct || mapped.deleted) return direct;
@@ -131,7 +131,7 @@ Result<ModuleCache::Candidate> ModuleCache::find_candidate(const MappedFile& map
                         {mapped.path, false}};
     Error first_error;
     for (const Way& way : ways) {
-        auto found = look_at(way.path, false, mapped);
+        auto found = inspect(way.path, false, mapped);
         if (!found) {
             if (&way == &ways[0]) first_error = std::move(found).error();
             continue;

@@ -89,7 +89,7 @@ private:
     // Finds the file of the mapping through the paths that may still lead to it, best first.
     Result<Candidate> find_candidate(const MappedFile& mapped) const;
     // `by_kernel`: the path is the kernel's own link to the mapped file.
-    Result<Candidate> look_at(const std::string& path, bool by_kernel, const MappedFile& mapped) const;
+    Result<Candidate> inspect(const std::string& path, bool by_kernel, const MappedFile& mapped) const;
     ModuleHandle of_candidate(const MappedFile& mapped, Candidate candidate);
     ModuleHandle of_unreadable(const MappedFile& mapped, const Error& error);
     void give_notice(const MappedFile& mapped, const Error& error);

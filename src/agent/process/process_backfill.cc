@@ -24,7 +24,7 @@ constexpr std::uint64_t start_tolerance_ns = 100'000'000;
 constexpr std::size_t maps_buffer_bytes = 20 * 1024;
 constexpr std::size_t max_listed_threads = 65'536;
 // Number of unexplained addresses that justifies reading the maps again.
-constexpr unsigned unexplained_before_look = 16;
+constexpr unsigned unexplained_before_read = 16;
 constexpr std::uint64_t first_steps_ns = 1'000'000'000;
 // A pid is not reused this soon: all other pids come first.
 constexpr std::uint64_t same_owner_ns = 5'000'000;
@@ -200,7 +200,7 @@ bool ProcessTable::State::backfill(ProcessState& process, std::uint64_t address)
     // Once the maps are known, records report all new mappings. Unexplained addresses are garbage from code without
     // frame pointers, or were moved (mremap), which no record reports. A program that has just started has moved
     // nothing.
-    if (process.maps_known && ++process.unexplained < unexplained_before_look) return false;
+    if (process.maps_known && ++process.unexplained < unexplained_before_read) return false;
     const std::uint64_t now = options.monotonic_clock();
     if (process.maps_known && now < process.exec_ns + first_steps_ns) return false;
     if (!process.budget.take(now)) {

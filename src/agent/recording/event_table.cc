@@ -16,10 +16,10 @@ EventTable make_event_table(const EventChoice& choice) {
             continue;
         }
         wire::Event event;
-        const SamplingRate pace = sampling_rate_of(spec, {choice.frequency_hz, choice.period});
-        event.frequency_hz = pace.frequency_hz;
-        event.period = pace.period;
-        if (spec.unit == "ns" && pace.frequency_hz != 0) event.period = 1'000'000'000 / pace.frequency_hz;
+        const SamplingRate rate = sampling_rate_of(spec, {choice.frequency_hz, choice.period});
+        event.frequency_hz = rate.frequency_hz;
+        event.period = rate.period;
+        if (spec.unit == "ns" && rate.frequency_hz != 0) event.period = 1'000'000'000 / rate.frequency_hz;
         table.events.push_back(event);
         table.names.push_back(spec.name);
         table.units.push_back(spec.unit);

@@ -267,8 +267,8 @@ private:
 // start of the browser. A few samples precede the profiling start that the file states.
 double origin_of(const Profile& read) {
     constexpr double far_ms = max_span_ns / 1e6;
-    const double told = read.profiling_start_ms;
-    double origin = told > 0 && told < far_ms ? told : 0;
+    const double stated = read.profiling_start_ms;
+    double origin = stated > 0 && stated < far_ms ? stated : 0;
     const auto see = [&](double time) {
         if (time < origin && time > -far_ms) origin = time;
     };

@@ -33,8 +33,8 @@ struct Range {
     wire::Id module = 0;
     ImportedModule name;
     std::string_view build_id{};             // hexadecimal digits
-    const symbol::CodeFile* code = nullptr;  // set by look_for(); nullptr: not on this machine
-    bool looked_for = false;
+    const symbol::CodeFile* code = nullptr;  // set by find_file(); nullptr: not on this machine
+    bool searched = false;
 
     // pprof does not adjust addresses of such mappings, and neither does Flamewire: they are addresses of the file.
     [[nodiscard]] bool adjusted() const { return start == 0 && offset == 0; }
@@ -193,7 +193,7 @@ private:
     void place(const Location& location) {
         const auto known = mappings_.find(location.mapping);
         static const Range nowhere;
-        if (known != mappings_.end() && location.lines.empty()) look_for(known->second);
+        if (known != mappings_.end() && location.lines.empty()) find_file(known->second);
         const Range& range = known == mappings_.end() ? nowhere : known->second;
         Place& place = places_[location.id];
         place.frames.clear();
@@ -219,8 +219,8 @@ private:
     }
 
     // Finds the file with the code, once per module.
-    void look_for(Range& range) {
-        if (std::exchange(range.looked_for, true) || range.adjusted() || range.module == 0 ||
+    void find_file(Range& range) {
+        if (std::exchange(range.searched, true) || range.adjusted() || range.module == 0 ||
             range.name.kind != wire::ModuleKind::file)
             return;
         const auto [known, added] = code_.try_emplace(range.module);
@@ -296,8 +296,8 @@ private:
         // The pod of a process is part of its cgroup path. It cannot be stored elsewhere.
         if (!labels.pod.empty() && parse_cgroup_path(labels.cgroup).pod_uid != labels.pod && other_labels_.size() < 8)
             other_labels_.insert("pod_uid");
-        const bool told = !labels.process.empty() || !labels.container.empty() || !labels.cgroup.empty();
-        if (told && named_processes_.insert(labels.pid).second) {
+        const bool labeled = !labels.process.empty() || !labels.container.empty() || !labels.cgroup.empty();
+        if (labeled && named_processes_.insert(labels.pid).second) {
             wire::Process process;
             process.pid = labels.pid;
             process.comm = builder_->string(labels.process);

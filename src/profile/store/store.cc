@@ -93,8 +93,8 @@ void Store::set_frames(const PendingModule& pending, const symbol::Resolved& res
         const LocationId id = pending.locations[i];
         if (id == 0 || id >= t.locations.size() || t.locations[id].state == FrameState::named) continue;
         // If a BPF program has ended, the target's name is used: another program may be at its address here.
-        const bool told = t.is_ended_program(t.locations[id]);
-        std::vector<LocationFrame> own = told ? std::vector<LocationFrame>{} : own_frames(t, id, resolved, i, files);
+        const bool ended = t.is_ended_program(t.locations[id]);
+        std::vector<LocationFrame> own = ended ? std::vector<LocationFrame>{} : own_frames(t, id, resolved, i, files);
         const bool known = !own.empty();
         if (!known) own.push_back(t.frame_from_wire(t.locations[id]));
         Location& location = t.locations[id];

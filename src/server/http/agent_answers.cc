@@ -214,7 +214,7 @@ void Api::command(const Request& request, Reply reply) {
 void Api::stop(const Request& request, Reply reply) {
     Answer failure;
     const auto agent = agent_of(request, failure);
-    const auto say = [](bool stopped, std::string_view reason, std::string_view session) {
+    const auto describe = [](bool stopped, std::string_view reason, std::string_view session) {
         JsonWriter json;
         json.object();
         json.member("stopped", stopped);
@@ -225,19 +225,19 @@ void Api::stop(const Request& request, Reply reply) {
     };
     if (!agent) {
         if (failure.body.find("\"no_agent\"") != std::string::npos)
-            return reply(say(false, "no agent is connected", ""));
+            return reply(describe(false, "no agent is connected", ""));
         return reply(failure);
     }
-    if (agent->session.empty()) return reply(say(false, "nothing is being recorded", ""));
+    if (agent->session.empty()) return reply(describe(false, "nothing is being recorded", ""));
     const rapidjson::Value args(rapidjson::kObjectType);
     log_command(request, *agent, "stop", args);
     agents_.command(agent->id, "stop", args, std::chrono::seconds(30),
-                    [reply, say, session = agent->session](Answer answer) {
+                    [reply, describe, session = agent->session](Answer answer) {
                         if (answer.status != 200) return reply(std::move(answer));
                         const auto document = wire::parse_object(answer.body);
                         const std::string error =
                             document ? wire::text_member(*document, "error") : "the agent's answer is not JSON";
-                        reply(error.empty() ? say(true, "", session) : say(false, error, ""));
+                        reply(error.empty() ? describe(true, "", session) : describe(false, error, ""));
                     });
 }
 

@@ -331,17 +331,18 @@ void write_code(JsonWriter& json, const Copy& copy, const ModuleNames& module, c
     }
     Listing listing(module.identity, copy, std::move(instructions), heat);
     listing.resolve(symbolizer);
-    const auto say = [&](std::string_view sentence) {
+    const auto add_note = [&](std::string_view sentence) {
         note += fmt::format("{}{}", note.empty() ? "" : "; ", sentence);
     };
     if (problem.empty() && window.size < copy.range.size)
-        say(fmt::format("{} of {} bytes of this function are shown", window.size, copy.range.size));
+        add_note(fmt::format("{} of {} bytes of this function are shown", window.size, copy.range.size));
     if (problem.empty() && !copy.named)
-        say("no symbol covers this code: what follows the sampled address is shown, where the function begins and ends "
+        add_note(
+            "no symbol covers this code: what follows the sampled address is shown, where the function begins and ends "
             "is "
             "not known");
     if (problem.empty() && module.identity.kind == symbol::ModuleKind::kernel)
-        say("as linked: the running kernel patches some of its instructions");
+        add_note("as linked: the running kernel patches some of its instructions");
     json.member("file", code.file);
     json.member("machine", code.machine);
     json.member("problem", problem);

@@ -185,7 +185,7 @@ Answer thread_summary_answer(const Session& session, const Request& request) {
         json.list("threads", rows, [&](const profile::ThreadRow& row) {
             const profile::Thread& thread = store.threads()[row.thread];
             const bool ended = thread.ended_ns != 0 && thread.ended_ns <= range.end_ns;
-            const auto told = states.find({thread.pid, thread.tid});
+            const auto state = states.find({thread.pid, thread.tid});
             const auto used = cpu.find(row.thread);
             json.object();
             json.member("tid", thread.tid);
@@ -195,7 +195,7 @@ Answer thread_summary_answer(const Session& session, const Request& request) {
             json.member("samples", row.weight.samples);
             json.member("weight", row.weight.weight);
             json.member("percent", percent(row.weight.weight, total.weight));
-            json.member("state", ended ? "ended" : told != states.end() ? told->second : "alive");
+            json.member("state", ended ? "ended" : state != states.end() ? state->second : "alive");
             write_cpu(json, used == cpu.end() ? profile::ThreadCpu{} : used->second);
             write_top(json, store, row);
             if (*slices != 0) {

@@ -99,8 +99,8 @@ EntryKind kind_of(mode_t mode) {
     return S_ISREG(mode) ? EntryKind::file : EntryKind::other;
 }
 
-BrowseEntry look_at(const std::vector<BrowseRoot>& roots, int folder, const std::string& folder_path,
-                    const char* name) {
+BrowseEntry entry_of(const std::vector<BrowseRoot>& roots, int folder, const std::string& folder_path,
+                     const char* name) {
     BrowseEntry entry{.name = name};
     struct stat about{};
     if (::fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0) return entry;
@@ -245,7 +245,7 @@ Result<Listing> browse(const std::vector<BrowseRoot>& roots, std::string_view pa
             ++listing.left_out;
             continue;
         }
-        listing.entries.push_back(look_at(roots, folder.fd.get(), folder.path, one->d_name));
+        listing.entries.push_back(entry_of(roots, folder.fd.get(), folder.path, one->d_name));
     }
     std::ranges::sort(listing.entries, [](const BrowseEntry& a, const BrowseEntry& b) {
         const bool a_folder = a.kind == EntryKind::folder, b_folder = b.kind == EntryKind::folder;

@@ -71,7 +71,7 @@ struct Thread {
     std::uint32_t reads = 0;    // memory reads without a change, since the last change
     std::uint32_t total_reads = 0, lessons = 0;
     std::uint64_t last_read_ns = 0;         // time of the newest memory read
-    bool seen_since_look = false;           // whether a stack came after it
+    bool seen_since_read = false;           // whether a stack came after it
     std::array<MemoryRead, 2> reads_ahead;  // reads newer than the last stack, the older one first
     std::uint64_t refuted_at = 0;           // the last read found changed callers at this stack pointer
 };
@@ -185,7 +185,7 @@ struct StackStitcher::State {
     State(std::uint64_t gap_ns_in, std::size_t memory_bytes) : gap_ns(gap_ns_in), limit(memory_bytes) {}
 
     Thread& thread_of(std::uint64_t thread, std::uint64_t space, std::uint64_t time_ns, bool& continuous);
-    void apply_look(std::uint64_t thread_id, Thread& thread, std::uint64_t sp);
+    void apply_read(std::uint64_t thread_id, Thread& thread, std::uint64_t sp);
     static void note_unseen_way(Thread& thread, std::uint64_t turn, std::uint64_t sp, std::uint64_t gap);
     static void compare(Thread& thread, const std::vector<Frame>& frames, std::uint64_t gap);
     void remember(std::uint64_t thread_id, Thread& thread, const std::vector<Frame>& frames);
@@ -201,7 +201,7 @@ struct StackStitcher::State {
 
     std::uint64_t gap_ns;
     std::size_t limit;
-    bool can_look = true;
+    bool can_read = true;
     std::uint64_t now = 0, lost_at = 0;  // in calls of join()
     std::size_t nodes = 0;               // room_of() all threads
     std::unordered_map<std::uint64_t, Thread> threads;
@@ -245,7 +245,7 @@ bool StackStitcher::State::has_several_callers(std::uint64_t thread_id, const No
 
 // Applies a memory read made before this stack. It confirms the stored callers, or discards them from the first changed
 // one inwards. Frames inside of `sp`, the current stack pointer, have ended, and their memory has been reused.
-void StackStitcher::State::apply_look(std::uint64_t thread_id, Thread& thread, std::uint64_t sp) {
+void StackStitcher::State::apply_read(std::uint64_t thread_id, Thread& thread, std::uint64_t sp) {
     std::vector<Node>& stack = thread.stack;
     const MemoryRead read = std::exchange(thread.reads_ahead[0], std::exchange(thread.reads_ahead[1], {}));
     std::size_t seen = 0;
@@ -329,7 +329,7 @@ bool StackStitcher::State::may_be_another(std::uint64_t thread_id, const Thread&
 // Whether to trust the stored frames that the copy does not show: if samples followed the thread there and back, if
 // memory agreed for a while (before this stack and after it), or if memory cannot be read.
 bool StackStitcher::State::proven(const Thread& thread, std::uint64_t sp) const {
-    if (!can_look || (thread.came_back && !thread.movement.possible(thread.stack.front().sp, sp))) return true;
+    if (!can_read || (thread.came_back && !thread.movement.possible(thread.stack.front().sp, sp))) return true;
     return thread.reads >= needed_reads && agrees_ahead(thread);
 }
 
@@ -374,9 +374,9 @@ StopReason StackStitcher::join(std::uint64_t thread_id, std::uint64_t space, std
     const auto known = state.threads.find(thread_id);
     if (known != state.threads.end()) state.nodes -= room_of(known->second);
     Thread& thread = state.thread_of(thread_id, space, time_ns, continuous);
-    thread.seen_since_look = true;
+    thread.seen_since_read = true;
     while (!thread.reads_ahead[0].places.empty() && time_ns >= thread.reads_ahead[0].time_ns)
-        state.apply_look(thread_id, thread, frames.front().sp);
+        state.apply_read(thread_id, thread, frames.front().sp);
     const std::uint64_t sp = frames.front().sp;
     const std::uint64_t gap = distance(thread.last_ns, time_ns);
     if (continuous) thread.movement.note(sp, static_cast<double>(gap));
@@ -454,7 +454,7 @@ StopReason StackStitcher::with_callers(std::uint64_t thread_id, std::uint64_t ti
 std::vector<std::uint64_t> StackStitcher::due_for_read(std::size_t limit) const {
     std::vector<std::uint64_t> ids;
     for (const auto& [id, thread] : state_->threads)
-        if (thread.outside > 0 && thread.seen_since_look) ids.push_back(id);
+        if (thread.outside > 0 && thread.seen_since_read) ids.push_back(id);
     if (ids.size() <= limit) return ids;
     const auto last_read_of = [&](std::uint64_t id) { return state_->threads.at(id).last_read_ns; };
     std::sort(ids.begin(), ids.end(), [&](auto a, auto b) { return last_read_of(a) < last_read_of(b); });
@@ -477,7 +477,7 @@ void StackStitcher::memory_read(std::uint64_t thread_id, std::uint64_t time_ns, 
     Thread& thread = found->second;
     state_->nodes -= room_of(thread);
     thread.last_read_ns = time_ns;
-    thread.seen_since_look = false;
+    thread.seen_since_read = false;
     ++thread.total_reads;
     MemoryRead& place = thread.reads_ahead[0].places.empty() ? thread.reads_ahead[0] : thread.reads_ahead[1];
     place = {time_ns, std::move(places)};
@@ -486,7 +486,7 @@ void StackStitcher::memory_read(std::uint64_t thread_id, std::uint64_t time_ns, 
 }
 
 bool StackStitcher::needs_poll() const {
-    return state_->can_look && std::any_of(state_->threads.begin(), state_->threads.end(), [&](const auto& entry) {
+    return state_->can_read && std::any_of(state_->threads.begin(), state_->threads.end(), [&](const auto& entry) {
                const Thread& thread = entry.second;
                if (!thread.cut || thread.total_reads >= max_early_reads || thread.movement.leap != 0) return false;
                return thread.stack.empty() ? thread.lessons < most_lessons
@@ -501,7 +501,7 @@ bool StackStitcher::has_nothing(std::uint64_t thread_id) const {
     return thread.stack.empty() && thread.movement.leap == 0 && thread.lessons < most_lessons;
 }
 
-void StackStitcher::learn(std::uint64_t thread_id, const std::vector<Frame>& frames, std::size_t own_frames) {
+void StackStitcher::record(std::uint64_t thread_id, const std::vector<Frame>& frames, std::size_t own_frames) {
     const auto found = state_->threads.find(thread_id);
     if (found == state_->threads.end()) return;
     Thread& thread = found->second;
@@ -514,7 +514,7 @@ void StackStitcher::learn(std::uint64_t thread_id, const std::vector<Frame>& fra
     state_->make_room(thread_id);
 }
 
-void StackStitcher::cannot_read() { state_->can_look = false; }
+void StackStitcher::cannot_read() { state_->can_read = false; }
 
 void StackStitcher::samples_lost() { state_->lost_at = state_->now; }
 

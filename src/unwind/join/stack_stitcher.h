@@ -77,7 +77,7 @@ public:
     [[nodiscard]] bool has_nothing(std::uint64_t thread) const;
     // Adds the result of such a walk: the last stack and the frames outside of it, innermost first. The first
     // `own_frames` are from the copy.
-    void learn(std::uint64_t thread, const std::vector<Frame>& frames, std::size_t own_frames);
+    void record(std::uint64_t thread, const std::vector<Frame>& frames, std::size_t own_frames);
     // Call if memory cannot be read, or no longer. Then nothing waits for reads.
     void cannot_read();
 

@@ -113,13 +113,13 @@ bool RuleSource::may_return_to(const RuleKey& key, Arch arch, std::uint64_t pc) 
     Rule found = rule(key, arch);
     if (!found.call_checked) {
         if (work_.spent()) return false;
-        look_for_call(key, arch_info(arch), found);
+        find_call(key, arch_info(arch), found);
         cache_.put(key, found);
     }
     return found.kind == Rule::Kind::signal_return || ((pc & 1) != 0 ? found.after_odd_call : found.after_even_call);
 }
 
-void RuleSource::look_for_call(const RuleKey& key, const ArchInfo& arch, Rule& rule) {
+void RuleSource::find_call(const RuleKey& key, const ArchInfo& arch, Rule& rule) {
     rule.call_checked = true;
     ModuleTables* tables = modules_.open(key.module());
     if (tables == nullptr) return;

@@ -43,7 +43,7 @@ private:
     // Compiles without the cache.
     Rule make(const RuleKey& key, const ArchInfo& arch);
     // Sets after_even_call and after_odd_call.
-    void look_for_call(const RuleKey& key, const ArchInfo& arch, Rule& rule);
+    void find_call(const RuleKey& key, const ArchInfo& arch, Rule& rule);
 
     TableWork work_;
     RuleCache cache_;

@@ -48,11 +48,12 @@ void ExportRecords::begin() {
 }
 
 void ExportRecords::task(std::uint32_t type, ThreadId thread, std::uint64_t time_ns) {
-    const Thread& who = tables_.threads[thread];
-    const std::uint32_t parent = type == perf::record::fork ? tables_.processes[who.process].wire.parent_pid : who.pid;
+    const Thread& thread_info = tables_.threads[thread];
+    const std::uint32_t parent =
+        type == perf::record::fork ? tables_.processes[thread_info.process].wire.parent_pid : thread_info.pid;
     Output body;
-    body.u32(who.pid).u32(parent).u32(who.tid).u32(parent).u64(time_ns);
-    put(type, 0, trailer(body, who.pid, who.tid, time_ns));
+    body.u32(thread_info.pid).u32(parent).u32(thread_info.tid).u32(parent).u64(time_ns);
+    put(type, 0, trailer(body, thread_info.pid, thread_info.tid, time_ns));
 }
 
 void ExportRecords::fork(ThreadId thread, std::uint64_t time_ns) {
@@ -68,29 +69,30 @@ void ExportRecords::lost(EventId event, std::uint64_t count, std::uint64_t time_
 }
 
 void ExportRecords::name(ThreadId thread, std::uint64_t time_ns) {
-    const Thread& who = tables_.threads[thread];
-    const auto [known, first] = named_.try_emplace(who.tid, thread);
+    const Thread& thread_info = tables_.threads[thread];
+    const auto [known, first] = named_.try_emplace(thread_info.tid, thread);
     if (!first && known->second == thread) return;
     known->second = thread;
     // Another process with the same pid: its mappings are gone.
-    const auto [process, first_process] = processes_.try_emplace(who.pid, who.process);
-    const bool exec = !first_process && process->second != who.process;
-    process->second = who.process;
-    if (exec) std::erase_if(mapped_, [&](std::uint64_t one) { return one >> 32 == who.process; });
+    const auto [process, first_process] = processes_.try_emplace(thread_info.pid, thread_info.process);
+    const bool exec = !first_process && process->second != thread_info.process;
+    process->second = thread_info.process;
+    if (exec) std::erase_if(mapped_, [&](std::uint64_t one) { return one >> 32 == thread_info.process; });
     Output body;
-    body.u32(who.pid).u32(who.tid).padded(who.comm);
-    put(perf::record::comm, exec ? perf::misc::comm_exec : std::uint16_t{0}, trailer(body, who.pid, who.tid, time_ns));
+    body.u32(thread_info.pid).u32(thread_info.tid).padded(thread_info.comm);
+    put(perf::record::comm, exec ? perf::misc::comm_exec : std::uint16_t{0},
+        trailer(body, thread_info.pid, thread_info.tid, time_ns));
 }
 
 void ExportRecords::map(ThreadId thread, ModuleId module, std::uint64_t time_ns) {
-    const Thread& who = tables_.threads[thread];
-    if (!mapped_.insert(std::uint64_t{who.process} << 32 | module).second) return;
+    const Thread& thread_info = tables_.threads[thread];
+    if (!mapped_.insert(std::uint64_t{thread_info.process} << 32 | module).second) return;
     const ExportedArea& area = addresses_.area_of(module);
     const symbol::ModuleIdentity& identity = tables_.modules[module].identity;
     constexpr std::size_t longest_id = 20, longest_path = 4096;
     const std::string id = identity.build_id.substr(0, longest_id);
     Output body;
-    body.u32(who.pid).u32(who.tid).u64(area.start).u64(area.end - area.start).u64(area.file_offset);
+    body.u32(thread_info.pid).u32(thread_info.tid).u64(area.start).u64(area.end - area.start).u64(area.file_offset);
     if (!id.empty())
         body.u8(static_cast<std::uint8_t>(id.size()))
             .u8(0)
@@ -102,7 +104,7 @@ void ExportRecords::map(ThreadId thread, ModuleId module, std::uint64_t time_ns)
     body.u32(readable_code).u32(map_private).padded(identity.path.substr(0, longest_path));
     put(perf::record::mmap2,
         static_cast<std::uint16_t>(perf::misc::user | (id.empty() ? 0 : perf::misc::mmap_build_id)),
-        trailer(body, who.pid, who.tid, time_ns));
+        trailer(body, thread_info.pid, thread_info.tid, time_ns));
 }
 
 void ExportRecords::find_chain(StackId stack) {
@@ -132,9 +134,9 @@ void ExportRecords::sample(const ExportedSample& sample) {
     find_chain(sample.stack);
     for (const ExportedFrame& frame : frames_)
         if (frame.module != 0) map(sample.thread, frame.module, sample.time_ns);
-    const Thread& who = tables_.threads[sample.thread];
+    const Thread& thread_info = tables_.threads[sample.thread];
     Output body;
-    body.u64(sample.event).u64(frames_.empty() ? 0 : frames_.front().address).u32(who.pid).u32(who.tid);
+    body.u64(sample.event).u64(frames_.empty() ? 0 : frames_.front().address).u32(thread_info.pid).u32(thread_info.tid);
     body.u64(sample.time_ns).u32(sample.cpu).u32(0).u64(sample.period).u64(chain_.size());
     for (const std::uint64_t entry : chain_) body.u64(entry);
     put(perf::record::sample, !frames_.empty() && frames_.front().module == 0 ? perf::misc::kernel : perf::misc::user,

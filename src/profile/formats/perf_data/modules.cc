@@ -59,8 +59,8 @@ Module& Modules::of_mapping(const perf::MmapRecord& map) {
     return at(entry->second);
 }
 
-void Modules::look_for(Module& module) {
-    if (std::exchange(module.looked_for, true) || module.kind != wire::ModuleKind::file) return;
+void Modules::find_file(Module& module) {
+    if (std::exchange(module.searched, true) || module.kind != wire::ModuleKind::file) return;
     symbol::ModuleIdentity identity;
     identity.path = module.path;
     identity.build_id = module.build_id;
@@ -76,7 +76,7 @@ void Modules::look_for(Module& module) {
 std::uint64_t Modules::virtual_address(Module& module, const process::Mapping& mapping, std::uint64_t address) {
     const std::uint64_t offset = mapping.file_offset + (address - mapping.start);
     if (virtual_addresses_) return offset;
-    look_for(module);
+    find_file(module);
     if (module.file)
         if (const auto found = module.file->address_of(offset)) return *found;
     if (module.kind == wire::ModuleKind::file && !module.file && mapping.start < symbol::fixed_programs_end)
@@ -86,7 +86,7 @@ std::uint64_t Modules::virtual_address(Module& module, const process::Mapping& m
 
 Result<elf::ByteSource> Modules::open(unwind::ModuleId id) {
     Module& module = at(id);
-    look_for(module);
+    find_file(module);
     if (!module.file) return fail(ErrorCode::not_found, module.path + " is not on this machine");
     // The file is closed with the last copy of the ByteSource.
     const auto fd = std::make_shared<UniqueFd>(TRY(open_read(module.file->path)));
@@ -96,7 +96,7 @@ Result<elf::ByteSource> Modules::open(unwind::ModuleId id) {
 std::vector<std::string> Modules::missing() const {
     std::vector<std::string> paths;
     for (const Module& module : modules_)
-        if (module.looked_for && module.kind == wire::ModuleKind::file && !module.file) paths.push_back(module.path);
+        if (module.searched && module.kind == wire::ModuleKind::file && !module.file) paths.push_back(module.path);
     return paths;
 }
 

@@ -27,7 +27,7 @@ struct Module {
     std::uint64_t inode = 0;
     unwind::ModuleId id = 0;  // 1-based
     wire::Id wire_id = 0;     // 0: not announced yet
-    bool looked_for = false;
+    bool searched = false;
     std::optional<symbol::CodeFile> file;  // empty: not on this machine
 };
 
@@ -44,7 +44,7 @@ public:
     // one.
     std::uint64_t virtual_address(Module& module, const process::Mapping& mapping, std::uint64_t address);
     // Looks for the file. Later calls do nothing.
-    void look_for(Module& module);
+    void find_file(Module& module);
     Result<elf::ByteSource> open(unwind::ModuleId id) override;
 
     // Files that were looked for and are not on this machine.

@@ -414,7 +414,7 @@ TEST_CASE("memory stays within its limit whatever the threads do") {
         const std::uint64_t thread = random() % 500;
         (void)stitcher.join(thread, random() % 2, round * ms, depth, frames,
                             random() % 2 == 0 ? StopReason::root : StopReason::truncated_copy);
-        if (round % 3 == 0) stitcher.learn(thread, frames, frames.size() / 2);
+        if (round % 3 == 0) stitcher.record(thread, frames, frames.size() / 2);
         // Also for threads that are never seen again.
         std::vector<StackStitcher::Place> places(random() % 1024 + 1);
         for (std::size_t i = 0; i < places.size(); ++i) places[i] = {0x100000 - 32 * i, random() % 64};
