@@ -120,4 +120,11 @@ public:
     [[nodiscard]] std::string take() const { return {buffer.GetString(), buffer.GetSize()}; }
 };
 
+// Parsed JSON as text on one line.
+inline std::string to_json(const rapidjson::Value& parsed) {
+    JsonWriter json;
+    json.value(parsed);
+    return json.take();
+}
+
 }  // namespace flamewire

@@ -1,8 +1,6 @@
 // Endpoints that wait for an agent: connect, command, stop.
 #include <fmt/format.h>
 #include <rapidjson/document.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -76,11 +74,8 @@ Result<RequestedEvents> wanted_agent(const Request& request) {
 
 // Logs which client ran which command on which target.
 void log_command(const Request& request, const AgentInfo& agent, std::string_view name, const rapidjson::Value& args) {
-    rapidjson::StringBuffer text;
-    rapidjson::Writer<rapidjson::StringBuffer> writer(text);
-    args.Accept(writer);
-    spdlog::info("command of {}: {} {:.1000} to agent {} ({})", request.remote, name,
-                 std::string_view(text.GetString(), text.GetSize()), agent.id, agent.address);
+    spdlog::info("command of {}: {} {:.1000} to agent {} ({})", request.remote, name, to_json(args), agent.id,
+                 agent.address);
 }
 
 void write_dial(JsonWriter& json, const DialInfo& dial) {

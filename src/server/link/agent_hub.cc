@@ -1,9 +1,8 @@
 #include "server/link/agent_hub.h"
 
 #include <fmt/format.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
+#include "base/json_writer.h"
 #include "secure/host.h"
 #include "server/link/perflens_messages.h"
 
@@ -11,14 +10,6 @@ namespace flamewire::server {
 namespace {
 
 constexpr std::chrono::seconds kernel_names_time{30};
-
-// Formats JSON on one line, whatever line breaks the received text has.
-std::string compact(const rapidjson::Document& document) {
-    rapidjson::StringBuffer buffer;
-    rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-    document.Accept(writer);
-    return {buffer.GetString(), buffer.GetSize()};
-}
 
 // Sets what the connection shows about its agent.
 void describe(AgentInfo& info, const AgentPeer& peer) {
@@ -126,7 +117,7 @@ void AgentHub::handle_hello(const PeerPtr& peer, const std::string& payload) {
     agent.same_boot = !own_boot_id().empty() && hello->platform.boot_id == own_boot_id();
     describe(agent.info, *peer);
     agent.info.state = hello->state;
-    agent.info.hello = compact(*document);
+    agent.info.hello = to_json(*document);
     if (first) {
         admission_.key_used(*peer);
         connection_log_.info(fmt::format("agent {} connected from {} ({} {}{})", agent.info.id, agent.info.address,

@@ -1,12 +1,11 @@
 #include "server/link/perflens_messages.h"
 
 #include <fmt/format.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
 #include <algorithm>
 #include <array>
 
+#include "base/json_writer.h"
 #include "wire/control.h"
 
 namespace flamewire::server {
@@ -20,13 +19,6 @@ constexpr std::uint64_t chunk_seconds = 2;
 constexpr std::array known_commands{"ping",        "status",  "list_processes", "verify_pid",
                                     "verify_perf", "reprobe", "start",          "stop",
                                     "pause",       "resume",  "configure",      "configure_metrics"};
-
-std::string text_of(const Value& value) {
-    rapidjson::StringBuffer buffer;
-    rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
-    value.Accept(writer);
-    return {buffer.GetString(), buffer.GetSize()};
-}
 
 template <class T>
 void put(Document& document, Value& object, const char* name, T&& value) {
@@ -154,7 +146,7 @@ Result<std::string> command_for_perflens(std::string_view id, std::string_view n
         TRY(translate_settings(name, args, out));
     else if (args.IsObject())
         out["args"].CopyFrom(args, out.GetAllocator());
-    return text_of(out);
+    return to_json(out);
 }
 
 std::string auth_for_perflens(std::string_view id, std::string_view token) {
@@ -164,7 +156,7 @@ std::string auth_for_perflens(std::string_view id, std::string_view token) {
     Value args(rapidjson::kObjectType);
     put(out, args, "token", text_value(out, token));
     put(out, out, "args", std::move(args));
-    return text_of(out);
+    return to_json(out);
 }
 
 std::string reply_of_perflens(std::string_view command, const Document& received) {
@@ -178,7 +170,7 @@ std::string reply_of_perflens(std::string_view command, const Document& received
                 Value("the PerfLens agent requires its pairing code: start the server with --perflens-token CODE, "
                       "which it "
                       "printed when it started"));
-        return text_of(reply);
+        return to_json(reply);
     }
     if (command == "list_processes") complete_process_list(reply);
     if (command == "start") complete_start(reply);
@@ -188,14 +180,14 @@ std::string reply_of_perflens(std::string_view command, const Document& received
             Value(exists != reply.MemberEnd() && exists->value.IsBool() && exists->value.GetBool()));
         put(reply, reply, "problem", Value());
     }
-    return text_of(reply);
+    return to_json(reply);
 }
 
 std::string metrics_of_perflens(std::string_view json, std::uint64_t mono_ns) {
     auto frame = wire::parse_object(json);
     if (!frame) return {};
     put(*frame, *frame, "mono_ns", Value(mono_ns));
-    return text_of(*frame);
+    return to_json(*frame);
 }
 
 }  // namespace flamewire::server
