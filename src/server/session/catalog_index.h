@@ -1,6 +1,7 @@
 // The sessions of a data directory by id, as found on disk and in memory. Thread-safe: one mutex protects the map and
 // the members of its entries; lock() holds it for several accesses. It is locked after CatalogEntry::loading and the
-// mutex of CatalogLabels, and before those of a session. Methods marked "blocking" read files.
+// mutex of CatalogLabels, and before those of a session. Only for a session that is still being read, which nobody else
+// locks, it is locked after them. Methods marked "blocking" read files.
 #pragma once
 
 #include <cstdint>
