@@ -1,4 +1,5 @@
 """Connecting to agents from the page: readable states and errors, retries until cancelled, and no access for pages of other sites."""
+import concurrent.futures
 import socket
 
 import pytest
@@ -56,6 +57,29 @@ def test_unreachable_addresses(start):
         for number in range(100):
             server.post("/api/agent/dials", {"host": f"no-{number}.invalid", "port": 9})
     assert refused.value.status == 409 and "cancel" in refused.value.error["message"]
+
+
+def test_connect_uses_the_attempt_under_way(start):
+    server = start.server()
+    # The queue of this socket is full, so an attempt neither succeeds nor fails before its time limit.
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.create_connection(full.getsockname()):
+        address = {"host": "127.0.0.1", "port": full.getsockname()[1]}
+        server.post("/api/agent/dials", address)
+
+        def connect():
+            with pytest.raises(HttpError) as refused:
+                server.post("/api/agent/connect", address)
+            return refused.value
+
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            requests = [pool.submit(connect), pool.submit(connect)]
+            # One of them waits for the attempt, so the other one is refused at once.
+            concurrent.futures.wait(requests, return_when=concurrent.futures.FIRST_COMPLETED)
+            dial = dial_of(server, address["port"])
+            assert dial["attempts"] == 1 or dial["problem"], "a second attempt began next to the first one"
+            answers = [request.result() for request in requests]
+        assert sorted(answer.status for answer in answers)[0] == 409 and any("already connecting" in answer.error["message"] for answer in answers)
+        assert any("no answer from" in answer.error["message"] for answer in answers)
 
 
 def test_not_for_pages_of_other_sites(start):

@@ -112,8 +112,8 @@ void AgentDialer::connect(const std::string& host, std::uint16_t port, std::func
         if (!dial->agent.empty()) return answer(*registry_.snapshot(dial->agent));
         if (dial->answer || dial->connection)
             return answer(fail(ErrorCode::busy, fmt::format("the server is already connecting to {}:{}", host, port)));
-        // The dial waits for its next attempt: start that attempt now.
         dial->answer = std::move(answer);
+        if (!dial->waiting) return;  // the attempt under way answers
         dial->timer.cancel();
         return start(dial);
     }
