@@ -1,45 +1,94 @@
 // docs/kept.proto: KeptSymbols.
-#include <protozero/pbf_writer.hpp>
-
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <unordered_map>
 
 #include "profile/symbols/symbol_cache.h"
-#include "wire/batch_read.h"
 #include "wire/frame.h"
+#include "wire/proto.h"
 
 namespace flamewire::profile {
 namespace {
 
-using wire::read::bytes;
-using wire::read::get_text;
-using wire::read::Malformed;
-using wire::read::narrow;
-using wire::read::pbf_reader;
-using wire::read::varint;
-using Tag = std::uint32_t;
+using wire::proto::Column;
+using wire::proto::Field;
+using wire::proto::Malformed;
+using wire::proto::narrow;
+using wire::proto::PackedColumn;
+using wire::proto::pbf_reader;
+using wire::proto::pbf_writer;
+using wire::proto::Tag;
+
+constexpr Tag strings_tag = 1, modules_tag = 2;
+
+// Far above what a session needs, and far below what would exhaust memory. max_frames is for all modules together.
+constexpr std::size_t max_modules = std::size_t{1} << 16, max_strings = std::size_t{1} << 22,
+                      max_addresses = std::size_t{1} << 22, max_frames = std::size_t{1} << 23;
+constexpr std::uint32_t max_frames_of_address = 1'000;
+
+// C: PackedColumn when it is written, Column when it was read.
+template <class C>
+struct ModuleMessage {
+    symbol::ModuleIdentity identity;
+    symbol::ModuleReport report;
+    C address_delta, return_address, frame_count;  // of the addresses
+    C function, source_file, line, inlined;        // of the frames
+};
 
 // Indexed by the numbers in docs/kept.proto, which must not change. go_table is last because it was added last.
 constexpr std::array qualities = {
     symbol::Quality::none,    symbol::Quality::linker_map, symbol::Quality::dynamic_symbols,
     symbol::Quality::symbols, symbol::Quality::debug_info, symbol::Quality::go_table};
 
-namespace file_field {
-constexpr Tag strings = 1, modules = 2;
-}
-namespace module_field {
-constexpr Tag kind = 1, path = 2, build_id = 3, boot_id = 4, size = 5, mtime_ns = 6, quality = 7, file = 8, found = 9,
-              debug_file = 10, debug_found = 11, map_file = 12, problem = 13, remedy = 14;
-constexpr Tag address_delta = 20, return_address = 21, frame_count = 22, function = 23, source_file = 24, line = 25,
-              inlined = 26;
-}  // namespace module_field
+}  // namespace
+}  // namespace flamewire::profile
 
-// Far above what a session needs, and far below what would exhaust memory. max_frames is for all modules together.
-constexpr std::size_t max_modules = std::size_t{1} << 16, max_strings = std::size_t{1} << 22,
-                      max_addresses = std::size_t{1} << 22, max_frames = std::size_t{1} << 23;
-constexpr std::uint32_t max_frames_of_address = 1'000;
+namespace flamewire::wire::proto {
+
+template <>
+struct EnumNumbers<symbol::ModuleKind> : NumbersUpTo<symbol::ModuleKind::jit> {};
+template <>
+struct EnumNumbers<symbol::FoundBy> : NumbersUpTo<symbol::FoundBy::debuginfod> {};
+template <>
+struct EnumNumbers<symbol::Quality> {
+    static std::uint64_t of(symbol::Quality quality) {
+        return static_cast<std::uint64_t>(std::ranges::find(profile::qualities, quality) - profile::qualities.begin());
+    }
+    static symbol::Quality enumerator(std::uint64_t number) {
+        return number < profile::qualities.size() ? profile::qualities[static_cast<std::size_t>(number)]
+                                                  : symbol::Quality::none;
+    }
+};
+
+template <class C>
+inline constexpr std::tuple fields<profile::ModuleMessage<C>>{
+    Field{1, [](auto& module) -> auto& { return module.identity.kind; }},
+    Field{2, [](auto& module) -> auto& { return module.identity.path; }},
+    Field{3, [](auto& module) -> auto& { return module.identity.build_id; }},
+    Field{4, [](auto& module) -> auto& { return module.identity.boot_id; }},
+    Field{5, [](auto& module) -> auto& { return module.identity.size; }},
+    Field{6, [](auto& module) -> auto& { return module.identity.mtime_ns; }},
+    Field{7, [](auto& module) -> auto& { return module.report.quality; }},
+    Field{8, [](auto& module) -> auto& { return module.report.file; }},
+    Field{9, [](auto& module) -> auto& { return module.report.found; }},
+    Field{10, [](auto& module) -> auto& { return module.report.debug_file; }},
+    Field{11, [](auto& module) -> auto& { return module.report.debug_found; }},
+    Field{12, [](auto& module) -> auto& { return module.report.map_file; }},
+    Field{13, [](auto& module) -> auto& { return module.report.problem; }},
+    Field{14, [](auto& module) -> auto& { return module.report.remedy; }},
+    Field{20, &profile::ModuleMessage<C>::address_delta, profile::max_addresses},
+    Field{21, &profile::ModuleMessage<C>::return_address, profile::max_addresses},
+    Field{22, &profile::ModuleMessage<C>::frame_count, profile::max_addresses},
+    Field{23, &profile::ModuleMessage<C>::function, profile::max_frames},
+    Field{24, &profile::ModuleMessage<C>::source_file, profile::max_frames},
+    Field{25, &profile::ModuleMessage<C>::line, profile::max_frames},
+    Field{26, &profile::ModuleMessage<C>::inlined, profile::max_frames, true}};
+
+}  // namespace flamewire::wire::proto
+
+namespace flamewire::profile {
+namespace {
 
 class Strings {
 public:
@@ -60,142 +109,26 @@ private:
     std::vector<const std::string*> order_;
 };
 
-void put_about(protozero::pbf_writer& out, const CachedModule& module) {
-    const auto text = [&](Tag tag, const std::string& value) {
-        if (!value.empty()) out.add_bytes(tag, value);
-    };
-    const auto number = [&](Tag tag, std::uint64_t value) {
-        if (value != 0) out.add_uint64(tag, value);
-    };
-    number(module_field::kind, static_cast<std::uint64_t>(module.identity.kind));
-    text(module_field::path, module.identity.path);
-    text(module_field::build_id, module.identity.build_id);
-    text(module_field::boot_id, module.identity.boot_id);
-    number(module_field::size, module.identity.size);
-    if (module.identity.mtime_ns != 0) out.add_int64(module_field::mtime_ns, module.identity.mtime_ns);
-    const auto quality = std::ranges::find(qualities, module.report.quality);
-    number(module_field::quality, static_cast<std::uint64_t>(quality - qualities.begin()));
-    text(module_field::file, module.report.file);
-    number(module_field::found, static_cast<std::uint64_t>(module.report.found));
-    text(module_field::debug_file, module.report.debug_file);
-    number(module_field::debug_found, static_cast<std::uint64_t>(module.report.debug_found));
-    text(module_field::map_file, module.report.map_file);
-    text(module_field::problem, module.report.problem);
-    text(module_field::remedy, module.report.remedy);
-}
-
-template <class List, class Value>
-void put_column(protozero::pbf_writer& out, Tag tag, const List& list, Value value) {
-    protozero::packed_field_uint64 column(out, tag);
-    for (std::size_t i = 0; i < list.size(); ++i) column.add_element(value(i));
-}
-
-void put_frames(protozero::pbf_writer& out, const CachedModule& module, Strings& strings) {
-    const auto& addresses = module.addresses;
-    const auto& frames = module.frames.frames;
-    put_column(out, module_field::address_delta, addresses,
-               [&](std::size_t i) { return addresses[i].value - (i == 0 ? 0 : addresses[i - 1].value); });
-    put_column(out, module_field::return_address, addresses,
-               [&](std::size_t i) { return std::uint64_t{addresses[i].return_address}; });
-    put_column(out, module_field::frame_count, addresses,
-               [&](std::size_t i) { return std::uint64_t{module.frames.first[i + 1]} - module.frames.first[i]; });
-    const auto text = [&](std::uint32_t id) { return std::uint64_t{strings.id(module.frames.strings[id])}; };
-    put_column(out, module_field::function, frames, [&](std::size_t i) { return text(frames[i].function); });
-    put_column(out, module_field::source_file, frames, [&](std::size_t i) { return text(frames[i].file); });
-    put_column(out, module_field::line, frames, [&](std::size_t i) { return std::uint64_t{frames[i].line}; });
-    if (std::ranges::any_of(frames, &symbol::SourceFrame::inlined))
-        put_column(out, module_field::inlined, frames, [&](std::size_t i) { return std::uint64_t{frames[i].inlined}; });
-}
-
-using Column = std::vector<std::uint64_t>;
-
-void read_column(pbf_reader& in, Column& column, std::size_t limit) {
-    for (const std::uint64_t value : in.get_packed_uint64()) wire::read::append(column, limit) = value;
-}
-
-template <class Enum>
-Enum known(std::uint64_t value, Enum last) {
-    return value <= static_cast<std::uint64_t>(last) ? static_cast<Enum>(value) : Enum{};
-}
-
-struct Columns {
-    Column address_delta, return_address, frame_count, function, source_file, line, inlined;
-};
-
-// Reads everything of a module except its frames. Their columns become values when their lengths are known.
-void read_field(pbf_reader& in, CachedModule& module, Columns& columns) {
-    namespace f = module_field;
-    switch (in.tag_and_type()) {
-        case varint(f::kind):
-            module.identity.kind = known(in.get_uint64(), symbol::ModuleKind::jit);
-            break;
-        case bytes(f::path):
-            module.identity.path = get_text(in);
-            break;
-        case bytes(f::build_id):
-            module.identity.build_id = get_text(in);
-            break;
-        case bytes(f::boot_id):
-            module.identity.boot_id = get_text(in);
-            break;
-        case varint(f::size):
-            module.identity.size = in.get_uint64();
-            break;
-        case varint(f::mtime_ns):
-            module.identity.mtime_ns = in.get_int64();
-            break;
-        case varint(f::quality):
-            if (const std::uint64_t value = in.get_uint64(); value < qualities.size())
-                module.report.quality = qualities[static_cast<std::size_t>(value)];
-            break;
-        case bytes(f::file):
-            module.report.file = get_text(in);
-            break;
-        case varint(f::found):
-            module.report.found = known(in.get_uint64(), symbol::FoundBy::debuginfod);
-            break;
-        case bytes(f::debug_file):
-            module.report.debug_file = get_text(in);
-            break;
-        case varint(f::debug_found):
-            module.report.debug_found = known(in.get_uint64(), symbol::FoundBy::debuginfod);
-            break;
-        case bytes(f::map_file):
-            module.report.map_file = get_text(in);
-            break;
-        case bytes(f::problem):
-            module.report.problem = get_text(in);
-            break;
-        case bytes(f::remedy):
-            module.report.remedy = get_text(in);
-            break;
-        case bytes(f::address_delta):
-            read_column(in, columns.address_delta, max_addresses);
-            break;
-        case bytes(f::return_address):
-            read_column(in, columns.return_address, max_addresses);
-            break;
-        case bytes(f::frame_count):
-            read_column(in, columns.frame_count, max_addresses);
-            break;
-        case bytes(f::function):
-            read_column(in, columns.function, max_frames);
-            break;
-        case bytes(f::source_file):
-            read_column(in, columns.source_file, max_frames);
-            break;
-        case bytes(f::line):
-            read_column(in, columns.line, max_frames);
-            break;
-        case bytes(f::inlined):
-            read_column(in, columns.inlined, max_frames);
-            break;
-        default:
-            in.skip();
+ModuleMessage<PackedColumn> message_of(const CachedModule& module, Strings& strings) {
+    ModuleMessage<PackedColumn> message{module.identity, module.report, {}, {}, {}, {}, {}, {}, {}};
+    std::uint64_t before = 0;
+    for (std::size_t i = 0; i < module.addresses.size(); ++i) {
+        const CodeAddress& address = module.addresses[i];
+        message.address_delta.add(address.value - before);
+        before = address.value;
+        message.return_address.add(address.return_address ? 1 : 0);
+        message.frame_count.add(module.frames.first[i + 1] - module.frames.first[i]);
     }
+    for (const symbol::SourceFrame& frame : module.frames.frames) {
+        message.function.add(strings.id(module.frames.strings[frame.function]));
+        message.source_file.add(strings.id(module.frames.strings[frame.file]));
+        message.line.add(frame.line);
+        message.inlined.add(frame.inlined ? 1 : 0);
+    }
+    return message;
 }
 
-void put_addresses(CachedModule& module, const Columns& columns) {
+void put_addresses(CachedModule& module, const ModuleMessage<Column>& columns) {
     const std::size_t count = columns.address_delta.size();
     if (columns.return_address.size() != count || columns.frame_count.size() != count)
         throw Malformed{"columns of different lengths"};
@@ -220,7 +153,7 @@ void put_addresses(CachedModule& module, const Columns& columns) {
 }
 
 // Each module gets its own texts, like a symbolizer's answer.
-void put_frames(CachedModule& module, const Columns& columns, const std::vector<std::string>& strings) {
+void put_frames(CachedModule& module, const ModuleMessage<Column>& columns, const std::vector<std::string>& strings) {
     std::unordered_map<std::uint64_t, std::uint32_t> numbers{{0, 0}};
     module.frames.strings.emplace_back();
     const auto text = [&](std::uint64_t id) {
@@ -237,9 +170,9 @@ void put_frames(CachedModule& module, const Columns& columns, const std::vector<
 
 CachedModule read_module(pbf_reader in, const std::vector<std::string>& strings, std::size_t& text_budget,
                          std::size_t& frame_budget) {
-    CachedModule module;
-    Columns columns;
-    while (in.next()) read_field(in, module, columns);
+    ModuleMessage<Column> columns;
+    wire::proto::read_fields(in, columns);
+    CachedModule module{std::move(columns.identity), std::move(columns.report), {}, {}};
     if (columns.function.size() > frame_budget) throw Malformed{"more frames than a session has"};
     frame_budget -= columns.function.size();
     put_addresses(module, columns);
@@ -263,9 +196,8 @@ EncodedSymbolCache encode_symbol_cache(std::span<const CachedModule> modules) {
     for (const CachedModule& module : modules) {
         const std::size_t texts = strings.in_order().size();
         std::string one;
-        protozero::pbf_writer out(one);
-        put_about(out, module);
-        put_frames(out, module, strings);
+        pbf_writer writer(one);
+        wire::proto::write(writer, message_of(module, strings));
         std::size_t added = 0;
         for (std::size_t i = texts; i < strings.in_order().size(); ++i)
             added += strings.in_order()[i]->size() + overhead;
@@ -277,11 +209,11 @@ EncodedSymbolCache encode_symbol_cache(std::span<const CachedModule> modules) {
             continue;
         }
         text_bytes += added;
-        protozero::pbf_writer(body).add_message(file_field::modules, one);
+        pbf_writer(body).add_message(modules_tag, one);
     }
     std::string message;
-    protozero::pbf_writer out(message);
-    for (const std::string* text : strings.in_order()) out.add_bytes(file_field::strings, *text);
+    pbf_writer out(message);
+    for (const std::string* text : strings.in_order()) out.add_bytes(strings_tag, *text);
     message += body;
     encoded.bytes = wire::compress(message);
     return encoded;
@@ -294,16 +226,12 @@ Result<std::vector<CachedModule>> decode_symbol_cache(Bytes compressed) {
         std::vector<pbf_reader> messages;
         pbf_reader in(message);
         while (in.next()) {
-            switch (in.tag_and_type()) {
-                case bytes(file_field::strings):
-                    wire::read::append(strings, max_strings) = get_text(in);
-                    break;
-                case bytes(file_field::modules):
-                    wire::read::append(messages, max_modules) = in.get_message();
-                    break;
-                default:
-                    in.skip();
-            }
+            if (in.tag_and_type() == wire::proto::bytes(strings_tag))
+                wire::proto::read_value(in, max_strings, strings);
+            else if (in.tag_and_type() == wire::proto::bytes(modules_tag))
+                wire::proto::append(messages, max_modules) = in.get_message();
+            else
+                in.skip();
         }
         std::vector<CachedModule> modules;
         std::size_t text_budget = 2 * max_symbol_cache_bytes, frame_budget = max_frames;

@@ -1,71 +1,49 @@
 #include "server/session/source_bundle.h"
 
-#include <protozero/pbf_writer.hpp>
-
 #include <algorithm>
 
 #include "base/file.h"
 #include "server/session/side_files.h"
-#include "wire/batch_read.h"
 #include "wire/frame.h"
+#include "wire/proto.h"
 
+// docs/kept.proto: KeptSources.
 namespace flamewire::server {
 namespace {
 
-using wire::read::bytes;
-using wire::read::get_text;
-using wire::read::Malformed;
-using wire::read::pbf_reader;
-
-constexpr std::uint32_t files_tag = 1, name_tag = 1, path_tag = 2, text_tag = 3;
-
-BundledSource read_source_message(pbf_reader in) {
-    BundledSource source;
-    while (in.next()) {
-        switch (in.tag_and_type()) {
-            case bytes(name_tag):
-                source.name = get_text(in);
-                break;
-            case bytes(path_tag):
-                source.path = get_text(in);
-                break;
-            case bytes(text_tag):
-                source.text = get_text(in);
-                break;
-            default:
-                in.skip();
-        }
-    }
-    return source;
-}
+struct SourcesMessage {
+    std::vector<BundledSource> files;
+};
 
 }  // namespace
+}  // namespace flamewire::server
+
+namespace flamewire::wire::proto {
+
+template <>
+inline constexpr std::tuple fields<server::BundledSource>{Field{1, &server::BundledSource::name},
+                                                          Field{2, &server::BundledSource::path},
+                                                          Field{3, &server::BundledSource::text}};
+template <>
+inline constexpr std::tuple fields<server::SourcesMessage>{
+    Field{1, &server::SourcesMessage::files, server::max_source_bundle_files}};
+
+}  // namespace flamewire::wire::proto
+
+namespace flamewire::server {
 
 std::string encode_source_bundle(std::span<const BundledSource> files) {
     std::string message;
-    protozero::pbf_writer out(message);
-    for (const BundledSource& source : files) {
-        protozero::pbf_writer file(out, files_tag);
-        file.add_bytes(name_tag, source.name);
-        file.add_bytes(path_tag, source.path);
-        file.add_bytes(text_tag, source.text);
-    }
+    wire::proto::pbf_writer out(message);
+    for (const BundledSource& source : files) wire::proto::put_message(out, 1, source);
     return wire::compress(message);
 }
 
 Result<std::vector<BundledSource>> decode_source_bundle(Bytes packed) {
     const std::string message = TRY(wire::decompress(packed, max_source_bundle_bytes));
     try {
-        std::vector<BundledSource> files;
-        pbf_reader in(message);
-        while (in.next()) {
-            if (in.tag_and_type() == bytes(files_tag))
-                wire::read::append(files, max_source_bundle_files) = read_source_message(in.get_message());
-            else
-                in.skip();
-        }
-        return files;
-    } catch (const Malformed&) {
+        return wire::proto::read<SourcesMessage>(wire::proto::pbf_reader(message)).files;
+    } catch (const wire::proto::Malformed&) {
         return fail(ErrorCode::invalid, "the kept sources are more files than a session keeps");
     } catch (const protozero::exception& error) {
         return fail(ErrorCode::invalid, std::string("the kept sources are damaged: ") + error.what());
