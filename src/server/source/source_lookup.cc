@@ -188,13 +188,16 @@ SourceMatch SourceLookup::find(std::string_view file) {
         if (!name.empty() && attempt(name, config.sysroot)) return match;
     }
     match.outside = outside_roots(std::string(file), config);
-    if (config.source_dir.empty()) return match;
+    if (!config.source_dir.empty()) find_by_suffix(file, config, match);
+    return match;
+}
 
+void SourceLookup::find_by_suffix(std::string_view file, const SourceConfig& config, SourceMatch& match) {
     bool complete = true;
     const std::vector<std::string> candidates = suffix_matches(config.source_dir, file, complete);
+    const auto components = trailing_components(file);
     match.tried.push_back(
-        fmt::format("{}/**/{}", config.source_dir,
-                    trailing_components(file).empty() ? std::string_view{} : trailing_components(file).front()));
+        fmt::format("{}/**/{}", config.source_dir, components.empty() ? std::string_view{} : components.front()));
     for (const std::string& candidate : candidates) {
         match.path = served_path(fs::path(config.source_dir) / candidate, config.source_dir, config);
         match.found = !match.path.empty();
@@ -216,7 +219,6 @@ SourceMatch SourceLookup::find(std::string_view file) {
         match.outside.clear();
     else
         match.suggestion = suggest(file, config);
-    return match;
 }
 
 std::vector<std::string> SourceLookup::suffix_matches(const std::string& root, std::string_view file, bool& complete) {

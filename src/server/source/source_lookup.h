@@ -69,6 +69,8 @@ public:
     SourceMatch find(std::string_view file);
 
 private:
+    // Looks below the source folder for files whose path ends like `file`.
+    void find_by_suffix(std::string_view file, const SourceConfig& config, SourceMatch& match);
     std::vector<std::string> suffix_matches(const std::string& root, std::string_view file, bool& complete);
 
     mutable std::mutex mutex_;  // config and index

@@ -156,34 +156,39 @@ CodeEffect thumb_short_effect(std::uint32_t code) {
     return {.kind = code >> 12 == 0xd || code >> 8 == 0xbe ? Kind::other : Kind::none};
 }
 
+constexpr std::uint32_t always = 14, unconditional = 15;  // conditions of an instruction
+
+CodeEffect unconditional_effect(std::uint32_t word) {
+    const bool barrier = word >> 20 == 0xf57, preload = (word & 0xfd70f000) == 0xf550f000;
+    const bool vectors = word >> 25 == 0x79;  // data processing
+    const bool elements = word >> 24 == 0xf4 && ((word >> 16 & 0xf) != sp || (word & 0xf) == pc);
+    if (barrier || preload || vectors || elements) return {.kind = Kind::none};
+    return {.kind = word >> 25 == 0x7d ? Kind::call : Kind::other};  // blx
+}
+
+CodeEffect conditional_effect(std::uint32_t word) {
+    const CodeEffect effect = arm_effect((word & 0x0fffffff) | always << 28);
+    switch (effect.kind) {
+        case Kind::jump:
+            return {.kind = Kind::branch, .bytes = effect.bytes};
+        case Kind::returns:
+            return {.kind = Kind::branch};
+        case Kind::pop:  // a conditional return
+            return (effect.mask >> pc & 1) != 0 ? effect : CodeEffect{};
+        case Kind::none:
+        case Kind::call:
+            return {.kind = effect.kind};
+        default:
+            return {};
+    }
+}
+
 }  // namespace
 
 CodeEffect arm_effect(std::uint32_t word) {
-    constexpr std::uint32_t always = 14, unconditional = 15;
     const auto reg = static_cast<std::uint8_t>(word >> 12 & 0xf);
-    if (word >> 28 == unconditional) {
-        const bool barrier = word >> 20 == 0xf57, preload = (word & 0xfd70f000) == 0xf550f000;
-        const bool vectors = word >> 25 == 0x79;  // data processing
-        const bool elements = word >> 24 == 0xf4 && ((word >> 16 & 0xf) != sp || (word & 0xf) == pc);
-        if (barrier || preload || vectors || elements) return {.kind = Kind::none};
-        return {.kind = word >> 25 == 0x7d ? Kind::call : Kind::other};  // blx
-    }
-    if (word >> 28 != always) {
-        const CodeEffect effect = arm_effect((word & 0x0fffffff) | always << 28);
-        switch (effect.kind) {
-            case Kind::jump:
-                return {.kind = Kind::branch, .bytes = effect.bytes};
-            case Kind::returns:
-                return {.kind = Kind::branch};
-            case Kind::pop:  // a conditional return
-                return (effect.mask >> pc & 1) != 0 ? effect : CodeEffect{};
-            case Kind::none:
-            case Kind::call:
-                return {.kind = effect.kind};
-            default:
-                return {};
-        }
-    }
+    if (word >> 28 == unconditional) return unconditional_effect(word);
+    if (word >> 28 != always) return conditional_effect(word);
     if (word >> 16 == 0xe92d) return push_of(word & 0xffff);
     if (word >> 16 == 0xe8bd) return pop_of(word & 0xffff);
     if (word >> 16 == 0xe52d) return {.kind = Kind::push, .mask = 1u << reg, .bytes = word & 0xfff};  // str [sp, #-N]!
