@@ -100,6 +100,8 @@ def test_each_file_of_the_sources_has_an_area():
 def test_equivalent_mutants_have_the_key_of_their_content_and_a_reason(tmp_path):
     entries = json.loads((HERE / "equivalent.json").read_text())
     assert len(mutate.load_equivalent()) == len(entries)
+    for entry in entries:
+        assert entry["before"] in (ROOT / entry["file"]).read_text(), entry
     for wrong in ({"key": "0" * 16}, {"before": "other"}, {"reason": " "}):
         path = tmp_path / "equivalent.json"
         path.write_text(json.dumps([{**entries[0], **wrong}]))

@@ -37,6 +37,8 @@ struct SamplerParts {
           off_cpu({setup, members, events, processes, folder, batch}),
           description(setup, stacks, folder),
           kernel_names(processes, folder, batch) {}
+    SamplerParts(const SamplerParts&) = delete;
+    SamplerParts& operator=(const SamplerParts&) = delete;
 
     RecordingSetup setup;
     ProcessTable& processes;

@@ -13,6 +13,8 @@
 #include "base/file.h"
 #include "replay/recording_decode.h"
 #include "replay/replay.h"
+#include "wire/frame.h"
+#include "written_capture.h"
 
 namespace flamewire::replay {
 namespace {
@@ -43,6 +45,29 @@ std::vector<wire::Batch> captured(const std::string& file, const RecordingPlan& 
     use(**recorder);
     (*recorder)->stop("enough", 3);
     return std::move(memory.batches);
+}
+
+// The capture up to the entry that stops the recording.
+std::string without_stop(std::string_view capture) {
+    WrittenCapture kept;
+    ByteReader file(as_bytes_view(capture.substr(capture_magic.size())));
+    while (file.remaining() != 0) {
+        std::uint32_t size = 0;
+        for (const unsigned shift : {0U, 8U, 16U, 24U}) size |= std::uint32_t{file.u8()} << shift;
+        const auto chunk = wire::decompress(file.bytes(size), max_capture_chunk_bytes);
+        REQUIRE(chunk.has_value());
+        ByteReader in(as_bytes_view(*chunk));
+        while (in.remaining() != 0) {
+            const auto call = static_cast<Call>(in.u8());
+            const std::string_view arguments = as_text(in.bytes(static_cast<std::size_t>(read_varint(in))));
+            const std::string_view result = as_text(in.bytes(static_cast<std::size_t>(read_varint(in))));
+            REQUIRE(in.ok());
+            if (call == Call::input && arguments == inputs::stop) return kept.bytes();
+            kept.add(call, arguments, result);
+        }
+    }
+    FAIL("the capture has no stop");
+    return {};
 }
 
 void run_for(std::uint64_t ms) { ::usleep(static_cast<useconds_t>(ms * 1'000)); }
@@ -144,7 +169,22 @@ TEST_CASE("a truncated capture is replayed up to its end") {
         // The missing chunk can begin before or after the stop of the recording.
         const std::string& reason = done->batches.back().end->reason;
         CHECK((reason == "end of the capture" || reason == "enough"));
+        CHECK(done->ended_early == (reason == "end of the capture"));
     }
+}
+
+TEST_CASE("a capture that ends before the recording ends its replay with the reason") {
+    if (!perf_works()) return;
+    const Burner burner;
+    const Folder folder;
+    (void)captured(folder.file(), plan_for(burner.pid()), [](Recorder&) { run_for(200); });
+    const auto part = CaptureFile::of_bytes(without_stop(*read_file(folder.file())));
+    REQUIRE(part.has_value());
+    const auto done = replay(*part);
+    REQUIRE(done.has_value());
+    CHECK(done->ended_early);
+    REQUIRE((!done->batches.empty() && done->batches.back().end));
+    CHECK(done->batches.back().end->reason == "end of the capture");
 }
 
 TEST_CASE("a capture does not replace a file, and only its owner can read it") {

@@ -271,3 +271,20 @@ TEST_CASE("session files: no overwriting, valid at any moment, an error on a ful
     CHECK(refused.error().message.find("No space left") != std::string::npos);
     std::filesystem::remove_all(directory);
 }
+
+TEST_CASE("processes beyond the limit of a recording are left out, with one notice") {
+    if (!perf_works()) return;
+    Burner burner;
+    MemorySink sink;
+    const auto recorder = record(plan_for(burner.pid()), sink);
+    constexpr std::uint32_t above_all_pids = 1U << 30;
+    AddProcesses many;
+    for (std::uint32_t i = 0; i < limits::max_pids; ++i) many.pids.push_back(above_all_pids + i);
+    REQUIRE(recorder->execute(many).has_value());
+    recorder->stop("stopped", 0);
+    std::vector<std::string> notices;
+    for (const wire::Batch& batch : sink.batches)
+        for (const wire::Notice& notice : batch.notices)
+            if (notice.code == "processes-limit") notices.push_back(notice.text);
+    CHECK(notices == std::vector<std::string>{"More than 256 processes have this name; the others are not recorded."});
+}
