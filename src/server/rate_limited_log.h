@@ -1,4 +1,4 @@
-// A log with a pace (base/line_rate_limit.h), so that a peer cannot fill the disk. One thread.
+// A log with a rate limit (base/line_rate_limit.h), so that a peer cannot fill the disk. One thread.
 #pragma once
 
 #include <spdlog/spdlog.h>

@@ -64,7 +64,7 @@ def not_run(tests: list[str], cmake_text: dict[str, str]) -> list[str]:
     return found
 
 
-def twins(headers: dict[str, str]) -> list[str]:
+def types_defined_twice(headers: dict[str, str]) -> list[str]:
     """Types that two headers define with the same name and namespace: the linker would mix up their functions."""
     first: dict[tuple[str, str], str] = {}
     found = []
@@ -143,4 +143,4 @@ def check(names: list[str], tree: list[str]) -> list[str]:
     tests = [name for name in names if name.startswith("tests/") and re.search(r"/test_\w+\.py$|\.test\.mjs$", name)]
     headers = {name: text_of(name) for name in tree if name.startswith("src/") and name.endswith(".h")}
     sources = {name: text_of(name) for name in tree if name.startswith("src/") and name.endswith(".cc")}
-    return found + unlisted(built, cmake_text) + not_run(tests, cmake_text) + twins(headers) + split_classes(sources, headers)
+    return found + unlisted(built, cmake_text) + not_run(tests, cmake_text) + types_defined_twice(headers) + split_classes(sources, headers)

@@ -95,8 +95,8 @@ def test_lines_of_the_agent():
 
 def test_types_of_one_name():
     headers = {"src/a/one.h": "namespace flamewire::a {\n\nstruct Row {\n};\nclass Table final : public Base {\n", "src/b/row.h": "namespace flamewire::b {\nstruct Row {\n"}
-    assert repository.twins(headers) == []
-    assert [line.split(" ")[0] for line in repository.twins({**headers, "src/a/two.h": "namespace flamewire::a {\nclass Row;\nstruct Table {\n"})] == ["src/a/two.h:3:"]
+    assert repository.types_defined_twice(headers) == []
+    assert [line.split(" ")[0] for line in repository.types_defined_twice({**headers, "src/a/two.h": "namespace flamewire::a {\nclass Row;\nstruct Table {\n"})] == ["src/a/two.h:3:"]
 
 
 def test_sources_that_nothing_builds():

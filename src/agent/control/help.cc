@@ -67,7 +67,7 @@ Length (--output; --server and --listen accept and report it, and sample until s
   --rounds N          rounds of --duration (1)
 
 Other
-  --metrics SECONDS   between looks at the machine's health, 1 to 60, or off (2)
+  --metrics SECONDS   between reports of the machine's health, 1 to 60, or off (2)
   --spool BYTES       kept in memory while the server is away, with K, M or G (8M)
   --module-cap BYTES  of a program's or library's symbols that a server lacks and asks for; 0 sends none (64M)
   --no-module-upload  the same as --module-cap 0

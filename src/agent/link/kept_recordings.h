@@ -1,5 +1,5 @@
-// The recordings whose batches the server has not acknowledged yet, each with its spool. The oldest is being sent. Used
-// only by the link thread.
+// The recordings whose batches the server has not acknowledged yet, and the newest one, each with its spool. The oldest
+// is being sent. Used only by the link thread.
 #pragma once
 
 #include <cstddef>

@@ -98,7 +98,7 @@ void JitCode::found_jitdump(std::string path) {
     if (path == process_.jitdump) return;
     process_.jitdump = std::move(path);
     next_search_ns_ = 0;
-    if (std::holds_alternative<PerfMapFile>(file_)) begin_anew();
+    if (std::holds_alternative<PerfMapFile>(file_)) restart();
     file_ = std::monostate();
     device_ = inode_ = 0;
 }
@@ -189,7 +189,7 @@ bool JitCode::take_file(const std::string& path, bool jitdump, std::int64_t real
     }
     const bool same = facts.device == device_ && facts.inode == inode_ && path == file_path_;
     if (same && !std::holds_alternative<std::monostate>(file_)) return true;
-    if (!std::holds_alternative<std::monostate>(file_)) begin_anew();
+    if (!std::holds_alternative<std::monostate>(file_)) restart();
     device_ = facts.device;
     inode_ = facts.inode;
     file_path_ = path;
@@ -201,10 +201,10 @@ bool JitCode::take_file(const std::string& path, bool jitdump, std::int64_t real
 }
 
 // Earlier answers stay valid until the file, read again from its beginning, differs.
-void JitCode::begin_anew() {
+void JitCode::restart() {
     code_.clear();
     replaced_.clear();  // refers to records of the old content
-    anew_ns_ = now_ns_;
+    restarted_ns_ = now_ns_;
 }
 
 void JitCode::read_on(const PollTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
@@ -239,7 +239,7 @@ void JitCode::read_on(const PollTimes& times, JitBudget& budget, std::vector<Jit
                                            "compiled has no names",
                                            file_path_, process_.program, process_.pid),
                                jit_remedy(process_)});
-        begin_anew();
+        restart();
         device_ = inode_ = 0;
         if (progress == JitProgress::damaged) process_.jitdump.clear();
         if (progress == JitProgress::rewritten) next_search_ns_ = 0;
@@ -247,7 +247,8 @@ void JitCode::read_on(const PollTimes& times, JitBudget& budget, std::vector<Jit
         return;
     }
     if (progress != JitProgress::at_end) return;
-    if (const std::uint64_t anew_ns = std::exchange(anew_ns_, 0); anew_ns != 0) compare_given(anew_ns, answers);
+    if (const std::uint64_t restarted_ns = std::exchange(restarted_ns_, 0); restarted_ns != 0)
+        compare_given(restarted_ns, answers);
     answer_wants(answers);
     up_to_date_ = answer_bytes_ != 0;
     budget.answer_bytes = answer_bytes_;
@@ -282,7 +283,8 @@ void JitCode::add(JitEntry entry, std::vector<JitAnswer>& answers) {
     keep_replaced(entry);
     code_.lay(entry.start, entry.end, place);
     // While a file is read again, its content is compared at the end.
-    if (known && anew_ns_ == 0) answer(entry.start, entry.end, place, entry.from_ns, JitAnswer().until_ns, answers);
+    if (known && restarted_ns_ == 0)
+        answer(entry.start, entry.end, place, entry.from_ns, JitAnswer().until_ns, answers);
 }
 
 void JitCode::keep_replaced(const JitEntry& entry) {

@@ -107,7 +107,7 @@ private:
     bool take_file(const std::string& path, bool jitdump, std::int64_t realtime_ns);
     void read_on(const PollTimes& times, JitBudget& budget, std::vector<JitAnswer>& answers,
                  std::vector<wire::Notice>& notices);
-    void begin_anew();
+    void restart();
     void add(JitEntry entry, std::vector<JitAnswer>& answers);
     void keep_replaced(const JitEntry& entry);
     [[nodiscard]] const Replaced* replaced_at(std::uint64_t address, std::uint64_t time_ns) const;
@@ -141,7 +141,7 @@ private:
     RangeMap<Place> given_;                         // what was answered: only changes of these are reported
     std::map<std::uint64_t, std::uint64_t> wants_;  // address -> time of the first sample
     bool often_unnamed_ = false;
-    std::uint64_t anew_ns_ = 0;  // the time at which the file was rewritten and reading restarted
+    std::uint64_t restarted_ns_ = 0;  // the time at which the file was rewritten and reading restarted
     bool up_to_date_ = false;
 };
 

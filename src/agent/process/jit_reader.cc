@@ -156,7 +156,7 @@ void JitReader::Shared::poll_once() {
     for (const JitAnswer& answer : found.answers) found.bytes += bytes_of(*answer.body);
     const std::lock_guard lock(mutex);
     answers.bytes += found.bytes;
-    // Append to answers that were not yet taken, so that the caller waiting for this look receives them.
+    // Append to answers that were not yet taken, so that the caller waiting for this poll receives them.
     std::ranges::move(found.answers, std::back_inserter(answers.answers));
     std::ranges::move(found.notices, std::back_inserter(answers.notices));
     if (done) answers.known_until_ns = previous_poll_ns;

@@ -17,7 +17,7 @@ namespace flamewire::server {
 using ModuleReports = std::map<profile::ModuleId, symbol::ModuleReport>;
 
 // One warning for each problem that affects more than 5 % of the view: its share and cause, and the remedy. `reports`
-// come from Session::module_reports().
+// come from SessionSymbols::reports().
 std::vector<wire::Notice> quality_warnings(const profile::Store& store, const View& view, const SessionInfo& info,
                                            const ModuleReports& reports);
 

@@ -278,7 +278,7 @@ TEST_CASE("threads that exit before their first sample are counted as not sample
     CHECK(set->take_unsampled(monotonic_ns()).empty());
 }
 
-TEST_CASE("too few files for events of threads: events of CPUs if permitted, with a notice in both cases") {
+TEST_CASE("too few files for events of threads: events of CPUs if permitted, else skipped threads are counted") {
     if (!may_sample_cpus()) return;
     Child first(burn), second(burn);
     const std::vector<Target> both{{first.pid()}, {second.pid()}};

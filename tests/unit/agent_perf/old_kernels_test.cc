@@ -139,7 +139,7 @@ TEST_CASE("every release gets the bits that it supports, and no others") {
     CHECK(kernel.events.empty());
 }
 
-TEST_CASE("stacks from frame pointers, copies and branch records on every release") {
+TEST_CASE("dwarf, hybrid and branch-record stacks on every release") {
     const Release release = GENERATE(linux_4_9, linux_4_14, linux_5_4, linux_6_1);
     INFO(release.name);
     OldKernel kernel(release);

@@ -10,16 +10,16 @@ namespace wire = flamewire::wire;
 
 namespace {
 
-struct Told {
+struct Taken {
     std::uint32_t stack;
     OffCpuReason kind;
     std::uint64_t begin, end;
-    bool operator==(const Told&) const = default;
+    bool operator==(const Taken&) const = default;
 };
 
 // All slices, except those of wakers that were not recorded.
-std::vector<Told> told(OffCpuTracker& tracker) {
-    std::vector<Told> all;
+std::vector<Taken> taken(OffCpuTracker& tracker) {
+    std::vector<Taken> all;
     for (const OffCpuTracker::Slice& slice : tracker.take_slices())
         if (slice.reason != OffCpuReason::woken_by || slice.stack != 0)
             all.push_back({slice.stack, slice.reason, slice.end_ns - slice.length_ns, slice.end_ns});
@@ -55,12 +55,12 @@ TEST_CASE("an off-CPU slice is the time between the records of two switches, wit
     in(tracker, 320);
     out(tracker, 400, 8, false, OffCpuReason::io_wait);
     in(tracker, 450);
-    CHECK(told(tracker) == std::vector<Told>{{5, OffCpuReason::off_cpu, 100, 300},
-                                             {6, OffCpuReason::run_queue, 310, 320},
-                                             {8, OffCpuReason::io_wait, 400, 450}});
+    CHECK(taken(tracker) == std::vector<Taken>{{5, OffCpuReason::off_cpu, 100, 300},
+                                               {6, OffCpuReason::run_queue, 310, 320},
+                                               {8, OffCpuReason::io_wait, 400, 450}});
     in(tracker, 500);  // it was already on a CPU
     tracker.cut(600);
-    CHECK(told(tracker).empty());
+    CHECK(taken(tracker).empty());
     CHECK(tracker.stacks().empty());
 }
 
@@ -78,11 +78,11 @@ TEST_CASE("a woken thread waits for a CPU from then on") {
     CHECK(tracker.asleep(tid, 315) == 0);  // it was runnable all the time
     in(tracker, 320);
     // The sleep is reported in slices. The waker's slice covers the whole sleep.
-    CHECK(told(tracker) == std::vector<Told>{{5, OffCpuReason::off_cpu, 100, 200},
-                                             {9, OffCpuReason::woken_by, 100, 260},
-                                             {5, OffCpuReason::off_cpu, 200, 260},
-                                             {5, OffCpuReason::run_queue, 260, 300},
-                                             {6, OffCpuReason::run_queue, 310, 320}});
+    CHECK(taken(tracker) == std::vector<Taken>{{5, OffCpuReason::off_cpu, 100, 200},
+                                               {9, OffCpuReason::woken_by, 100, 260},
+                                               {5, OffCpuReason::off_cpu, 200, 260},
+                                               {5, OffCpuReason::run_queue, 260, 300},
+                                               {6, OffCpuReason::run_queue, 310, 320}});
     tracker.cut_times(400);
     std::uint64_t blocked = 0, runnable = 0, waits = 0;
     for (const wire::ThreadTimes& times : tracker.take_times()) {
@@ -138,21 +138,21 @@ TEST_CASE("a thread that is woken before its switch is recorded only waits for i
     tracker.woken_early(tid, 490 * us);
     out(tracker, 500 * us, 5);
     in(tracker, 600 * us);
-    CHECK(told(tracker) == std::vector<Told>{{5, OffCpuReason::run_queue, 500 * us, 600 * us}});
+    CHECK(taken(tracker) == std::vector<Taken>{{5, OffCpuReason::run_queue, 500 * us, 600 * us}});
     // Woken much earlier: it kept running and slept later.
     tracker.woken_early(tid, 610 * us);
     out(tracker, 700 * us, 6);
     in(tracker, 800 * us);
-    CHECK(told(tracker) == std::vector<Told>{{6, OffCpuReason::off_cpu, 700 * us, 800 * us}});
+    CHECK(taken(tracker) == std::vector<Taken>{{6, OffCpuReason::off_cpu, 700 * us, 800 * us}});
     // It did go to sleep, as the later wake-up shows.
     tracker.woken_early(tid, 890 * us);
     out(tracker, 900 * us, 7);
     CHECK(tracker.asleep(tid, 990 * us) == 1);
     tracker.woken(tid, 9, 0, 990 * us);
     in(tracker, 1'000 * us);
-    CHECK(told(tracker) == std::vector<Told>{{9, OffCpuReason::woken_by, 900 * us, 990 * us},
-                                             {7, OffCpuReason::off_cpu, 900 * us, 990 * us},
-                                             {7, OffCpuReason::run_queue, 990 * us, 1'000 * us}});
+    CHECK(taken(tracker) == std::vector<Taken>{{9, OffCpuReason::woken_by, 900 * us, 990 * us},
+                                               {7, OffCpuReason::off_cpu, 900 * us, 990 * us},
+                                               {7, OffCpuReason::run_queue, 990 * us, 1'000 * us}});
 }
 
 TEST_CASE("a long off-CPU time is reported in slices that add up") {
@@ -163,14 +163,14 @@ TEST_CASE("a long off-CPU time is reported in slices that add up") {
     CHECK(tracker.stacks().size() == 1);
     in(tracker, 2'500);
     tracker.cut(3'000);
-    CHECK(told(tracker) == std::vector<Told>{{5, OffCpuReason::off_cpu, 100, 1'000},
-                                             {5, OffCpuReason::off_cpu, 1'000, 2'000},
-                                             {5, OffCpuReason::off_cpu, 2'000, 2'500}});
+    CHECK(taken(tracker) == std::vector<Taken>{{5, OffCpuReason::off_cpu, 100, 1'000},
+                                               {5, OffCpuReason::off_cpu, 1'000, 2'000},
+                                               {5, OffCpuReason::off_cpu, 2'000, 2'500}});
     // The record of the switch in may arrive after the cut but have an earlier time. The slice must not be negative.
     out(tracker, 2'600, 6);
     tracker.cut(4'000);
     in(tracker, 3'999);
-    CHECK(told(tracker) == std::vector<Told>{{6, OffCpuReason::off_cpu, 2'600, 4'000}});
+    CHECK(taken(tracker) == std::vector<Taken>{{6, OffCpuReason::off_cpu, 2'600, 4'000}});
 }
 
 TEST_CASE("threads that sleep at the start, new threads, and threads that exit") {
@@ -178,30 +178,30 @@ TEST_CASE("threads that sleep at the start, new threads, and threads that exit")
     tracker.found(tid, 1, OffCpuReason::off_cpu, 1'000);
     tracker.cut(2'000);
     in(tracker, 2'400);
-    CHECK(told(tracker) ==
-          std::vector<Told>{{0, OffCpuReason::off_cpu, 1'000, 2'000}, {0, OffCpuReason::off_cpu, 2'000, 2'400}});
+    CHECK(taken(tracker) ==
+          std::vector<Taken>{{0, OffCpuReason::off_cpu, 1'000, 2'000}, {0, OffCpuReason::off_cpu, 2'000, 2'400}});
     // Found asleep, but its records show that it was on a CPU when the recording began.
     tracker.found(8, 1, OffCpuReason::off_cpu, 1'000);
     tracker.leaves(8, 1, 5, 0, OffCpuReason::off_cpu, 1'100);
     tracker.switched({8, 1'101, true, false});
     tracker.switched({8, 1'201, false, false});
-    CHECK(told(tracker) == std::vector<Told>{{5, OffCpuReason::off_cpu, 1'101, 1'201}});
+    CHECK(taken(tracker) == std::vector<Taken>{{5, OffCpuReason::off_cpu, 1'101, 1'201}});
     // A runnable thread may be running, so it is reported only when it switches in.
     tracker.found(9, 1, OffCpuReason::run_queue, 1'000);
     tracker.cut(2'000);
-    CHECK(told(tracker).empty());
+    CHECK(taken(tracker).empty());
     tracker.switched({9, 2'500, false, false});
-    CHECK(told(tracker) == std::vector<Told>{{0, OffCpuReason::run_queue, 1'000, 2'500}});
+    CHECK(taken(tracker) == std::vector<Taken>{{0, OffCpuReason::run_queue, 1'000, 2'500}});
     tracker.born(10, 1, 3'000);
     tracker.switched({10, 3'050, false, false});
-    CHECK(told(tracker) == std::vector<Told>{{0, OffCpuReason::run_queue, 3'000, 3'050}});
+    CHECK(taken(tracker) == std::vector<Taken>{{0, OffCpuReason::run_queue, 3'000, 3'050}});
     // A scan of /proc does not precede earlier records.
     out(tracker, 5'000, 6);
     tracker.found(tid, 1, OffCpuReason::off_cpu, 1'000);
     tracker.exited(tid, 8'000);
     tracker.cut(9'000);
     in(tracker, 9'100);
-    CHECK(told(tracker).empty());
+    CHECK(taken(tracker).empty());
 }
 
 TEST_CASE("a gap is not counted, and time next to it is neither lost nor counted twice") {
@@ -209,18 +209,18 @@ TEST_CASE("a gap is not counted, and time next to it is neither lost nor counted
     out(tracker, 100, 5);
     tracker.gap(200, 1'200, OffCpuTracker::Gap::pause);
     in(tracker, 1'300);  // off-CPU all the time, as far as the records show
-    CHECK(told(tracker) ==
-          std::vector<Told>{{5, OffCpuReason::off_cpu, 100, 200}, {5, OffCpuReason::off_cpu, 1'200, 1'300}});
+    CHECK(taken(tracker) ==
+          std::vector<Taken>{{5, OffCpuReason::off_cpu, 100, 200}, {5, OffCpuReason::off_cpu, 1'200, 1'300}});
     out(tracker, 1'400, 6);
     tracker.gap(1'500, 1'600, OffCpuTracker::Gap::pause);
     out(tracker, 1'700, 8);  // it was back in between, unrecorded
     in(tracker, 1'800);
-    CHECK(told(tracker) ==
-          std::vector<Told>{{6, OffCpuReason::off_cpu, 1'400, 1'500}, {8, OffCpuReason::off_cpu, 1'700, 1'800}});
+    CHECK(taken(tracker) ==
+          std::vector<Taken>{{6, OffCpuReason::off_cpu, 1'400, 1'500}, {8, OffCpuReason::off_cpu, 1'700, 1'800}});
     tracker.gap(1'900, 2'000, OffCpuTracker::Gap::pause);  // on a CPU before, left unrecorded
     tracker.cut(2'050);
     in(tracker, 2'100);
-    CHECK(told(tracker) == std::vector<Told>{{0, OffCpuReason::off_cpu, 2'000, 2'100}});
+    CHECK(taken(tracker) == std::vector<Taken>{{0, OffCpuReason::off_cpu, 2'000, 2'100}});
 }
 
 TEST_CASE("off-CPU time continues while the events are exchanged") {
@@ -228,14 +228,14 @@ TEST_CASE("off-CPU time continues while the events are exchanged") {
     out(tracker, 100, 5);
     tracker.gap(200, 300, OffCpuTracker::Gap::exchange);
     in(tracker, 350);
-    CHECK(told(tracker) ==
-          std::vector<Told>{{5, OffCpuReason::off_cpu, 100, 200}, {5, OffCpuReason::off_cpu, 200, 350}});
+    CHECK(taken(tracker) ==
+          std::vector<Taken>{{5, OffCpuReason::off_cpu, 100, 200}, {5, OffCpuReason::off_cpu, 200, 350}});
     out(tracker, 400, 6);
     tracker.gap(450, 500, OffCpuTracker::Gap::exchange);
     out(tracker, 600, 7);  // it was back in between, unrecorded
     in(tracker, 700);
-    CHECK(told(tracker) ==
-          std::vector<Told>{{6, OffCpuReason::off_cpu, 400, 450}, {7, OffCpuReason::off_cpu, 600, 700}});
+    CHECK(taken(tracker) ==
+          std::vector<Taken>{{6, OffCpuReason::off_cpu, 400, 450}, {7, OffCpuReason::off_cpu, 600, 700}});
     tracker.gap(750, 800, OffCpuTracker::Gap::exchange);  // on a CPU before, and until it leaves
     out(tracker, 900, 8);
     tracker.cut_times(1'000);
@@ -250,11 +250,11 @@ TEST_CASE("after a loss, no off-CPU time starts before the loss") {
     in(tracker, 5'000);
     out(tracker, 6'000, 6);
     in(tracker, 6'100);
-    CHECK(told(tracker) == std::vector<Told>{{6, OffCpuReason::off_cpu, 6'000, 6'100}});
+    CHECK(taken(tracker) == std::vector<Taken>{{6, OffCpuReason::off_cpu, 6'000, 6'100}});
     // A switch out without its sample does not get the previous stack.
     tracker.switched({tid, 7'000, true, false});
     in(tracker, 7'100);
-    CHECK(told(tracker) == std::vector<Told>{{0, OffCpuReason::off_cpu, 7'000, 7'100}});
+    CHECK(taken(tracker) == std::vector<Taken>{{0, OffCpuReason::off_cpu, 7'000, 7'100}});
 }
 
 TEST_CASE("every moment of a thread's life is in one of four states") {
@@ -293,14 +293,14 @@ TEST_CASE("a thread that has exited does not sleep, whatever its last switch") {
     tracker.exited(tid, 1'200);
     out(tracker, 1'210, 5);
     tracker.cut(2'000);
-    CHECK(told(tracker) == std::vector<Told>{{0, OffCpuReason::run_queue, 1'000, 1'100}});
+    CHECK(taken(tracker) == std::vector<Taken>{{0, OffCpuReason::run_queue, 1'000, 1'100}});
     CHECK(lived(tracker.take_times()) == Lived{{1'000, 1'200, 100, 100, 0, 0}});
     tracker.cut(2'000'000'000);
-    CHECK(told(tracker).empty());
+    CHECK(taken(tracker).empty());
     // The tid is reused.
     tracker.born(tid, 2, 2'100'000'000);
     in(tracker, 2'100'000'010);
-    CHECK(told(tracker).size() == 1);
+    CHECK(taken(tracker).size() == 1);
 }
 
 TEST_CASE("times are reported for active threads, and at a cut for all") {
@@ -373,7 +373,7 @@ TEST_CASE("a loss ends off-CPU slices and thread times at the same point") {
     out(tracker, 100, 5);
     tracker.cut_times(150);
     tracker.on_lost_records();
-    CHECK(told(tracker) == std::vector<Told>{{5, OffCpuReason::off_cpu, 100, 150}});
+    CHECK(taken(tracker) == std::vector<Taken>{{5, OffCpuReason::off_cpu, 100, 150}});
     CHECK(lived(tracker.take_times()).back().at(1) == 150);
     tracker.found(tid, 1, OffCpuReason::off_cpu, 180);
     CHECK(tracker.take_unknown_ns() == 30);

@@ -36,22 +36,22 @@ private:
 TEST_CASE("a limited number of lines is written per minute, the others are counted") {
     Log log;
     constexpr unsigned lines = 20;
-    RateLimitedLog pace(lines);
+    RateLimitedLog limited(lines);
     const RateLimitedLog::Clock::time_point begin{};
     for (unsigned n = 0; n < lines + 7; ++n) {
         const auto now = begin + std::chrono::seconds(n);
-        n % 2 ? pace.info("an agent connects", now) : pace.warn("an agent is refused", now);
+        n % 2 ? limited.info("an agent connects", now) : limited.warn("an agent is refused", now);
     }
     CHECK(log.lines() == lines);
-    pace.settle(begin + std::chrono::seconds(59));
+    limited.settle(begin + std::chrono::seconds(59));
     CHECK(log.lines() == lines);
-    pace.settle(begin + std::chrono::seconds(60));
+    limited.settle(begin + std::chrono::seconds(60));
     CHECK(log.lines() == lines + 1);
     CHECK(log.text().find("7 more lines like these were left out") != std::string::npos);
     // The next minute begins with its first warning. If no line is left out, it ends without a count.
-    pace.warn("again", begin + std::chrono::minutes(9));
+    limited.warn("again", begin + std::chrono::minutes(9));
     CHECK(log.lines() == lines + 2);
-    pace.settle(begin + std::chrono::minutes(20));
-    pace.settle(begin + std::chrono::minutes(30));
+    limited.settle(begin + std::chrono::minutes(20));
+    limited.settle(begin + std::chrono::minutes(30));
     CHECK(log.lines() == lines + 2);
 }
