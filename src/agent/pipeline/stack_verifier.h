@@ -50,7 +50,7 @@ private:
     unsigned rounds_ = 0;
     std::unordered_map<ThreadHandle, Thread> threads_;
     std::vector<ThreadHandle> unknown_;  // threads with frames
-    std::vector<unwind::StackStitcher::Place> places_;
+    std::vector<unwind::StackPlace> places_;
     std::vector<unwind::Frame> scratch_;
 };
 

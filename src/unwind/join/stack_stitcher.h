@@ -21,14 +21,18 @@
 // Otherwise the stack stays truncated.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "unwind/frame/frame.h"
 #include "unwind/frame/stop_reason.h"
+#include "unwind/join/caller_table.h"
+#include "unwind/join/movement.h"
+#include "unwind/join/stored_stack.h"
 
 namespace flamewire::unwind {
 
@@ -36,7 +40,6 @@ class StackStitcher {
 public:
     // Samples of a thread that are more than `gap_ns` apart are not consecutive: others may be missing between them.
     explicit StackStitcher(std::uint64_t gap_ns, std::size_t memory_bytes = std::size_t{4} << 20);
-    ~StackStitcher();
     StackStitcher(const StackStitcher&) = delete;
     StackStitcher& operator=(const StackStitcher&) = delete;
 
@@ -55,21 +58,17 @@ public:
     StopReason with_callers(std::uint64_t thread, std::uint64_t time_ns, std::uint64_t pc_at, std::size_t max_depth,
                             std::vector<Frame>& frames);
     // Call if samples were lost: the next sample of each thread is then not consecutive to its last.
-    void samples_lost();
+    void samples_lost() { lost_at_ = now_; }
     void forget(std::uint64_t thread);
 
-    // The memory of a live process can be read. A place is the address and value of the return address of a stored
-    // frame outside of the bytes that the thread's last sample copied.
-    struct Place {
-        std::uint64_t address = 0;
-        std::uint64_t value = 0;
-    };
-    // to_look_at: threads for which a memory read would help, at most `limit`, those not read for longest first.
+    // The memory of a live process can be read. Places are those of stored frames outside of the bytes that the
+    // thread's last sample copied.
+    // due_for_read: threads for which a memory read would help, at most `limit`, those not read for longest first.
     // places_of: the places of one thread, at most `limit`, outermost first.
     [[nodiscard]] std::vector<std::uint64_t> due_for_read(std::size_t limit) const;
-    void places_of(std::uint64_t thread, std::size_t limit, std::vector<Place>& places) const;
+    void places_of(std::uint64_t thread, std::size_t limit, std::vector<StackPlace>& places) const;
     // Reports what these places held at `time_ns`. Takes effect with the first stack at or after that time.
-    void memory_read(std::uint64_t thread, std::uint64_t time_ns, std::vector<Place> places);
+    void memory_read(std::uint64_t thread, std::uint64_t time_ns, std::vector<StackPlace> places);
     // Whether early memory reads would let stacks be completed sooner.
     [[nodiscard]] bool needs_poll() const;
     // Whether no stored frames exist that could complete the thread's last, truncated stack. A walk through memory
@@ -79,7 +78,7 @@ public:
     // `own_frames` are from the copy.
     void record(std::uint64_t thread, const std::vector<Frame>& frames, std::size_t own_frames);
     // Call if memory cannot be read, or no longer. Then nothing waits for reads.
-    void cannot_read();
+    void cannot_read() { can_read_ = false; }
 
     struct Counts {
         std::uint64_t joined = 0;     // stacks completed
@@ -88,12 +87,60 @@ public:
         std::uint64_t reads = 0;      // memory reads
         std::uint64_t refuted = 0;    // of these: other callers were found
     };
-    [[nodiscard]] const Counts& counts() const;
+    [[nodiscard]] const Counts& counts() const { return counts_; }
     [[nodiscard]] std::size_t memory_bytes() const;
 
 private:
-    struct State;
-    std::unique_ptr<State> state_;
+    struct MemoryRead {
+        std::uint64_t time_ns = 0;
+        std::vector<StackPlace> places;  // empty: none
+    };
+    struct Thread {
+        [[nodiscard]] std::size_t room() const;
+        [[nodiscard]] bool agrees_ahead() const;
+        void note_unseen_way(std::uint64_t turn, std::uint64_t sp, std::uint64_t gap);
+        void compare(const std::vector<Frame>& frames, std::uint64_t gap);
+
+        std::uint64_t space = 0;
+        std::uint64_t last_used = 0;  // in calls of join()
+        std::uint64_t last_ns = 0;
+        StoredStack stack;             // empty: unknown
+        std::size_t counted_room = 0;  // room(), as it is in stored_frames_
+        Movement movement;
+        bool whole = false;         // the last stack was walked to its root
+        bool cut = false;           // the last stack was walked to the end of the copy
+        bool doubted = false;       // frames beyond the copy are uncertain; cleared by a whole stack or a read
+        bool came_back = false;     // a whole stack had the stored callers
+        std::uint32_t returns = 0;  // how often, since the thread was caught elsewhere
+        std::uint64_t deepest = 0;  // lowest stack pointer since a stack was walked to its root
+        std::size_t outside = 0;    // frames beyond the copy of the last stack; 0 if it was whole or nothing is known
+        std::uint32_t reads = 0;    // memory reads without a change, since the last change
+        std::uint32_t total_reads = 0, lessons = 0;
+        std::uint64_t last_read_ns = 0;         // time of the newest memory read
+        bool seen_since_read = false;           // whether a stack came after it
+        std::array<MemoryRead, 2> reads_ahead;  // reads newer than the last stack, the older one first
+        std::uint64_t refuted_at = 0;           // the last read found changed callers at this stack pointer
+    };
+
+    Thread* find(std::uint64_t thread_id);
+    [[nodiscard]] const Thread* find(std::uint64_t thread_id) const;
+    [[nodiscard]] bool is_current(const Thread& thread, std::uint64_t space, std::uint64_t time_ns) const;
+    void apply_read(std::uint64_t thread_id, Thread& thread, std::uint64_t sp);
+    void remember(std::uint64_t thread_id, Thread& thread, const std::vector<Frame>& frames);
+    bool store(std::uint64_t thread_id, Thread& thread, bool continuous, std::vector<Frame>& frames, StopReason stop);
+    [[nodiscard]] bool may_be_another(std::uint64_t thread_id, const Thread& thread, bool continuous,
+                                      std::uint64_t sp) const;
+    [[nodiscard]] bool proven(const Thread& thread, std::uint64_t sp) const;
+    void make_room(std::uint64_t keep, Thread& changed);
+
+    std::uint64_t gap_ns_;
+    std::size_t limit_;
+    bool can_read_ = true;
+    std::uint64_t now_ = 0, lost_at_ = 0;  // in calls of join()
+    std::size_t stored_frames_ = 0;        // room of all threads
+    std::unordered_map<std::uint64_t, Thread> threads_;
+    CallerTable callers_;
+    Counts counts_;
 };
 
 }  // namespace flamewire::unwind

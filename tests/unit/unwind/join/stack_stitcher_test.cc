@@ -202,7 +202,7 @@ TEST_CASE("after an unseen leap, a thread is trusted only across longer ways tha
 TEST_CASE("memory reads can refute stored frames") {
     Machine machine;
     Sampler sampler(true);
-    std::vector<StackStitcher::Place> places;
+    std::vector<StackPlace> places;
     machine.call(0xaaaa, 128);
     for (int level = 0; level < 50; ++level) {
         machine.call(0x3000, 400);
@@ -261,7 +261,7 @@ TEST_CASE("memory reads can refute stored frames") {
 TEST_CASE("a thread as fast as its stack is deep is trusted only after memory reads") {
     Machine machine;
     Sampler sampler(true);
-    std::vector<StackStitcher::Place> places;
+    std::vector<StackPlace> places;
     machine.call(0xaaaa, 128);
     const auto descend = [&] {
         while (machine.frames.size() > 2) machine.ret();
@@ -416,7 +416,7 @@ TEST_CASE("memory stays within its limit whatever the threads do") {
                             random() % 2 == 0 ? StopReason::root : StopReason::truncated_copy);
         if (round % 3 == 0) stitcher.record(thread, frames, frames.size() / 2);
         // Also for threads that are never seen again.
-        std::vector<StackStitcher::Place> places(random() % 1024 + 1);
+        std::vector<StackPlace> places(random() % 1024 + 1);
         for (std::size_t i = 0; i < places.size(); ++i) places[i] = {0x100000 - 32 * i, random() % 64};
         stitcher.memory_read(random() % 500, (round + random() % 3) * ms, places);
     }
