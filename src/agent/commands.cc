@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "agent/hello.h"
+#include "agent/option_values.h"
 #include "base/hex.h"
 #include "base/json_writer.h"
 
@@ -101,7 +102,7 @@ public:
             const auto again = std::ranges::unique(target.cpus);
             target.cpus.erase(again.begin(), again.end());
         } else if (const auto given = TRY(text("cpus"))) {
-            target.cpus = TRY(parse_cpus("cpus", *given));
+            (void)TRY(parse_cpus("cpus", *given, target.cpus));
         }
         if (const rapidjson::Value* list = find("cgroups")) {
             if (!list->IsArray() || list->Size() > limits::max_cgroups)

@@ -1,14 +1,17 @@
-// getopt_long splits the command line. Every rule about values and combinations is here, with one message each.
+// One table has the options with their values. getopt_long splits the command line by it.
 #include "agent/options.h"
 
 #include <fmt/format.h>
 #include <getopt.h>
 
 #include <algorithm>
-#include <charconv>
+#include <array>
+#include <bit>
+#include <iterator>
+#include <type_traits>
+#include <variant>
 
-#include "agent/perf/capabilities.h"
-#include "agent/perf/pmu.h"
+#include "agent/option_values.h"
 
 namespace flamewire::agent {
 
@@ -16,369 +19,231 @@ namespace {
 
 std::unexpected<Error> usage(std::string sentence) { return fail(ErrorCode::invalid, std::move(sentence)); }
 
-enum Option : int {
-    opt_listen = 256,
-    opt_server,
-    opt_output,
-    opt_port,
-    opt_bind,
-    opt_pair,
-    opt_pair_file,
-    opt_insecure,
-    opt_force,
-    opt_pid,
-    opt_name,
-    opt_all,
-    opt_cpus,
-    opt_cgroup,
-    opt_container,
-    opt_delay,
-    opt_allow_pid,
-    opt_allow_user,
-    opt_allow_command,
-    opt_frequency,
-    opt_count,
-    opt_duration,
-    opt_rounds,
-    opt_interval,
-    opt_events,
-    opt_filter,
-    opt_stat,
-    opt_unwind,
-    opt_stack_size,
-    opt_unwind_memory,
-    opt_max_depth,
-    opt_no_kernel,
-    opt_metrics,
-    opt_spool,
-    opt_module_cap,
-    opt_no_module_upload,
-    opt_ring_pages,
-    opt_capture,
-    opt_no_seccomp,
-    opt_verbose,
-    opt_help,
-    opt_version,
-    opt_doctor,
+struct Parsed {
+    Options options;
+    std::uint64_t given = 0;  // bits of options, in the order of `rules`
+
+    [[nodiscard]] bool has(std::uint64_t any_of) const { return (given & any_of) != 0; }
 };
 
-// In the order of Option.
-const option long_options[] = {
-    {"listen", no_argument, nullptr, opt_listen},
-    {"server", required_argument, nullptr, opt_server},
-    {"output", required_argument, nullptr, opt_output},
-    {"port", required_argument, nullptr, opt_port},
-    {"bind", required_argument, nullptr, opt_bind},
-    {"pair", required_argument, nullptr, opt_pair},
-    {"pair-file", required_argument, nullptr, opt_pair_file},
-    {"insecure", no_argument, nullptr, opt_insecure},
-    {"force", no_argument, nullptr, opt_force},
-    {"pid", required_argument, nullptr, opt_pid},
-    {"name", required_argument, nullptr, opt_name},
-    {"all", no_argument, nullptr, opt_all},
-    {"cpus", required_argument, nullptr, opt_cpus},
-    {"cgroup", required_argument, nullptr, opt_cgroup},
-    {"container", required_argument, nullptr, opt_container},
-    {"delay", required_argument, nullptr, opt_delay},
-    {"allow-pid", required_argument, nullptr, opt_allow_pid},
-    {"allow-user", required_argument, nullptr, opt_allow_user},
-    {"allow-command", required_argument, nullptr, opt_allow_command},
-    {"frequency", required_argument, nullptr, opt_frequency},
-    {"count", required_argument, nullptr, opt_count},
-    {"duration", required_argument, nullptr, opt_duration},
-    {"rounds", required_argument, nullptr, opt_rounds},
-    {"interval", required_argument, nullptr, opt_interval},
-    {"events", required_argument, nullptr, opt_events},
-    {"filter", required_argument, nullptr, opt_filter},
-    {"stat", required_argument, nullptr, opt_stat},
-    {"unwind", required_argument, nullptr, opt_unwind},
-    {"stack-size", required_argument, nullptr, opt_stack_size},
-    {"unwind-memory", required_argument, nullptr, opt_unwind_memory},
-    {"max-depth", required_argument, nullptr, opt_max_depth},
-    {"no-kernel", no_argument, nullptr, opt_no_kernel},
-    {"metrics", required_argument, nullptr, opt_metrics},
-    {"spool", required_argument, nullptr, opt_spool},
-    {"module-cap", required_argument, nullptr, opt_module_cap},
-    {"no-module-upload", no_argument, nullptr, opt_no_module_upload},
-    {"ring-pages", required_argument, nullptr, opt_ring_pages},
-    {"capture", required_argument, nullptr, opt_capture},
-    {"no-seccomp", no_argument, nullptr, opt_no_seccomp},
-    {"verbose", no_argument, nullptr, opt_verbose},
-    {"help", no_argument, nullptr, opt_help},
-    {"version", no_argument, nullptr, opt_version},
-    {"doctor", no_argument, nullptr, opt_doctor},
-    {nullptr, 0, nullptr, 0},
-};
+// Where a value goes. monostate: only Parsed::given has the option.
+using Field = std::variant<std::monostate, bool Options::*, bool Settings::*, std::uint16_t Options::*,
+                           std::uint32_t Options::*, std::uint32_t Settings::*, std::uint64_t Options::*,
+                           std::uint64_t Settings::*, std::string Options::*, std::string Settings::*>;
 
-// The given options, to check their combinations.
-struct Given {
-    bool listen = false, server = false, output = false, bind = false, frequency = false, count = false, delay = false,
-         interval = false;
-    std::uint64_t once = 0;  // bits of options that may be given only once
-};
+struct Rule {
+    enum class Takes : std::uint8_t { nothing, text, number, bytes, other };
 
-// For options of which a second one would silently replace the first: what to do instead. Null: it may be repeated.
-const char* instead_of_second(int code) {
-    switch (code) {
-        case opt_pid:
-        case opt_allow_pid:
-            return ", with commas between the processes";
-        case opt_cpus:
-            return ", with commas between the CPUs";
-        case opt_allow_user:
-        case opt_allow_command:
-            return ", with commas between the names";
-        case opt_container:
-            return "; to give several, repeat --cgroup";
-        case opt_delay:
-            return "";
-        default:
-            return nullptr;
+    const char* name;  // with its two dashes
+    Takes takes = Takes::nothing;
+    Field field{};
+    std::uint64_t lowest = 0, highest = 0;  // `nothing`: lowest is stored
+    const char* if_empty = nullptr;         // the message for an empty text
+    // Set if a second one would silently replace the first: what to do instead.
+    const char* instead = nullptr;
+
+    [[nodiscard]] constexpr Rule once(const char* hint) const {
+        Rule rule = *this;
+        rule.instead = hint;
+        return rule;
     }
+};
+
+constexpr Rule flag(const char* name, Field field = {}, bool value = true) {
+    return {.name = name, .field = field, .lowest = value ? 1U : 0U};
+}
+constexpr Rule text(const char* name, Field field, const char* if_empty) {
+    return {.name = name, .takes = Rule::Takes::text, .field = field, .if_empty = if_empty};
+}
+constexpr Rule number(const char* name, Field field, std::uint64_t lowest, std::uint64_t highest) {
+    return {.name = name, .takes = Rule::Takes::number, .field = field, .lowest = lowest, .highest = highest};
+}
+constexpr Rule bytes(const char* name, Field field, std::uint64_t lowest, std::uint64_t highest) {
+    return {.name = name, .takes = Rule::Takes::bytes, .field = field, .lowest = lowest, .highest = highest};
+}
+// Read by read_other().
+constexpr Rule other(const char* name) { return {.name = name, .takes = Rule::Takes::other}; }
+
+constexpr const char* comma_pids = ", with commas between the processes";
+constexpr const char* comma_names = ", with commas between the names";
+
+constexpr Rule rules[] = {
+    flag("--listen"),
+    other("--server"),
+    text("--output", &Options::output, "--output needs a file name, or - for standard output"),
+    number("--port", &Options::port, 1, 65'535),
+    text("--bind", &Options::host, "--bind needs an address, for example --bind 0.0.0.0"),
+    text("--pair", &Options::pair, "--pair needs the code that the other side printed"),
+    text("--pair-file", &Options::pair_file, "--pair-file needs a file name"),
+    flag("--insecure", &Options::insecure),
+    flag("--force", &Options::force),
+    other("--pid").once(comma_pids),
+    other("--name"),
+    flag("--all"),
+    other("--cpus").once(", with commas between the CPUs"),
+    other("--cgroup"),
+    other("--container").once("; to give several, repeat --cgroup"),
+    number("--delay", &Options::delay_ms, 0, limits::max_delay_ms).once(""),
+    other("--allow-pid").once(comma_pids),
+    other("--allow-user").once(comma_names),
+    other("--allow-command").once(comma_names),
+    number("--frequency", &Settings::frequency_hz, 1, limits::max_frequency_hz),
+    number("--count", &Settings::period, 1, limits::max_period),
+    number("--duration", &Settings::duration_s, 1, limits::max_duration_s),
+    number("--rounds", &Options::rounds, 1, limits::max_rounds),
+    number("--interval", &Settings::interval_ms, limits::min_interval_ms, limits::max_interval_ms),
+    text("--events", &Settings::events, "--events needs at least one event, for example --events cpu-clock"),
+    text("--filter", &Settings::filter, "--filter needs an expression, for example --filter 'prev_pid == 42'"),
+    text("--stat", &Settings::stat, "--stat needs a list of events, default or none"),
+    other("--unwind"),
+    bytes("--stack-size", &Settings::stack_bytes, limits::min_stack_bytes, limits::max_stack_bytes),
+    number("--unwind-memory", &Settings::unwind_memory_bytes, limits::min_unwind_mib, limits::max_unwind_mib),
+    number("--max-depth", &Settings::max_depth, limits::min_depth, limits::max_depth),
+    flag("--no-kernel", &Settings::kernel, false),
+    other("--metrics"),
+    bytes("--spool", &Options::spool_bytes, limits::min_spool_bytes, limits::max_spool_bytes),
+    bytes("--module-cap", &Options::module_cap_bytes, 0, limits::max_module_bytes),
+    flag("--no-module-upload", &Options::module_cap_bytes, false),
+    other("--ring-pages"),
+    text("--capture", &Options::capture, "--capture needs a file name"),
+    flag("--no-seccomp", &Options::seccomp, false),
+    flag("--verbose", &Options::verbose),
+    flag("--help"),
+    flag("--version"),
+    flag("--doctor"),
+};
+constexpr int first_code = 256;  // of getopt_long, for rules[0]
+static_assert(std::size(rules) <= 64);  // bits of Parsed::given
+
+consteval int code_of(std::string_view name) {
+    int index = 0;
+    while (rules[index].name != name) ++index;
+    return first_code + index;
+}
+consteval std::uint64_t bit_of(std::string_view name) { return std::uint64_t{1} << (code_of(name) - first_code); }
+
+template <class Type>
+void store(const Field& field, Type value, Options& options) {
+    if (const auto* own = std::get_if<Type Options::*>(&field)) options.*(*own) = value;
+}
+template <class Type>
+void store_in_both(const Field& field, const Type& value, Options& options) {
+    store(field, value, options);
+    if (const auto* member = std::get_if<Type Settings::*>(&field)) options.settings.*(*member) = value;
 }
 
-// Parses a number of bytes with an optional K, M or G (powers of 1,024).
-Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text, std::uint64_t lowest,
-                                  std::uint64_t highest) {
-    unsigned shift = 0;
-    if (!text.empty()) {
-        const char suffix = text.back();
-        shift = suffix == 'K' || suffix == 'k'   ? 10
-                : suffix == 'M' || suffix == 'm' ? 20
-                : suffix == 'G' || suffix == 'g' ? 30
-                                                 : 0;
-    }
-    const std::string_view digits = shift == 0 ? text : text.substr(0, text.size() - 1);
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc{} || end != digits.data() + digits.size() || value > highest >> shift ||
-        value << shift < lowest)
-        return usage(fmt::format("{} must be {} to {} bytes (with K, M or G), not '{}'", what, lowest, highest, text));
-    return value << shift;
+Result<bool> read_server(std::string_view host, Options& to) {
+    if (host.empty()) return usage("--server needs the host that flamewire-server runs on");
+    if (std::ranges::count(host, ':') == 1)
+        return usage(fmt::format("--server takes a host without port: --server {} --port {}",
+                                 host.substr(0, host.find(':')), host.substr(host.find(':') + 1)));
+    to.host = host;
+    return true;
 }
 
-Result<std::uint32_t> parse_health_interval(std::string_view text) {
+Result<bool> read_metrics(std::string_view text, HealthSettings& to) {
+    to.enabled = text != "off";
+    if (!to.enabled) return true;
     const auto seconds =
         parse_number("--metrics", text, HealthSettings::min_interval_s, HealthSettings::max_interval_s);
     if (!seconds)
         return usage(fmt::format("--metrics must be {} to {} seconds or off, not '{}'", HealthSettings::min_interval_s,
                                  HealthSettings::max_interval_s, text));
-    return static_cast<std::uint32_t>(*seconds);
-}
-
-Result<std::vector<std::uint32_t>> parse_pids(std::string_view what, std::string_view text) {
-    std::vector<std::uint32_t> pids;
-    for (std::size_t start = 0; start <= text.size();) {
-        const std::size_t end = std::min(text.find(',', start), text.size());
-        const auto pid =
-            static_cast<std::uint32_t>(TRY(parse_number(what, text.substr(start, end - start), 1, limits::max_pid)));
-        if (std::ranges::find(pids, pid) == pids.end()) pids.push_back(pid);
-        if (pids.size() > limits::max_pids)
-            return usage(fmt::format("{} takes at most {} processes", what, limits::max_pids));
-        start = end + 1;
-    }
-    return pids;
-}
-
-Result<std::vector<std::string>> parse_words(std::string_view what, std::string_view text) {
-    std::vector<std::string> words;
-    for (std::size_t start = 0; start <= text.size();) {
-        const std::size_t end = std::min(text.find(',', start), text.size());
-        words.emplace_back(text.substr(start, end - start));
-        if (words.back().empty()) return usage(fmt::format("{} takes names, separated by commas", what));
-        start = end + 1;
-    }
-    return words;
-}
-
-Result<bool> apply_settings(int code, std::string_view value, Settings& settings, Options& options, Given& given) {
-    switch (code) {
-        case opt_frequency:
-            settings.frequency_hz =
-                static_cast<std::uint32_t>(TRY(parse_number("--frequency", value, 1, limits::max_frequency_hz)));
-            given.frequency = settings.frequency_given = true;
-            break;
-        case opt_count:
-            settings.period = TRY(parse_number("--count", value, 1, limits::max_period));
-            given.count = true;
-            break;
-        case opt_duration:
-            settings.duration_s =
-                static_cast<std::uint32_t>(TRY(parse_number("--duration", value, 1, limits::max_duration_s)));
-            options.duration_given = true;
-            break;
-        case opt_rounds:
-            options.rounds = static_cast<std::uint32_t>(TRY(parse_number("--rounds", value, 1, limits::max_rounds)));
-            options.duration_given = true;
-            break;
-        case opt_interval:
-            settings.interval_ms = static_cast<std::uint32_t>(
-                TRY(parse_number("--interval", value, limits::min_interval_ms, limits::max_interval_ms)));
-            given.interval = true;
-            break;
-        case opt_events:
-            if (value.empty()) return usage("--events needs at least one event, for example --events cpu-clock");
-            settings.events = value;
-            break;
-        case opt_filter:
-            if (value.empty()) return usage("--filter needs an expression, for example --filter 'prev_pid == 42'");
-            settings.filter = value;
-            break;
-        case opt_stat:
-            if (value.empty()) return usage("--stat needs a list of events, default or none");
-            options.sched = value == "sched";
-            settings.stat = options.sched ? "none" : value;
-            break;
-        case opt_unwind:
-            settings.unwind = TRY(check_unwind(value));
-            break;
-        case opt_stack_size:
-            settings.stack_bytes =
-                whole_words(TRY(parse_bytes("--stack-size", value, limits::min_stack_bytes, limits::max_stack_bytes)));
-            break;
-        case opt_unwind_memory:
-            settings.unwind_memory_bytes =
-                TRY(parse_number("--unwind-memory", value, limits::min_unwind_mib, limits::max_unwind_mib)) << 20;
-            break;
-        case opt_max_depth:
-            settings.max_depth = static_cast<std::uint32_t>(
-                TRY(parse_number("--max-depth", value, limits::min_depth, limits::max_depth)));
-            settings.max_depth_given = true;
-            break;
-        case opt_no_kernel:
-            settings.kernel = false;
-            break;
-        default:
-            break;
-    }
+    to.interval_s = static_cast<std::uint32_t>(*seconds);
     return true;
 }
 
-Result<bool> apply(int code, std::string_view value, Options& options, Given& given) {
-    if (const char* instead = instead_of_second(code)) {
-        const std::uint64_t bit = std::uint64_t{1} << (code - opt_listen);
-        if ((given.once & bit) != 0)
-            return usage(fmt::format("--{} is given once{}", long_options[code - opt_listen].name, instead));
-        given.once |= bit;
-    }
+Result<bool> read_other(int code, std::string_view text, Options& to) {
     switch (code) {
-        case opt_listen:
-            given.listen = true;
-            options.mode = Mode::listen;
+        case code_of("--server"):
+            return read_server(text, to);
+        case code_of("--pid"):
+            return parse_pids("--pid", text, to.pids);
+        case code_of("--name"):
+            if (text.empty()) return usage("--name needs the name of a process");
+            to.names.emplace_back(text);
             break;
-        case opt_server:
-            if (value.empty()) return usage("--server needs the host that flamewire-server runs on");
-            if (std::ranges::count(value, ':') == 1)
-                return usage(fmt::format("--server takes a host without port: --server {} --port {}",
-                                         value.substr(0, value.find(':')), value.substr(value.find(':') + 1)));
-            given.server = true;
-            options.mode = Mode::server;
-            options.host = value;
-            break;
-        case opt_output:
-            if (value.empty()) return usage("--output needs a file name, or - for standard output");
-            given.output = true;
-            options.mode = Mode::output;
-            options.output = value;
-            break;
-        case opt_port:
-            options.port = static_cast<std::uint16_t>(TRY(parse_number("--port", value, 1, 65'535)));
-            break;
-        case opt_bind:
-            if (value.empty()) return usage("--bind needs an address, for example --bind 0.0.0.0");
-            given.bind = true;
-            options.host = value;
-            break;
-        case opt_pair:
-            if (value.empty()) return usage("--pair needs the code that the other side printed");
-            options.pair = value;
-            break;
-        case opt_pair_file:
-            if (value.empty()) return usage("--pair-file needs a file name");
-            options.pair_file = value;
-            break;
-        case opt_insecure:
-            options.insecure = true;
-            break;
-        case opt_force:
-            options.force = true;
-            break;
-        case opt_pid:
-            options.pids = TRY(parse_pids("--pid", value));
-            break;
-        case opt_name:
-            if (value.empty()) return usage("--name needs the name of a process");
-            options.names.emplace_back(value);
-            break;
-        case opt_allow_pid:
-            options.allowed.pids = TRY(parse_pids("--allow-pid", value));
-            break;
-        case opt_allow_user:
-            options.allowed.users = TRY(parse_words("--allow-user", value));
-            break;
-        case opt_allow_command:
-            options.allowed.commands = TRY(parse_words("--allow-command", value));
-            if (value.find('/') != value.npos)
-                return usage("--allow-command takes the file names of executables, without their folders");
-            break;
-        case opt_all:
-            options.wide.all = true;
-            break;
-        case opt_cpus:
-            options.wide.cpus = TRY(parse_cpus("--cpus", value));
-            break;
-        case opt_cgroup:
-            if (value.empty() || options.wide.cgroups.size() == limits::max_cgroups)
+        case code_of("--cpus"):
+            return parse_cpus("--cpus", text, to.wide.cpus);
+        case code_of("--cgroup"):
+            if (text.empty() || to.wide.cgroups.size() == limits::max_cgroups)
                 return usage(
                     fmt::format("--cgroup must be the path of a control group, at most {} times", limits::max_cgroups));
-            options.wide.cgroups.emplace_back(value);
+            to.wide.cgroups.emplace_back(text);
             break;
-        case opt_container:
-            if (value.empty()) return usage("--container must be an id, its beginning, or a name");
-            options.wide.container = value;
+        case code_of("--container"):
+            if (text.empty()) return usage("--container must be an id, its beginning, or a name");
+            to.wide.container = text;
             break;
-        case opt_delay:
-            options.delay_ms = static_cast<std::uint32_t>(TRY(parse_number("--delay", value, 0, limits::max_delay_ms)));
-            given.delay = true;
+        case code_of("--allow-pid"):
+            return parse_pids("--allow-pid", text, to.allowed.pids);
+        case code_of("--allow-user"):
+            return parse_words("--allow-user", text, to.allowed.users);
+        case code_of("--allow-command"):
+            (void)TRY(parse_words("--allow-command", text, to.allowed.commands));
+            if (text.find('/') != text.npos)
+                return usage("--allow-command takes the file names of executables, without their folders");
             break;
-        case opt_metrics:
-            options.health.enabled = value != "off";
-            if (options.health.enabled) options.health.interval_s = TRY(parse_health_interval(value));
+        case code_of("--unwind"):
+            to.settings.unwind = text;
+            return check_unwind(text);
+        case code_of("--ring-pages"):
+            to.ring_pages =
+                static_cast<std::uint32_t>(TRY(parse_number("--ring-pages", text, 1, limits::max_ring_pages)));
+            if (!std::has_single_bit(to.ring_pages))
+                return usage(fmt::format("--ring-pages must be a power of two, not {}", to.ring_pages));
             break;
-        case opt_spool:
-            options.spool_bytes = static_cast<std::size_t>(
-                TRY(parse_bytes("--spool", value, limits::min_spool_bytes, limits::max_spool_bytes)));
-            break;
-        case opt_module_cap:
-            options.module_cap_bytes = TRY(parse_bytes("--module-cap", value, 0, limits::max_module_bytes));
-            break;
-        case opt_no_module_upload:
-            options.module_cap_bytes = 0;
-            break;
-        case opt_ring_pages:
-            options.ring_pages =
-                static_cast<std::uint32_t>(TRY(parse_number("--ring-pages", value, 1, limits::max_ring_pages)));
-            if ((options.ring_pages & (options.ring_pages - 1)) != 0)
-                return usage(fmt::format("--ring-pages must be a power of two, not {}", options.ring_pages));
-            break;
-        case opt_capture:
-            if (value.empty()) return usage("--capture needs a file name");
-            options.capture = value;
-            break;
-        case opt_no_seccomp:
-            options.seccomp = false;
-            break;
-        case opt_verbose:
-            options.verbose = true;
-            break;
+        case code_of("--metrics"):
+            return read_metrics(text, to.health);
         default:
-            return apply_settings(code, value, options.settings, options, given);
+            break;
     }
     return true;
 }
 
-Result<bool> check_combination(const Options& options, const Given& given, bool stdout_is_terminal) {
-    const int modes = int{given.listen} + int{given.server} + int{given.output};
+Result<bool> apply(const Rule& rule, std::string_view text, Parsed& to) {
+    const std::uint64_t bit = std::uint64_t{1} << (&rule - rules);
+    if (rule.instead != nullptr && (to.given & bit) != 0)
+        return usage(fmt::format("{} is given once{}", rule.name, rule.instead));
+    to.given |= bit;
+    std::uint64_t value = rule.lowest;
+    if (rule.takes == Rule::Takes::other)
+        return read_other(first_code + static_cast<int>(&rule - rules), text, to.options);
+    if (rule.takes == Rule::Takes::text && text.empty()) return usage(rule.if_empty);
+    if (rule.takes == Rule::Takes::number) value = TRY(parse_number(rule.name, text, rule.lowest, rule.highest));
+    if (rule.takes == Rule::Takes::bytes) value = TRY(parse_bytes(rule.name, text, rule.lowest, rule.highest));
+    store(rule.field, static_cast<std::uint16_t>(value), to.options);
+    store_in_both(rule.field, value != 0, to.options);
+    store_in_both(rule.field, static_cast<std::uint32_t>(value), to.options);
+    store_in_both(rule.field, value, to.options);
+    store_in_both(rule.field, std::string(text), to.options);
+    return true;
+}
+
+// Settings that depend on which options were given. They are final before the combinations are checked.
+void derive(Parsed& parsed) {
+    Options& options = parsed.options;
+    Settings& settings = options.settings;
+    options.mode = parsed.has(bit_of("--output"))   ? Mode::output
+                   : parsed.has(bit_of("--server")) ? Mode::server
+                                                    : Mode::listen;
+    if (parsed.has(bit_of("--listen")) && !parsed.has(bit_of("--bind"))) options.host = "0.0.0.0";
+    options.wide.all = parsed.has(bit_of("--all"));
+    options.duration_given = parsed.has(bit_of("--duration") | bit_of("--rounds"));
+    settings.frequency_given = parsed.has(bit_of("--frequency"));
+    settings.max_depth_given = parsed.has(bit_of("--max-depth"));
+    if (parsed.has(bit_of("--unwind-memory"))) settings.unwind_memory_bytes <<= 20;  // from MiB
+    settings.stack_bytes = whole_words(settings.stack_bytes);
+    options.sched = settings.stat == "sched";
+    if (options.sched) settings.stat = "none";
+}
+
+Result<bool> check_combination(const Parsed& parsed, bool stdout_is_terminal) {
+    const Options& options = parsed.options;
+    const bool server = parsed.has(bit_of("--server")), listen = parsed.has(bit_of("--listen"));
+    const bool output = parsed.has(bit_of("--output"));
+    const bool pairing = !options.pair.empty() || !options.pair_file.empty();
+    const int modes = int{listen} + int{server} + int{output};
     if (modes == 0)
         return usage("specify a destination: --server HOST, --listen or --output FILE (--help lists all options)");
     if (modes > 1) return usage("--server, --listen and --output exclude each other");
@@ -387,24 +252,25 @@ Result<bool> check_combination(const Options& options, const Given& given, bool 
     if (targets > 0 && options.wide.given())
         return usage("--all, --cpus, --cgroup and --container exclude --pid, --name and -- CMD");
     if (const auto checked = check_wide(options.wide); !checked) return usage("--" + checked.error().message);
-    if (given.frequency && given.count) return usage("--frequency and --count exclude each other");
-    if (given.bind && !given.listen) return usage("--bind needs --listen");
+    if (parsed.has(bit_of("--frequency")) && parsed.has(bit_of("--count")))
+        return usage("--frequency and --count exclude each other");
+    if (parsed.has(bit_of("--bind")) && !listen) return usage("--bind needs --listen");
     if (!options.pair.empty() && !options.pair_file.empty()) return usage("--pair and --pair-file exclude each other");
-    if (given.output && (!options.pair.empty() || !options.pair_file.empty() || options.insecure))
+    if (output && (pairing || options.insecure))
         return usage("--pair, --pair-file and --insecure need --server or --listen");
-    if (options.insecure && given.server && (!options.pair.empty() || !options.pair_file.empty()))
-        return usage("--insecure excludes --pair and --pair-file");
-    if (given.delay && options.command.empty()) return usage("--delay needs a command to launch: -- CMD");
+    if (options.insecure && server && pairing) return usage("--insecure excludes --pair and --pair-file");
+    if (parsed.has(bit_of("--delay")) && options.command.empty())
+        return usage("--delay needs a command to launch: -- CMD");
     if (options.sched && (options.output != "-" || !options.settings.events.empty()))
         return usage("--stat sched only prints a table: give it with --output - and without --events");
-    if (options.force && !given.output) return usage("--force needs --output FILE");
+    if (options.force && !output) return usage("--force needs --output FILE");
     if (!options.capture.empty() && !options.has_target())
         return usage("--capture needs a target: --pid PID, --name COMM, --all or -- CMD");
     if (!options.capture.empty() && options.capture == options.output)
         return usage("--capture and --output need a file each");
     if (!options.settings.samples() && options.settings.stat == "none")
         return usage("--events none counts without sampling; with --stat none nothing is left to do");
-    if (!given.output) return true;
+    if (!output) return true;
     if (!options.allowed.all())
         return usage(
             "--allow-pid, --allow-user and --allow-command need --server or --listen: they limit what a server "
@@ -420,35 +286,6 @@ Result<bool> check_combination(const Options& options, const Given& given, bool 
 
 }  // namespace
 
-Result<std::uint64_t> parse_number(std::string_view what, std::string_view text, std::uint64_t lowest,
-                                   std::uint64_t highest) {
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size() || text.empty() || value < lowest || value > highest)
-        return usage(fmt::format("{} must be a whole number from {} to {}, not '{}'", what, lowest, highest, text));
-    return value;
-}
-
-Result<std::vector<std::uint32_t>> parse_cpus(std::string_view what, std::string_view text) {
-    auto cpus = parse_cpu_list(text);
-    if (!cpus || cpus->empty())
-        return usage(fmt::format("{} must be a list of CPUs such as 0-3,6, not '{}'", what, text));
-    return *std::move(cpus);
-}
-
-Result<bool> check_wide(const WideTarget& wide) {
-    if (wide.all && !(wide.cgroups.empty() && wide.container.empty()))
-        return usage("all means the whole system: give it without a control group or container");
-    return true;
-}
-
-std::uint32_t whole_words(std::uint64_t stack_bytes) { return static_cast<std::uint32_t>((stack_bytes + 7) / 8 * 8); }
-
-Result<std::string> check_unwind(std::string_view mode) {
-    if (mode == "auto" || stack_mode(mode)) return std::string(mode);
-    return usage(fmt::format("unknown unwind mode '{}'; modes are auto, fp, dwarf, lbr and hybrid", mode));
-}
-
 Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bool stdout_is_terminal) {
     std::vector<char*> argv;
     argv.reserve(words.size() + 1);
@@ -456,44 +293,51 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
     argv.push_back(nullptr);
     const int argc = static_cast<int>(words.size());
 
-    CommandLine line;
-    Given given;
+    std::array<option, std::size(rules) + 1> long_options{};
+    for (std::size_t i = 0; i < std::size(rules); ++i)
+        long_options[i] = {rules[i].name + 2, rules[i].takes == Rule::Takes::nothing ? no_argument : required_argument,
+                           nullptr, first_code + static_cast<int>(i)};
+
+    Parsed parsed;
+    Options& options = parsed.options;
     ::optind = 0;  // glibc: restart scanning
     ::opterr = 0;
     for (;;) {
         // '+': stop at the first word that is not an option. ':': distinguish a missing argument from an unknown
         // option.
-        const int code = ::getopt_long(argc, argv.data(), "+:ahV", long_options, nullptr);
+        int code = ::getopt_long(argc, argv.data(), "+:ahV", long_options.data(), nullptr);
         if (code < 0) break;
         const char* word = ::optind > 0 && ::optind <= argc ? argv[static_cast<std::size_t>(::optind) - 1] : "";
         if (code == ':') return usage(fmt::format("{} needs a value (--help lists all options)", word));
         if (code == '?') {
-            const bool known_without_value = ::optopt >= opt_listen;
+            const bool known_without_value = ::optopt >= first_code;
             return usage(known_without_value ? fmt::format("{} takes no value", word)
                                              : fmt::format("unknown option {} (--help lists all options)", word));
         }
-        if (code == 'a') line.options.wide.all = true;
-        if (code == 'a') continue;
-        if (code == opt_help || code == 'h') return CommandLine{Request::help, {}};
-        if (code == opt_version || code == 'V') return CommandLine{Request::version, {}};
-        if (code == opt_doctor) return CommandLine{Request::doctor, {}};
-        (void)TRY(apply(code, ::optarg != nullptr ? ::optarg : "", line.options, given));
+        if (code == 'a') code = code_of("--all");
+        if (code == 'h') code = code_of("--help");
+        if (code == 'V') code = code_of("--version");
+        const Rule& rule = rules[code - first_code];
+        (void)TRY(apply(rule, ::optarg != nullptr ? ::optarg : "", parsed));
+        if (parsed.has(bit_of("--help"))) return CommandLine{Request::help, {}};
+        if (parsed.has(bit_of("--version"))) return CommandLine{Request::version, {}};
+        if (parsed.has(bit_of("--doctor"))) return CommandLine{Request::doctor, {}};
     }
     const auto first = static_cast<std::size_t>(::optind);
     const bool separated = first > 0 && first <= words.size() && words[first - 1] == "--";
     if (first < words.size() && !separated)
         return usage(fmt::format("unexpected argument '{}'; put a command to launch after --", words[first]));
     if (separated && first == words.size()) return usage("no command after --");
-    line.options.command.assign(words.begin() + static_cast<std::ptrdiff_t>(std::min(first, words.size())),
-                                words.end());
-    if (given.listen && !given.bind) line.options.host = "0.0.0.0";
-    (void)TRY(check_combination(line.options, given, stdout_is_terminal));
-    if (line.options.sched) {
-        line.options.settings.events = "off-cpu";
-        line.options.settings.unwind = "fp";  // the stacks are not used
+    options.command.assign(words.begin() + static_cast<std::ptrdiff_t>(std::min(first, words.size())), words.end());
+    derive(parsed);
+    (void)TRY(check_combination(parsed, stdout_is_terminal));
+    if (options.sched) {
+        options.settings.events = "off-cpu";
+        options.settings.unwind = "fp";  // the stacks are not used
     }
-    if (given.output && !given.interval) line.options.settings.interval_ms = file_interval_ms;
-    return line;
+    if (options.mode == Mode::output && !parsed.has(bit_of("--interval")))
+        options.settings.interval_ms = file_interval_ms;
+    return CommandLine{Request::run, std::move(options)};
 }
 
 }  // namespace flamewire::agent

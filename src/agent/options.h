@@ -108,22 +108,6 @@ struct CommandLine {
 // invalid: with the message to print; the caller exits with 2. Not reentrant (getopt).
 Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bool stdout_is_terminal);
 
-// An integer from `lowest` to `highest`. The error message names `what`.
-Result<std::uint64_t> parse_number(std::string_view what, std::string_view text, std::uint64_t lowest,
-                                   std::uint64_t highest);
-
-// Parses a list such as "0-3,6". The result is ascending.
-Result<std::vector<std::uint32_t>> parse_cpus(std::string_view what, std::string_view text);
-// Reports members that exclude each other.
-Result<bool> check_wide(const WideTarget& wide);
-
-// Rounds up to a size that the kernel can copy.
-std::uint32_t whole_words(std::uint64_t stack_bytes);
-
-// Accepts auto, fp, dwarf, lbr or hybrid. Otherwise the error message lists the modes. check_unwind_here checks whether
-// the mode works on this machine.
-Result<std::string> check_unwind(std::string_view mode);
-
 std::string help_text();
 
 }  // namespace flamewire::agent
