@@ -1,7 +1,7 @@
 # Included by CMakeLists.txt of this folder. Everything of the program but main is a library, also for the desk: its tests and fuzz targets.
 # Commands of the server are a library of their own: its fuzz target needs no sockets, no pipeline and no health.
 flamewire_library(agent_commands AGENT DESK DECODES
-  SOURCES commands.cc hello.cc option_values.cc options.cc
+  SOURCES command_arguments.cc commands.cc hello.cc option_values.cc options.cc
   LINK base wire agent_perf agent_process)
 flamewire_library(agent_session AGENT DESK
   SOURCES

@@ -1,4 +1,4 @@
-// One function per command. Arguments reads the arguments and returns an error message for each wrong one.
+// One function per command.
 #include "agent/commands.h"
 
 #include <fmt/format.h>
@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "agent/command_arguments.h"
 #include "agent/hello.h"
 #include "agent/option_values.h"
 #include "base/hex.h"
@@ -20,151 +21,45 @@ std::unexpected<Error> refuse(std::string sentence) { return fail(ErrorCode::inv
 
 constexpr const char* wide_excludes = "all, cpus, cgroups and container exclude pid and name";
 
-// Typed access to a command's args. Null counts as absent.
-class Arguments {
-public:
-    explicit Arguments(const rapidjson::Value& args) : args_(args) {}
-
-    [[nodiscard]] const rapidjson::Value* find(const char* name) const {
-        if (!args_.IsObject()) return nullptr;
-        const auto member = args_.FindMember(name);
-        return member == args_.MemberEnd() || member->value.IsNull() ? nullptr : &member->value;
-    }
-
-    template <class T>
-    Result<std::optional<T>> number(const char* name, std::uint64_t lowest, std::uint64_t highest) const {
-        const rapidjson::Value* value = find(name);
-        if (value == nullptr) return std::optional<T>{};
-        return std::optional<T>(static_cast<T>(TRY(number_of(name, *value, lowest, highest))));
-    }
-
-    static Result<std::uint64_t> number_of(const char* name, const rapidjson::Value& value, std::uint64_t lowest,
-                                           std::uint64_t highest) {
-        if (!value.IsUint64() || value.GetUint64() < lowest || value.GetUint64() > highest)
-            return refuse(fmt::format("{} must be a whole number from {} to {}", name, lowest, highest));
-        return value.GetUint64();
-    }
-
-    Result<std::optional<std::string>> text(const char* name) const {
-        const rapidjson::Value* value = find(name);
-        if (value == nullptr) return std::optional<std::string>{};
-        if (!value->IsString()) return refuse(fmt::format("{} must be a string", name));
-        return std::optional<std::string>(std::string(value->GetString(), value->GetStringLength()));
-    }
-
-    Result<std::optional<bool>> flag(const char* name) const {
-        const rapidjson::Value* value = find(name);
-        if (value == nullptr) return std::optional<bool>{};
-        if (!value->IsBool()) return refuse(fmt::format("{} must be true or false", name));
-        return std::optional<bool>(value->GetBool());
-    }
-
-    // "pid" alone, or "pids".
-    Result<std::vector<std::uint32_t>> pids() const {
-        std::vector<std::uint32_t> found;
-        if (const rapidjson::Value* list = find("pids")) {
-            if (!list->IsArray() || list->Size() > limits::max_pids)
-                return refuse(fmt::format("pids must be a list of at most {} process ids", limits::max_pids));
-            for (const rapidjson::Value& value : list->GetArray()) {
-                const auto pid = static_cast<std::uint32_t>(TRY(number_of("pids", value, 1, limits::max_pid)));
-                if (std::ranges::find(found, pid) == found.end()) found.push_back(pid);
-            }
-        }
-        const std::optional<std::uint32_t> single = TRY(number<std::uint32_t>("pid", 1, limits::max_pid));
-        if (single && std::ranges::find(found, *single) == found.end()) found.insert(found.begin(), *single);
-        return found;
-    }
-
-    // A list of events, or one string in the grammar of --events.
-    Result<std::optional<std::string>> events(const char* name) const {
-        const rapidjson::Value* value = find(name);
-        if (value == nullptr) return std::optional<std::string>{};
-        if (value->IsString()) return text(name);
-        if (!value->IsArray()) return refuse(fmt::format("{} must be a list of event names", name));
-        std::string joined;
-        for (const rapidjson::Value& event : value->GetArray()) {
-            if (!event.IsString() || event.GetStringLength() == 0)
-                return refuse(fmt::format("{} must be a list of event names", name));
-            if (!joined.empty()) joined += ',';
-            joined.append(event.GetString(), event.GetStringLength());
-        }
-        return std::optional<std::string>(std::move(joined));
-    }
-
-    // all, cpus (a list, or text as "0-3,6"), cgroup or cgroups, container.
-    Result<WideTarget> wide() const {
-        WideTarget target;
-        target.all = TRY(flag("all")).value_or(false);
-        if (const rapidjson::Value* list = find("cpus"); list != nullptr && list->IsArray()) {
-            for (const rapidjson::Value& value : list->GetArray())
-                target.cpus.push_back(static_cast<std::uint32_t>(TRY(number_of("cpus", value, 0, limits::max_cpu))));
-            std::ranges::sort(target.cpus);
-            const auto again = std::ranges::unique(target.cpus);
-            target.cpus.erase(again.begin(), again.end());
-        } else if (const auto given = TRY(text("cpus"))) {
-            (void)TRY(parse_cpus("cpus", *given, target.cpus));
-        }
-        if (const rapidjson::Value* list = find("cgroups")) {
-            if (!list->IsArray() || list->Size() > limits::max_cgroups)
-                return refuse(fmt::format("cgroups must be a list of at most {} paths", limits::max_cgroups));
-            for (const rapidjson::Value& value : list->GetArray()) {
-                if (!value.IsString() || value.GetStringLength() == 0) return refuse("cgroups must be a list of paths");
-                target.cgroups.emplace_back(value.GetString(), value.GetStringLength());
-            }
-        }
-        if (auto single = TRY(text("cgroup")); single && !single->empty()) target.cgroups.push_back(*std::move(single));
-        target.container = TRY(text("container")).value_or("");
-        (void)TRY(check_wide(target));
-        return target;
-    }
-
-private:
-    const rapidjson::Value& args_;
-};
-
 // Only the agent's own options can set these words. A server may send the current value back, as the page's dialogs do.
-Result<bool> check_config_words(const char* name, const std::optional<std::string>& events, std::string_view now) {
+void check_config_words(Arguments& args, const char* name, const std::optional<std::string>& events,
+                        std::string_view now) {
     if (events && *events != now && sets_config_words(*events))
-        return refuse(
+        args.refuse(
             fmt::format("{}: only the agent's own options take config=; name the fields of the PMU, "
                         "as in cpu/event=0x3c,umask=0x1/",
                         name));
-    return true;
 }
 
-Result<SettingsChange> read_change(const Arguments& args, Control& control) {
+// Also fails for the arguments that were read before.
+Result<SettingsChange> read_change(Arguments& args, Control& control) {
     const Capabilities capabilities = control.capabilities();
     const Settings now = control.status().settings;
     SettingsChange change;
-    change.frequency_hz = TRY(args.number<std::uint32_t>("frequency", 1, limits::max_frequency_hz));
-    change.period = TRY(args.number<std::uint64_t>("count", 1, limits::max_period));
-    if (change.frequency_hz && change.period) return refuse("frequency and count exclude each other");
-    change.duration_s = TRY(args.number<std::uint32_t>("duration", 1, limits::max_duration_s));
-    change.interval_ms = TRY(args.number<std::uint32_t>("interval", limits::min_interval_ms, limits::max_interval_ms));
-    change.events = TRY(args.events("events"));
-    (void)TRY(check_config_words("events", change.events, now.events));
-    change.filter = TRY(args.text("filter"));
-    change.stat = TRY(args.events("stat"));
-    (void)TRY(check_config_words("stat", change.stat, now.stat));
-    change.kernel = TRY(args.flag("kernel"));
-    change.unwind = TRY(args.text("unwind"));
-    if (!change.unwind) change.unwind = TRY(args.text("callgraph"));
+    change.frequency_hz = args.number32("frequency", 1, limits::max_frequency_hz);
+    change.period = args.number("count", 1, limits::max_period);
+    if (change.frequency_hz && change.period) args.refuse("frequency and count exclude each other");
+    change.duration_s = args.number32("duration", 1, limits::max_duration_s);
+    change.interval_ms = args.number32("interval", limits::min_interval_ms, limits::max_interval_ms);
+    change.events = args.events("events");
+    check_config_words(args, "events", change.events, now.events);
+    change.filter = args.text("filter");
+    change.stat = args.events("stat");
+    check_config_words(args, "stat", change.stat, now.stat);
+    change.kernel = args.flag("kernel");
+    change.unwind = args.text("unwind");
+    if (!change.unwind) change.unwind = args.text("callgraph");
     if (change.unwind && change.unwind->empty()) change.unwind.reset();
     if (change.unwind) {
-        (void)TRY(check_unwind(*change.unwind));
-        (void)TRY(check_unwind_here(*change.unwind, capabilities));
+        auto possible = check_unwind(*change.unwind);
+        if (possible) possible = check_unwind_here(*change.unwind, capabilities);
+        if (!possible) args.refuse(std::move(possible).error());
     }
-    if (const auto size =
-            TRY(args.number<std::uint64_t>("stack_size", limits::min_stack_bytes, limits::max_stack_bytes)))
+    if (const auto size = args.number("stack_size", limits::min_stack_bytes, limits::max_stack_bytes))
         change.stack_bytes = whole_words(*size);
-    change.max_depth = TRY(args.number<std::uint32_t>("max_depth", limits::min_depth, limits::max_depth));
+    change.max_depth = args.number32("max_depth", limits::min_depth, limits::max_depth);
+    (void)TRY(args.check());
     return change;
-}
-
-Result<std::uint32_t> required_pid(const Arguments& args) {
-    const std::optional<std::uint32_t> pid = TRY(args.number<std::uint32_t>("pid", 1, limits::max_pid));
-    if (!pid) return refuse("pid required");
-    return *pid;
 }
 
 class Reply : public JsonWriter {
@@ -300,10 +195,13 @@ Result<std::string> list_processes(const wire::Command& command, Control& contro
 }
 
 Result<std::string> verify_pid(const wire::Command& command, Control& control) {
-    const std::uint32_t pid = TRY(required_pid(Arguments(command.args)));
-    const ProcessCheck check = control.verify_pid(pid);
+    Arguments args(command.args);
+    const auto pid = args.number32("pid", 1, limits::max_pid);
+    if (!pid) args.refuse("pid required");
+    (void)TRY(args.check());
+    const ProcessCheck check = control.verify_pid(*pid);
     Reply reply(command);
-    reply.member("exists", check.exists).member("pid", pid);
+    reply.member("exists", check.exists).member("pid", *pid);
     reply.object("info")
         .member("comm", check.identity.comm)
         .member("cmdline", check.identity.command_line)
@@ -317,32 +215,14 @@ Result<std::string> verify_pid(const wire::Command& command, Control& control) {
 }
 
 Result<std::string> reprobe(const wire::Command& command, Control& control) {
-    const std::optional<std::uint32_t> pid =
-        TRY(Arguments(command.args).number<std::uint32_t>("pid", 1, limits::max_pid));
+    Arguments args(command.args);
+    const auto pid = args.number32("pid", 1, limits::max_pid);
+    (void)TRY(args.check());
     if (control.status().state != State::idle) return refuse("cannot reprobe while profiling — stop first");
     if (pid && !control.verify_pid(*pid).exists) return refuse(fmt::format("process {} not found", *pid));
     const Capabilities capabilities = TRY(control.reprobe());
     Reply reply(command);
     put_capabilities(reply, capabilities);
-    return reply.finish();
-}
-
-Result<std::string> start(const wire::Command& command, Control& control) {
-    const State state = control.status().state;
-    if (state == State::profiling) return refuse("already profiling");
-    if (state == State::paused) return refuse("already profiling (paused — use resume or stop)");
-    const Arguments args(command.args);
-    StartRequest request;
-    request.pids = TRY(args.pids());
-    request.name = TRY(args.text("name")).value_or("");
-    request.wide = TRY(args.wide());
-    if (!request.pids.empty() && !request.name.empty()) return refuse("pid and name exclude each other");
-    if (request.wide.given() && !(request.pids.empty() && request.name.empty())) return refuse(wide_excludes);
-    if (request.pids.empty() && request.name.empty() && !request.wide.given()) return refuse("pid required");
-    request.change = TRY(read_change(args, control));
-    const Running running = TRY(control.start(request));
-    Reply reply(command);
-    put_running(reply, running);
     return reply.finish();
 }
 
@@ -353,18 +233,38 @@ Result<std::string> running_reply(const wire::Command& command, Result<Running> 
     return reply.finish();
 }
 
+Result<std::string> start(const wire::Command& command, Control& control) {
+    const State state = control.status().state;
+    if (state == State::profiling) return refuse("already profiling");
+    if (state == State::paused) return refuse("already profiling (paused — use resume or stop)");
+    Arguments args(command.args);
+    StartRequest request;
+    request.pids = args.pids();
+    request.name = args.text("name").value_or("");
+    request.wide = args.wide();
+    if (!request.pids.empty() && !request.name.empty()) args.refuse("pid and name exclude each other");
+    const bool processes = !request.pids.empty() || !request.name.empty();
+    if (request.wide.given() && processes) args.refuse(wide_excludes);
+    if (!request.wide.given() && !processes) args.refuse("pid required");
+    request.change = TRY(read_change(args, control));
+    return running_reply(command, control.start(request));
+}
+
 Result<std::string> counters(const wire::Command& command, Control& control) {
-    const std::string by = TRY(Arguments(command.args).text("by")).value_or("");
+    Arguments args(command.args);
+    const std::string by = args.text("by").value_or("");
+    (void)TRY(args.check());
     const auto found = std::ranges::find(count_by_names, by);
     if (found == count_by_names.end()) return refuse("by must be none, thread or cpu");
     return running_reply(command, control.count_by(static_cast<CountBy>(found - count_by_names.begin())));
 }
 
 Result<std::string> configure(const wire::Command& command, Control& control) {
-    const Arguments args(command.args);
+    Arguments args(command.args);
     SettingsChange change = TRY(read_change(args, control));
-    change.pids = TRY(args.pids());
-    change.wide = TRY(args.wide());
+    change.pids = args.pids();
+    change.wide = args.wide();
+    (void)TRY(args.check());
     if (change.wide.given() && !change.pids.empty()) return refuse(wide_excludes);
     const std::optional<Running> running = TRY(control.configure(change));
     Reply reply(command);
@@ -379,14 +279,14 @@ Result<std::string> configure(const wire::Command& command, Control& control) {
 }
 
 Result<std::string> configure_metrics(const wire::Command& command, Control& control) {
-    const Arguments args(command.args);
+    Arguments args(command.args);
     HealthChange change;
-    change.enabled = TRY(args.flag("enabled"));
-    change.interval_s =
-        TRY(args.number<std::uint32_t>("interval", HealthSettings::min_interval_s, HealthSettings::max_interval_s));
-    change.network = TRY(args.flag("network"));
-    change.disk = TRY(args.flag("disk"));
-    change.threads = TRY(args.flag("threads"));
+    change.enabled = args.flag("enabled");
+    change.interval_s = args.number32("interval", HealthSettings::min_interval_s, HealthSettings::max_interval_s);
+    change.network = args.flag("network");
+    change.disk = args.flag("disk");
+    change.threads = args.flag("threads");
+    (void)TRY(args.check());
     const HealthSettings now = control.configure_metrics(change);
     Reply reply(command);
     reply.member("metrics_enabled", now.enabled)
