@@ -107,8 +107,6 @@ public:
     // beyond the LOST records. Afterwards the sum of all LostRecords equals the kernel's own count.
     virtual void drain_rest(RecordSink& sink) = 0;
 
-    // Maps a sample's id to an index into EventSetOptions::choice.events.
-    [[nodiscard]] virtual std::uint32_t event_of(std::uint64_t id) const = 0;
     [[nodiscard]] virtual EventSetCounts counts() = 0;
     // True if no thread of any target is left (from EXIT records and /proc); their children may still run. For control
     // groups: if all folders are gone. Always false for the whole system. Updated by drain().

@@ -95,56 +95,62 @@ OpenEvent* RingEventSet::writer_of(Bytes sample, bool& is_copy) {
 }
 
 void RingEventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
-    perf::Origin origin;
     // Targets of several modes share the rings: the layout of a sample depends on its event.
-    bool is_copy = false;
-    OpenEvent* event = writer_of(merged.bytes, is_copy);
-    if (decode_record(merged.bytes, event ? event->layout : SampleLayout{}, record_, origin) != perf::Decoded::ok)
-        return;
+    Delivery delivery{merged};
+    delivery.event = writer_of(merged.bytes, delivery.is_copy);
+    const SampleLayout layout = delivery.event ? delivery.event->layout : SampleLayout{};
+    if (decode_record(merged.bytes, layout, record_, delivery.origin) != perf::Decoded::ok) return;
+    if (!std::holds_alternative<SampleRecord>(record_)) delivery.event = find(delivery.origin.id);
     if (merged.late) ++counts_.late_records;
-    std::visit([&](auto& record) { record.time_ns = merged.time_ns; }, record_);
+    const bool accepted = std::visit(
+        [&](auto& record) {
+            record.time_ns = merged.time_ns;
+            return accept(record, delivery);
+        },
+        record_);
+    if (!accepted) return;
+    sink.on_record(record_, delivery.event ? std::optional(delivery.event->event) : std::nullopt);
+}
 
-    if (auto* sample = std::get_if<SampleRecord>(&record_)) {
-        sample->of_cpu = event && event->of_cpu;
-        Classification classification = Classification::duplicate;
-        // A wake-up is reported to the events of the waker, of the CPU, and of the woken thread (__perf_task in
-        // include/trace/events/sched.h). The first one counts: at the next ones the thread is no longer asleep.
-        if (event) classification = sample->woken_tid != 0 ? Classification::counts : classify(*sample, *event);
-        if (classification == Classification::out_of_scope) {
-            counts_.discarded_stack_bytes += sample->stack.size();
-            return;
-        }
-        if (event) {
-            event->sampled += sample->period;
-            ++event->samples;
-            // Whichever set's id the samples have, one of them counts.
-            sample->id = event->id;
-            if (is_copy) classification = event->last_counted ? Classification::duplicate : Classification::counts;
-            event->last_counted = classification == Classification::counts || (is_copy && event->last_counted);
-        }
-        ++counts_.samples_read;
-        if (classification == Classification::duplicate) {
-            ++counts_.samples_duplicate;
-            return;
-        }
-    } else if (const auto* change = std::get_if<SwitchRecord>(&record_)) {
-        event = find(origin.id);
-        if (!event || !counts_switch(*change, *event)) return;
-    } else if (auto* lost = std::get_if<LostRecord>(&record_)) {
-        lost->sideband = RingSet::is_sideband(merged.ring);
-        lost_records_[merged.ring] += lost->count;
-        if (lost->sideband)
-            on_sideband_lost();
-        else
-            lost_seen_ += lost->count;
-        if (!capabilities_.format_lost)
-            notify("loss-lower-bound",
-                   "This kernel does not count what it loses (Linux 6.0 does): losses after the last record of a full "
-                   "ring are not counted.");
-    } else if (!std::holds_alternative<ThrottleRecord>(record_)) {
-        if (!on_sideband(merged, record_, origin)) return;
+bool RingEventSet::accept(SampleRecord& sample, const Delivery& delivery) {
+    OpenEvent* event = delivery.event;
+    sample.of_cpu = event && event->of_cpu;
+    Classification classification = Classification::duplicate;
+    // A wake-up is reported to the events of the waker, of the CPU, and of the woken thread (__perf_task in
+    // include/trace/events/sched.h). The first one counts: at the next ones the thread is no longer asleep.
+    if (event) classification = sample.woken_tid != 0 ? Classification::counts : classify(sample, *event);
+    if (classification == Classification::out_of_scope) {
+        counts_.discarded_stack_bytes += sample.stack.size();
+        return false;
     }
-    sink.on_record(record_);
+    if (event) {
+        event->sampled += sample.period;
+        ++event->samples;
+        // Whichever set's id the samples have, one of them counts.
+        if (delivery.is_copy) classification = event->last_counted ? Classification::duplicate : Classification::counts;
+        event->last_counted = classification == Classification::counts || (delivery.is_copy && event->last_counted);
+    }
+    ++counts_.samples_read;
+    if (classification == Classification::duplicate) ++counts_.samples_duplicate;
+    return classification == Classification::counts;
+}
+
+bool RingEventSet::accept(const SwitchRecord& change, const Delivery& delivery) {
+    return delivery.event && counts_switch(change, *delivery.event);
+}
+
+bool RingEventSet::accept(LostRecord& lost, const Delivery& delivery) {
+    lost.sideband = RingSet::is_sideband(delivery.merged.ring);
+    lost_records_[delivery.merged.ring] += lost.count;
+    if (lost.sideband)
+        on_sideband_lost();
+    else
+        lost_seen_ += lost.count;
+    if (!capabilities_.format_lost)
+        notify("loss-lower-bound",
+               "This kernel does not count what it loses (Linux 6.0 does): losses after the last record of a full "
+               "ring are not counted.");
+    return true;
 }
 
 OpenEvent* RingEventSet::find(std::uint64_t id) {
@@ -173,7 +179,7 @@ void RingEventSet::report_remaining_loss(const std::vector<OpenEvent>& events, b
         if (lost[cpu] <= reported) continue;
         record_ = LostRecord{0, lost[cpu] - reported, monotonic_ns(), cpus[cpu], sideband};
         reported = lost[cpu];
-        sink.on_record(record_);
+        sink.on_record(record_, std::nullopt);
     }
     if (sideband) return;
     counts_.samples_lost = std::accumulate(lost.begin(), lost.end(), std::uint64_t{0});

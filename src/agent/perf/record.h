@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "perf/record.h"
@@ -32,10 +33,11 @@ struct SampleRecord : perf::Sample {
 using Record = std::variant<SampleRecord, MmapRecord, CommRecord, TaskRecord, LostRecord, ThrottleRecord, SwitchRecord,
                             KsymbolRecord>;
 
-// Receives records in time order, on the thread that drains.
+// Receives records in time order, on the thread that drains. `event`: the index into EventSetOptions::choice.events of
+// the event that wrote the record. A sample has one; a loss or a throttle with an unknown id has none.
 class RecordSink {
 public:
-    virtual void on_record(const Record& record) = 0;
+    virtual void on_record(const Record& record, std::optional<std::uint32_t> event) = 0;
 
 protected:
     ~RecordSink() = default;

@@ -51,10 +51,6 @@ public:
     void wait(std::chrono::milliseconds timeout, int wake_fd) override { rings_->wait(timeout, wake_fd); }
     void drain(RecordSink& sink, std::uint64_t until_ns) override;
     void drain_rest(RecordSink& sink) override;
-    [[nodiscard]] std::uint32_t event_of(std::uint64_t id) const override {
-        const auto found = by_id_.find(id);
-        return found != by_id_.end() ? samples_[found->second].event : 0;
-    }
     [[nodiscard]] EventSetCounts counts() override;
     [[nodiscard]] bool targets_gone() const override { return gone_; }
     std::vector<wire::Notice> take_notices() override { return std::exchange(notices_, {}); }
@@ -126,6 +122,22 @@ private:
 
     void deliver(RecordSink& sink, std::uint64_t limit_ns);
     void deliver(const MergedRecord& merged, RecordSink& sink);
+    // A record, and the event that wrote it. If the event is null, it is not ours, or is one for process and map records.
+    struct Delivery {
+        const MergedRecord& merged;
+        perf::Origin origin = {};
+        OpenEvent* event = nullptr;
+        bool is_copy = false;  // of a sample, see writer_of()
+    };
+    // False if the record must not be delivered.
+    bool accept(SampleRecord& sample, const Delivery& delivery);
+    bool accept(const SwitchRecord& change, const Delivery& delivery);
+    bool accept(LostRecord& lost, const Delivery& delivery);
+    bool accept(const ThrottleRecord&, const Delivery&) { return true; }
+    template <class Side>
+    bool accept(const Side&, const Delivery& delivery) {
+        return on_sideband(delivery.merged, record_, delivery.origin);
+    }
     void check_targets();
     void link_alike(std::size_t first);
     void no_wakings();

@@ -10,10 +10,6 @@
 
 namespace flamewire::agent {
 
-std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_task(const TaskRecord& record) {
-    return record.exit ? on_exit(record) : on_fork(record);
-}
-
 std::optional<ProcessTable::LifecycleEvent> ProcessTable::State::on_fork(const TaskRecord& record) {
     const auto born = [&](ThreadHandle thread) {
         return LifecycleEvent{wire::LifecycleKind::fork, record.time_ns, thread};

@@ -61,18 +61,26 @@ void ProcessTable::note_living() { state_->note_living(); }
 
 void ProcessTable::distrust_all() { state_->registry.mark_all_suspect(); }
 
-std::optional<ProcessTable::LifecycleEvent> ProcessTable::on_record(const Record& record) {
-    std::optional<LifecycleEvent> event;
-    if (const auto* mmap2 = std::get_if<MmapRecord>(&record))
-        state_->on_mmap2(*mmap2);
-    else if (const auto* comm = std::get_if<CommRecord>(&record))
-        event = state_->on_comm(*comm);
-    else if (const auto* task = std::get_if<TaskRecord>(&record))
-        event = state_->on_task(*task);
-    else if (const auto* lost = std::get_if<LostRecord>(&record))
-        state_->on_lost(*lost);
+std::optional<ProcessTable::LifecycleEvent> ProcessTable::on_record(const TaskRecord& record) {
+    const std::optional<LifecycleEvent> event = record.exit ? state_->on_exit(record) : state_->on_fork(record);
     state_->sweep();
     return event;
+}
+
+std::optional<ProcessTable::LifecycleEvent> ProcessTable::on_record(const CommRecord& record) {
+    const std::optional<LifecycleEvent> event = state_->on_comm(record);
+    state_->sweep();
+    return event;
+}
+
+void ProcessTable::on_record(const MmapRecord& record) {
+    state_->on_mmap2(record);
+    state_->sweep();
+}
+
+void ProcessTable::on_record(const LostRecord& record) {
+    state_->on_lost(record);
+    state_->sweep();
 }
 
 ThreadHandle ProcessTable::thread_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t time_ns) {

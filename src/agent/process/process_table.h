@@ -105,13 +105,16 @@ public:
     // loss.
     void distrust_all();
 
-    // Handles everything except samples, in time order. Returns the resulting lifecycle event, if any.
+    // Handle the records in time order. Return the resulting lifecycle event, if any.
     struct LifecycleEvent {
         wire::LifecycleKind kind;
         std::uint64_t time_ns;
         ThreadHandle thread;
     };
-    std::optional<LifecycleEvent> on_record(const Record& record);
+    std::optional<LifecycleEvent> on_record(const TaskRecord& record);
+    std::optional<LifecycleEvent> on_record(const CommRecord& record);
+    void on_record(const MmapRecord& record);
+    void on_record(const LostRecord& record);
 
     // The thread of a sample, created at first sight. Also re-reads a process whose records were lost.
     ThreadHandle thread_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t time_ns);

@@ -20,7 +20,6 @@ struct ProcessTable::State {
     explicit State(ProcessTableOptions options);
 
     // process_records.cc
-    std::optional<LifecycleEvent> on_task(const TaskRecord& record);
     std::optional<LifecycleEvent> on_comm(const CommRecord& record);
     void on_mmap2(const MmapRecord& record);
     void on_lost(const LostRecord& record);

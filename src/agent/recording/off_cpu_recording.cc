@@ -80,24 +80,30 @@ void OffCpuRecording::scan_threads(std::uint64_t begin_ns) {
     }
 }
 
-void OffCpuRecording::track(const Record& record) {
+void OffCpuRecording::track(const SwitchRecord& change) {
     OffCpuTracker& tracker = parts_.folder.off_cpu();
-    if (const auto* change = std::get_if<SwitchRecord>(&record)) {
-        tracker.switched(*change);
-        if (tracker.has_slices()) parts_.folder.emit_off_cpu();
-    } else if (const auto* task = std::get_if<TaskRecord>(&record)) {
-        if (task->exit)
-            tracker.exited(task->tid, task->time_ns);
-        else if (parts_.events.sampling() && task->time_ns >= parts_.events.sideband_from_ns())
-            tracker.born(task->tid, parts_.processes.thread_of(task->pid, task->tid, task->time_ns), task->time_ns);
-    } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
-        if (comm->exec && parts_.events.sampling())
-            tracker.execed(comm->tid, parts_.processes.thread_of(comm->pid, comm->tid, comm->time_ns), comm->time_ns);
-    } else if (std::holds_alternative<LostRecord>(record)) {
-        tracker.on_lost_records();
-        parts_.folder.emit_off_cpu();
-        threads_unknown_ = true;
-    }
+    tracker.switched(change);
+    if (tracker.has_slices()) parts_.folder.emit_off_cpu();
+}
+
+void OffCpuRecording::track(const TaskRecord& task) {
+    OffCpuTracker& tracker = parts_.folder.off_cpu();
+    if (task.exit)
+        tracker.exited(task.tid, task.time_ns);
+    else if (parts_.events.sampling() && task.time_ns >= parts_.events.sideband_from_ns())
+        tracker.born(task.tid, parts_.processes.thread_of(task.pid, task.tid, task.time_ns), task.time_ns);
+}
+
+void OffCpuRecording::track(const CommRecord& comm) {
+    if (comm.exec && parts_.events.sampling())
+        parts_.folder.off_cpu().execed(comm.tid, parts_.processes.thread_of(comm.pid, comm.tid, comm.time_ns),
+                                       comm.time_ns);
+}
+
+void OffCpuRecording::track(const LostRecord& /*lost*/) {
+    parts_.folder.off_cpu().on_lost_records();
+    parts_.folder.emit_off_cpu();
+    threads_unknown_ = true;
 }
 
 void OffCpuRecording::cut(std::uint64_t drained_ns) {

@@ -37,7 +37,10 @@ public:
     // Threads that sleep now count as asleep since `begin_ns`, unless records contradict. Events must be open already,
     // so that every later switch is recorded.
     void scan_threads(std::uint64_t begin_ns);
-    void track(const Record& record);
+    void track(const SwitchRecord& change);
+    void track(const TaskRecord& task);
+    void track(const CommRecord& comm);
+    void track(const LostRecord& lost);
     // Call it when all records until `drained_ns` are processed, except those that the merge holds back.
     void cut(std::uint64_t drained_ns);
 

@@ -27,10 +27,6 @@ constexpr std::uint64_t last_names_patience_ns = 2'000'000'000;
 
 constexpr std::uint64_t ns_per_ms = 1'000'000;
 
-std::uint64_t time_of(const Record& record) {
-    return std::visit([](const auto& one) { return one.time_ns; }, record);
-}
-
 }  // namespace
 
 Sampler::Sampler(RecordingSetup setup, BatchSink& sink, ProcessTable& processes, RecorderMailbox& mailbox,
@@ -200,51 +196,61 @@ Result<bool> Sampler::resume() {
     return true;
 }
 
-void Sampler::on_record(const Record& record) {
+void Sampler::on_record(const Record& record, std::optional<std::uint32_t> event) {
     parts_.batch.mark();
-    if (const auto* sample = std::get_if<SampleRecord>(&record)) {
-        parts_.batch.add_sample();
-        const std::uint32_t event = parts_.events.current().event_of(sample->id);
-        parts_.stacks.copies().add_sample(parts_.setup.choice.events[event].off_cpu != 0, sample->stack.size(),
-                                          sample->stack_cut);
-        if (sample->woken_tid != 0) return parts_.folder.add_waking(*sample, parts_.events.sampling());
-        if (!parts_.setup.plan.scope.cgroups.empty()) parts_.members.saw_sample(sample->pid);
-        if (parts_.setup.choice.events[event].period != 0) parts_.faults.add_sample();
-        parts_.folder.add_sample(*sample, event);
-        return;
-    }
-    if (const auto* throttle = std::get_if<ThrottleRecord>(&record)) {
-        if (!throttle->unthrottle)
-            parts_.folder.add_loss({wire::LossReason::throttled, 1, throttle->time_ns, throttle->time_ns,
-                                    parts_.events.current().event_of(throttle->id) + 1, 0});
-        return;
-    }
-    if (std::holds_alternative<SwitchRecord>(record)) return parts_.off_cpu.track(record);
-    if (const auto* symbol = std::get_if<KsymbolRecord>(&record)) return parts_.folder.follow_program(*symbol);
-    // The event set counts the lost samples. The process table needs the record to distrust its mappings.
-    const auto* lost_some = std::get_if<LostRecord>(&record);
-    const bool lost = lost_some != nullptr;
-    // The event that wrote the record is usually the one whose samples were lost.
-    if (lost && !lost_some->sideband && !parts_.setup.choice.events.empty() &&
-        parts_.setup.choice.events[parts_.events.current().event_of(lost_some->id)].period != 0)
-        parts_.faults.add_lost(lost_some->count);
-    if (lost && !lost_some->sideband) {
-        parts_.stacks.copies().add_lost(lost_some->count);
+    std::visit([&](const auto& one) { take(one, event); }, record);
+}
+
+void Sampler::take(const SampleRecord& sample, Event event) {
+    parts_.batch.add_sample();
+    const EventSpec& spec = parts_.setup.choice.events[*event];
+    parts_.stacks.copies().add_sample(spec.off_cpu != 0, sample.stack.size(), sample.stack_cut);
+    if (sample.woken_tid != 0) return parts_.folder.add_waking(sample, parts_.events.sampling());
+    if (!parts_.setup.plan.scope.cgroups.empty()) parts_.members.saw_sample(sample.pid);
+    if (spec.period != 0) parts_.faults.add_sample();
+    parts_.folder.add_sample(sample, *event);
+}
+
+void Sampler::take(const ThrottleRecord& throttle, Event event) {
+    if (throttle.unthrottle) return;
+    parts_.folder.add_loss(
+        {wire::LossReason::throttled, 1, throttle.time_ns, throttle.time_ns, event ? *event + 1 : 0, 0});
+}
+
+// The event set counts the lost samples. The process table needs the record to distrust its mappings.
+void Sampler::take(const LostRecord& lost, Event event) {
+    if (!lost.sideband) {
+        // The event that wrote the record is usually the one whose samples were lost.
+        if (event && parts_.setup.choice.events[*event].period != 0) parts_.faults.add_lost(lost.count);
+        parts_.stacks.copies().add_lost(lost.count);
         parts_.priority_boost.begin();
     }
-    if (!lost && time_of(record) < parts_.events.sideband_from_ns()) return;
-    std::uint32_t pid = 0;
-    if (const auto* comm = std::get_if<CommRecord>(&record)) pid = comm->pid;
-    if (const auto* task = std::get_if<TaskRecord>(&record)) pid = task->pid;
-    const bool shown = parts_.members.include(pid);  // before follow() handles its exit
-    if (const auto* task = std::get_if<TaskRecord>(&record)) {
-        parts_.members.follow(*task);
-        parts_.counters.counting().on_task(*task);
-    }
-    if (const auto event = parts_.processes.on_record(record); event && shown) parts_.folder.add_lifecycle(*event);
+    parts_.processes.on_record(lost);
+    if (parts_.folder.tracks_off_cpu()) parts_.off_cpu.track(lost);
+}
+
+void Sampler::take(const MmapRecord& map, Event) {
+    if (map.time_ns >= parts_.events.sideband_from_ns()) parts_.processes.on_record(map);
+}
+
+void Sampler::take(const CommRecord& comm, Event) {
+    if (comm.time_ns >= parts_.events.sideband_from_ns()) apply(comm, parts_.members.include(comm.pid));
+}
+
+void Sampler::take(const TaskRecord& task, Event) {
+    if (task.time_ns < parts_.events.sideband_from_ns()) return;
+    const bool shown = parts_.members.include(task.pid);  // before follow() handles its exit
+    parts_.members.follow(task);
+    parts_.counters.counting().on_task(task);
+    apply(task, shown);
+}
+
+template <class Change>
+void Sampler::apply(const Change& change, bool shown) {
+    if (const auto event = parts_.processes.on_record(change); event && shown) parts_.folder.add_lifecycle(*event);
     // The agent does not sample its own threads, so their switches out would be missing.
-    const bool own = pid == System::current().constant(Constant::own_pid);
-    if (parts_.folder.tracks_off_cpu() && (lost || shown) && !own) parts_.off_cpu.track(record);
+    const bool own = change.pid == System::current().constant(Constant::own_pid);
+    if (parts_.folder.tracks_off_cpu() && shown && !own) parts_.off_cpu.track(change);
 }
 
 }  // namespace flamewire::agent

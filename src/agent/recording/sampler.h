@@ -46,7 +46,19 @@ private:
     void send_batch();
     void finish();
 
-    void on_record(const Record& record) override;
+    void on_record(const Record& record, std::optional<std::uint32_t> event) override;
+    // `event` as in RecordSink.
+    using Event = std::optional<std::uint32_t>;
+    void take(const SampleRecord& sample, Event event);
+    void take(const ThrottleRecord& throttle, Event event);
+    void take(const LostRecord& lost, Event event);
+    void take(const SwitchRecord& change, Event) { parts_.off_cpu.track(change); }
+    void take(const KsymbolRecord& symbol, Event) { parts_.folder.follow_program(symbol); }
+    void take(const MmapRecord& map, Event);
+    void take(const CommRecord& comm, Event);
+    void take(const TaskRecord& task, Event);
+    template <class Change>
+    void apply(const Change& change, bool shown);
 
     SamplerParts parts_;
     RecorderMailbox& mailbox_;

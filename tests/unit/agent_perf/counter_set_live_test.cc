@@ -123,7 +123,7 @@ TEST_CASE("by thread: each has its own counts, and they add up to the total") {
     struct ForkRecords final : RecordSink {
         CounterSet* set = nullptr;
         std::set<std::uint32_t> started;
-        void on_record(const Record& record) override {
+        void on_record(const Record& record, std::optional<std::uint32_t>) override {
             if (const auto* task = std::get_if<TaskRecord>(&record)) {
                 set->on_task(*task);
                 if (!task->exit) started.insert(task->tid);

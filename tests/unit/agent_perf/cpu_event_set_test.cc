@@ -27,7 +27,7 @@ struct Seen final : RecordSink {
     std::map<std::uint32_t, std::uint64_t> samples_of;  // process
     std::set<std::uint32_t> cpus, named, started, ended;
     std::uint64_t samples = 0;
-    void on_record(const Record& record) override {
+    void on_record(const Record& record, std::optional<std::uint32_t>) override {
         if (const auto* sample = std::get_if<SampleRecord>(&record)) {
             ++samples;
             ++samples_of[sample->pid];

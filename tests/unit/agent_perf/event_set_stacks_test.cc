@@ -134,7 +134,7 @@ struct StacksByProcess final : RecordSink {
     const Place& place;
     std::map<std::uint32_t, Stacks> of;
     std::uint64_t lost = 0;
-    void on_record(const Record& record) override {
+    void on_record(const Record& record, std::optional<std::uint32_t>) override {
         if (const auto* sample = std::get_if<SampleRecord>(&record)) of[sample->pid].add(*sample, place);
         if (const auto* gap = std::get_if<LostRecord>(&record); gap && !gap->sideband) lost += gap->count;
     }
@@ -202,18 +202,15 @@ TEST_CASE("stacks can be copied with samples but not with switches") {
         {.targets = {{child.pid(), wire::StackMode::dwarf}}, .copy_at_switches = at_switches, .automatic_modes = true},
         "cpu-clock,off-cpu");
     struct ByEvent final : RecordSink {
-        EventSet* set = nullptr;
         std::map<std::uint32_t, Stacks> of;
         std::set<bool> left_out_of_first, left_out_of_switches;
-        void on_record(const Record& record) override {
+        void on_record(const Record& record, std::optional<std::uint32_t> event) override {
             const auto* sample = std::get_if<SampleRecord>(&record);
             if (sample == nullptr) return;
-            const std::uint32_t event = set->event_of(sample->id);
-            of[event].add(*sample, Place{});
+            of[*event].add(*sample, Place{});
             (event == 0 ? left_out_of_first : left_out_of_switches).insert(sample->copy_omitted);
         }
     } seen;
-    seen.set = set.get();
     run_cpu(*set, seen, child, 0.2);
     finish(*set, seen);
     CAPTURE(at_switches);

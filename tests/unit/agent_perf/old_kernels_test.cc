@@ -367,8 +367,10 @@ TEST_CASE("a kernel that does not count losses: the first loss comes with the no
     REQUIRE(recording);
     struct Losses final : RecordSink {
         std::uint64_t lost = 0;
-        void on_record(const Record& record) override {
+        std::vector<std::optional<std::uint32_t>> events;
+        void on_record(const Record& record, std::optional<std::uint32_t> event) override {
             if (const auto* gap = std::get_if<LostRecord>(&record)) lost += gap->count;
+            events.push_back(event);
         }
     } seen;
     recording->set->drain(seen, release_everything);
@@ -393,6 +395,7 @@ TEST_CASE("a kernel that does not count losses: the first loss comes with the no
     page->data_head = sizeof loss_record;
     recording->set->drain(seen, release_everything);
     CHECK(seen.lost == 7);
+    CHECK(seen.events == std::vector{std::optional<std::uint32_t>()});  // no event has the id 0
     CHECK(recording->set->counts().samples_lost == 7);
     const auto notices = recording->set->take_notices();
     REQUIRE(notice(notices, "loss-lower-bound"));

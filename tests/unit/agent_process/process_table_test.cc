@@ -50,8 +50,8 @@ struct Target {
         proc.link("proc/" + std::to_string(pid) + "/root", proc.path("root"));
         proc.write_maps(pid, "10000-18000 r-xp 00001000 00:00 0 /bin/tool\n");
     }
-    std::optional<ProcessTable::LifecycleEvent> mmap(std::uint32_t pid, std::uint64_t start, std::string_view path,
-                                                     std::uint64_t at, std::uint64_t offset = 0) {
+    void mmap(std::uint32_t pid, std::uint64_t start, std::string_view path, std::uint64_t at,
+              std::uint64_t offset = 0) {
         MmapRecord record;
         record.pid = record.tid = pid;
         record.time_ns = at;
@@ -60,7 +60,7 @@ struct Target {
         record.page_offset = offset;
         record.protection = PROT_READ | PROT_EXEC;
         record.path = path;
-        return table.on_record(record);
+        table.on_record(record);
     }
     std::optional<ProcessTable::LifecycleEvent> comm(std::uint32_t pid, std::uint32_t tid, std::string_view name,
                                                      std::uint64_t at, bool exec = false) {

@@ -418,6 +418,29 @@ TEST_CASE("perf.data: losses and pauses are reported") {
     CHECK(imported.losses[2].count == 3);
 }
 
+TEST_CASE("perf.data: a loss counts for the event whose id it has, and for no event if the id is unknown") {
+    std::vector<EventOf> events(2);
+    events[0].ids = {70};
+    events[1].config = 1;
+    events[1].ids = {71, 72};
+    events[0].sample_type = events[1].sample_type = with_identifier | with_ip | with_tid | with_time | with_period;
+    std::string records;
+    std::uint64_t now = 10 * ms;
+    for (const std::uint64_t id : {70U, 72U, 99U, 0U}) {
+        const auto trailed = [&](Writer body) { return body.u32(5).u32(5).u64(now).u64(id); };
+        records += record(false, 2, 0, trailed(Writer(false).u64(id).u64(1)));
+        records += record(false, 5, 0, trailed(Writer(false).u64(now).u64(id).u64(0)));
+        now += ms;
+    }
+    const Imported imported(perf_file(false, events, records));
+    REQUIRE(imported.problem.empty());
+    std::vector<wire::Id> lost, throttled;
+    for (const wire::Loss& loss : imported.losses)
+        (loss.reason == wire::LossReason::throttled ? throttled : lost).push_back(loss.event);
+    CHECK(lost == std::vector<wire::Id>{1, 2, 0, 0});
+    CHECK(throttled == std::vector<wire::Id>{1, 2, 0, 0});
+}
+
 TEST_CASE("perf.data from writers that omit trailers, modes and times") {
     Writer comm(false);
     comm.u32(5).u32(5).padded("p");

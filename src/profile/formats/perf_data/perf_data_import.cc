@@ -84,7 +84,7 @@ private:
     void take(const perf::ThrottleRecord& throttle);
     void take(const perf::SwitchRecord& change);
     void take(const perf::KsymbolRecord& symbol);
-    void add_loss(wire::LossReason reason, std::uint64_t count, wire::Id event, std::uint64_t time_ns);
+    void add_loss(wire::LossReason reason, std::uint64_t count, std::uint64_t id, std::uint64_t time_ns);
     wire::Id announce(Process& process);
     wire::Id announce(Thread& thread, std::uint32_t tid);
     wire::Id event_of(std::uint16_t index);
@@ -243,25 +243,25 @@ void Import::take(const perf::TaskRecord& task) {
     builder_->lifecycle(change);
 }
 
-void Import::add_loss(wire::LossReason reason, std::uint64_t count, wire::Id event, std::uint64_t time_ns) {
+// A loss with an unknown id counts for no event.
+void Import::add_loss(wire::LossReason reason, std::uint64_t count, std::uint64_t id, std::uint64_t time_ns) {
     RecordingBuilder& builder = this->builder(time_ns);
-    if (count == 0) return;
+    const auto event = id != 0 ? ids_.find(id) : std::nullopt;
     wire::Loss loss;
+    loss.event = event ? event_of(*event) : 0;
+    if (count == 0) return;
     loss.reason = reason;
     loss.count = count;
-    loss.event = event;
     loss.first_ns = loss.last_ns = time_ns != 0 ? time_ns : start_ns_;
     builder.loss(loss);
 }
 
 void Import::take(const perf::LostRecord& lost) {
-    (void)builder(lost.time_ns);
-    const auto event = lost.id != 0 ? ids_.find(lost.id) : std::nullopt;
-    add_loss(wire::LossReason::ring_full, lost.count, event ? event_of(*event) : 0, lost.time_ns);
+    add_loss(wire::LossReason::ring_full, lost.count, lost.id, lost.time_ns);
 }
 
 void Import::take(const perf::ThrottleRecord& throttle) {
-    if (!throttle.unthrottle) add_loss(wire::LossReason::throttled, 1, 0, throttle.time_ns);
+    if (!throttle.unthrottle) add_loss(wire::LossReason::throttled, 1, throttle.id, throttle.time_ns);
 }
 
 void Import::take(const perf::SwitchRecord& /*change*/) { ++counts_.other_types[perf::record::context_switch]; }

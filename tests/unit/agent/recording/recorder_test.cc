@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "../../agent_perf/old_kernel.h"
+#include "../../agent_perf/record_bytes.h"
 #include "../recorded.h"
 #include "agent/control/output.h"
 #include "base/clock.h"
@@ -127,6 +129,36 @@ TEST_CASE("the end of the target ends the recording") {
     recorder->stop("too late", 0);
     check_accounts(*recorder, sink);
     CHECK(sink.batches.back().end->reason == "target exited");
+}
+
+TEST_CASE("a throttle counts for the event whose id it has, and for no event if the id is unknown") {
+    OldKernel fake(linux_6_1);
+    const Kernel calls = fake.calls();
+    const Burner burner;
+    MemorySink sink;
+    auto recorder = Recorder::open(plan_for(burner.pid(), "cpu-clock,page-faults"),
+                                   read_capabilities(real_sysfs(), calls), describe_machine(), sink, {}, {{}, &calls});
+    REQUIRE(recorder.has_value());
+    const auto faults = std::ranges::find_if(fake.events, [](const auto& entry) {
+        return entry.second.attr.type == PERF_TYPE_SOFTWARE && entry.second.attr.config == PERF_COUNT_SW_PAGE_FAULTS;
+    });
+    REQUIRE(faults != fake.events.end());
+    constexpr std::uint64_t foreign_id = 999'999;
+    std::vector<std::uint64_t> words;
+    for (const std::uint64_t id : {static_cast<std::uint64_t>(faults->first), foreign_id, foreign_id}) {
+        const auto throttle =
+            RecordBytes(PERF_RECORD_THROTTLE, 0).u64(1).u64(id).u64(0).trailer(burner.pid(), burner.pid(), 1, 0, id);
+        for (const std::uint64_t word : throttle.words()) words.push_back(word);
+    }
+    auto* page = static_cast<perf_event_mmap_page*>(fake.events.at(faults->second.output).memory);
+    std::memcpy(reinterpret_cast<char*>(page) + fake.page_size, words.data(), words.size() * sizeof words[0]);
+    __atomic_store_n(&page->data_head, words.size() * sizeof words[0], __ATOMIC_RELEASE);
+    (*recorder)->stop("stopped", 0);
+    std::map<wire::Id, std::uint64_t> throttled;  // by event; page-faults is the second one
+    for (const wire::Batch& batch : sink.batches)
+        for (const wire::Loss& loss : batch.losses)
+            if (loss.reason == wire::LossReason::throttled) throttled[loss.event] += loss.count;
+    CHECK(throttled == std::map<wire::Id, std::uint64_t>{{0, 2}, {2, 1}});
 }
 
 TEST_CASE("pause, resume and change keep the accounts of one recording consistent") {
