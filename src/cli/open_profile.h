@@ -11,8 +11,8 @@
 #include "base/result.h"
 #include "cli/progress.h"
 #include "cli/scratch.h"
-#include "server/http/settings.h"
 #include "server/session/session.h"
+#include "server/source/settings.h"
 #include "symbol/symbolizer.h"
 
 namespace flamewire::cli {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "server/http/settings.h"
 #include "server/session/label.h"
 #include "server/session/prune.h"
+#include "server/source/settings.h"
 
 namespace CLI {  // CLI11's name. NOLINT(readability-identifier-naming)
 class App;

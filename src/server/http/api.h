@@ -17,7 +17,6 @@
 #include "server/http/html_answer.h"
 #include "server/http/profile_answers.h"
 #include "server/http/request.h"
-#include "server/http/settings.h"
 #include "server/http/timeline_answers.h"
 #include "server/link/agent_info.h"
 #include "server/link/dial_info.h"
@@ -29,6 +28,7 @@
 #include "server/session/symbolization.h"
 #include "server/session/upload_store.h"
 #include "server/source/browse.h"
+#include "server/source/settings.h"
 #include "server/source/source_lookup.h"
 
 namespace flamewire::server {

@@ -4,9 +4,9 @@
 
 #include "base/json_writer.h"
 #include "server/http/request.h"
-#include "server/http/settings.h"
 #include "server/session/session.h"
 #include "server/session/upload_store.h"
+#include "server/source/settings.h"
 
 namespace flamewire::server {
 

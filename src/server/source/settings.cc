@@ -1,4 +1,4 @@
-#include "server/http/settings.h"
+#include "server/source/settings.h"
 
 #include <fmt/format.h>
 #include <system_error>
