@@ -126,8 +126,8 @@ public:
                 DebugFetch::Events{
                     .changed = [this](const std::shared_ptr<Session>& session) { session_changed(session); },
                     .arrived = [this](const symbol::ModuleIdentity& module) { module_arrived(module); }});
-        api_ = std::make_unique<Api>(*catalog_, symbols_, symbolizer_, sources_, debug_fetch_.get(), settings_,
-                                     uploads_, imports_, keys_, api_agents(), std::move(facts));
+        api_ = std::make_unique<Api>(ApiParts{*catalog_, symbols_, symbolizer_, sources_, debug_fetch_.get(), settings_,
+                                              uploads_, imports_, keys_, agent_calls(), std::move(facts)});
         http_->serve(*api_);
         for (const AgentAddress& agent : options_.agents) TRY(hub_.dialer().keep_dialing(agent.host, agent.port));
         // Last: a server that fails to start must not have imports under way.
@@ -247,8 +247,8 @@ private:
         return state;
     }
 
-    Api::Agents api_agents() {
-        Api::Agents agents;
+    AgentCalls agent_calls() {
+        AgentCalls agents;
         agents.all = [this] { return hub_.agents(); };
         agents.connect = [this](const std::string& host, std::uint16_t port,
                                 std::function<void(Result<AgentInfo>)> answer) {
@@ -267,7 +267,7 @@ private:
         agents.dials = [this] { return hub_.dialer().list(); };
         agents.turned_away = [this] { return hub_.turned_away(); };
         agents.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value& args,
-                                std::chrono::milliseconds timeout, const Api::Reply& reply) {
+                                std::chrono::milliseconds timeout, const Reply& reply) {
             hub_.commands().send(agent, command, args, timeout, [reply](const CommandAnswer& answer) {
                 switch (answer.kind) {
                     case CommandAnswer::Kind::reply:

@@ -1,16 +1,17 @@
-// Endpoints that wait for an agent: connect, command, stop.
+#include "server/http/agent_answers.h"
+
 #include <fmt/format.h>
-#include <rapidjson/document.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
+#include <expected>
 #include <tuple>
 
 #include "base/json_writer.h"
-#include "server/http/api.h"
 #include "server/http/view.h"
 #include "wire/control.h"
+#include "wire/frame.h"
 
 namespace flamewire::server {
 namespace {
@@ -91,56 +92,71 @@ void write_dial(JsonWriter& json, const DialInfo& dial) {
     json.end_object();
 }
 
-}  // namespace
-
-void Api::agent_request(const Request& request, Reply reply) {
-    if (request.path == "/api/agent/connect") return connect(request, reply);
-    if (request.path == "/api/agent/dials")
-        return request.method == "POST" ? begin_dialing(request, reply) : reply(dials(request));
-    if (request.path == "/api/agent/command") return command(request, std::move(reply));
-    stop(request, std::move(reply));
-}
-
-AgentPtr Api::agent_of(const Request& request, Answer& error) {
+// The agent that a request refers to, or an error.
+std::expected<AgentPtr, Answer> agent_of(const AgentCalls& calls, const Request& request) {
     const std::string_view wanted = request.parameter("agent");
-    std::vector<AgentPtr> connected = agents_.all();
+    std::vector<AgentPtr> connected = calls.all();
     std::erase_if(connected, [](const AgentPtr& agent) { return !agent->connected; });
     if (!wanted.empty()) {
         for (const AgentPtr& agent : connected)
             if (agent->id == wanted) return agent;
-        error = error_answer(404, "not_found", fmt::format("no agent {:.100} is connected", wanted));
-        return {};
+        return std::unexpected(error_answer(404, "not_found", fmt::format("no agent {:.100} is connected", wanted)));
     }
     if (connected.size() == 1) return connected.front();
-    if (connected.empty()) {
-        error = error_answer(409, "no_agent", "no agent is connected");
-        return {};
-    }
+    if (connected.empty()) return std::unexpected(error_answer(409, "no_agent", "no agent is connected"));
     std::vector<std::string> ids;
     ids.reserve(connected.size());
     for (const AgentPtr& agent : connected) ids.push_back(agent->id);
-    error = list_error(409, "several_agents", "several agents are connected: choose one with agent=", "agents", ids);
-    return {};
+    return std::unexpected(
+        list_error(409, "several_agents", "several agents are connected: choose one with agent=", "agents", ids));
 }
 
 // Parses the address to dial, stores its pairing code if given, and continues.
-void Api::prepare_dial(const Request& request, const Reply& reply,
-                       const std::function<void(const std::string& host, std::uint16_t port)>& go_on) {
+void prepare_dial(const AgentCalls& calls, const Request& request, const Reply& reply,
+                  const std::function<void(const std::string& host, std::uint16_t port)>& go_on) {
     const auto wanted = wanted_agent(request);
     if (!wanted) return reply(error_answer(wanted.error()));
     spdlog::info("{} makes the server connect to {:.255}:{}", request.remote, wire::refusal_text(wanted->host),
                  wanted->port);
     if (!wanted->key) return go_on(wanted->host, wanted->port);
-    agents_.pair(wanted->host, wanted->port, *wanted->key,
-                 [reply, go_on, host = wanted->host, port = wanted->port](const Result<bool>& kept) {
-                     if (!kept) return reply(error_answer(kept.error()));
-                     go_on(host, port);
-                 });
+    calls.pair(wanted->host, wanted->port, *wanted->key,
+               [reply, go_on, host = wanted->host, port = wanted->port](const Result<bool>& kept) {
+                   if (!kept) return reply(error_answer(kept.error()));
+                   go_on(host, port);
+               });
 }
 
-void Api::connect(const Request& request, const Reply& reply) {
-    prepare_dial(request, reply, [this, reply](const std::string& host, std::uint16_t port) {
-        agents_.connect(host, port, [reply](const Result<AgentInfo>& agent) {
+Answer list_of_dials(const AgentCalls& calls) {
+    JsonWriter json;
+    json.object();
+    json.list("dials", calls.dials(), [&](const DialInfo& dial) { write_dial(json, dial); });
+    json.end_object();
+    return json_answer(json.take());
+}
+
+Answer stopped_answer(bool stopped, std::string_view reason, std::string_view session) {
+    JsonWriter json;
+    json.object();
+    json.member("stopped", stopped);
+    if (!reason.empty()) json.member("reason", reason);
+    if (!session.empty()) json.member("session", session);
+    json.end_object();
+    return json_answer(json.take());
+}
+
+}  // namespace
+
+Answer agents_answer(const std::vector<AgentPtr>& agents) {
+    JsonWriter json;
+    json.object();
+    json.list("agents", agents, [&](const AgentPtr& agent) { write_agent(json, *agent); });
+    json.end_object();
+    return json_answer(json.take());
+}
+
+void connect_answer(const AgentCalls& calls, const Request& request, const Reply& reply) {
+    prepare_dial(calls, request, reply, [&calls, reply](const std::string& host, std::uint16_t port) {
+        calls.connect(host, port, [reply](const Result<AgentInfo>& agent) {
             if (!agent) return reply(error_answer(agent.error()));
             JsonWriter json;
             json.object();
@@ -155,31 +171,24 @@ void Api::connect(const Request& request, const Reply& reply) {
     });
 }
 
-void Api::begin_dialing(const Request& request, const Reply& reply) {
-    prepare_dial(request, reply, [this, request, reply](const std::string& host, std::uint16_t port) {
-        const auto begun = agents_.keep_dialing(host, port);
-        reply(begun ? dials(request) : error_answer(begun.error()));
-    });
-}
-
-// POST begins dialing, DELETE ends it. Every answer is the resulting list.
-Answer Api::dials(const Request& request) {
+void dials_answer(const AgentCalls& calls, const Request& request, const Reply& reply) {
+    if (request.method == "POST")
+        return prepare_dial(calls, request, reply, [&calls, reply](const std::string& host, std::uint16_t port) {
+            const auto begun = calls.keep_dialing(host, port);
+            reply(begun ? list_of_dials(calls) : error_answer(begun.error()));
+        });
     if (request.method == "DELETE") {
         const auto address = address_of(request);
-        if (!address) return error_answer(address.error());
-        if (!agents_.cancel_dial(address->first, address->second))
-            return error_answer(
+        if (!address) return reply(error_answer(address.error()));
+        if (!calls.cancel_dial(address->first, address->second))
+            return reply(error_answer(
                 404, "not_found",
-                fmt::format("the server is not connecting to {:.255}:{}", address->first, address->second));
+                fmt::format("the server is not connecting to {:.255}:{}", address->first, address->second)));
     }
-    JsonWriter json;
-    json.object();
-    json.list("dials", agents_.dials(), [&](const DialInfo& dial) { write_dial(json, dial); });
-    json.end_object();
-    return json_answer(json.take());
+    reply(list_of_dials(calls));
 }
 
-void Api::command(const Request& request, Reply reply) {
+void command_answer(const AgentCalls& calls, const Request& request, const Reply& reply) {
     auto body = parse_body(request.body, {"cmd", "args", "timeout"});
     if (!body) return reply(error_answer(body.error()));
     const std::string name = wire::text_member(*body, "cmd");
@@ -198,42 +207,30 @@ void Api::command(const Request& request, Reply reply) {
             return reply(error_answer(400, "validation", "timeout must be a number of seconds between 0 and 600"));
         timeout_s = member->value.GetDouble();
     }
-    Answer failure;
-    const auto agent = agent_of(request, failure);
-    if (!agent) return reply(failure);
-    log_command(request, *agent, name, args);
-    agents_.command(agent->id, name, args, std::chrono::milliseconds(std::llround(std::max(1.0, timeout_s * 1000))),
-                    std::move(reply));
+    const auto agent = agent_of(calls, request);
+    if (!agent) return reply(agent.error());
+    log_command(request, **agent, name, args);
+    calls.command((*agent)->id, name, args, std::chrono::milliseconds(std::llround(std::max(1.0, timeout_s * 1000))),
+                  reply);
 }
 
-void Api::stop(const Request& request, Reply reply) {
-    Answer failure;
-    const auto agent = agent_of(request, failure);
-    const auto describe = [](bool stopped, std::string_view reason, std::string_view session) {
-        JsonWriter json;
-        json.object();
-        json.member("stopped", stopped);
-        if (!reason.empty()) json.member("reason", reason);
-        if (!session.empty()) json.member("session", session);
-        json.end_object();
-        return json_answer(json.take());
-    };
-    if (!agent) {
-        if (failure.body.find("\"no_agent\"") != std::string::npos)
-            return reply(describe(false, "no agent is connected", ""));
-        return reply(failure);
+void stop_answer(const AgentCalls& calls, const Request& request, const Reply& reply) {
+    const auto found = agent_of(calls, request);
+    if (!found) {
+        if (found.error().body.find("\"no_agent\"") != std::string::npos)
+            return reply(stopped_answer(false, "no agent is connected", ""));
+        return reply(found.error());
     }
-    if (agent->session.empty()) return reply(describe(false, "nothing is being recorded", ""));
+    const AgentInfo& agent = **found;
+    if (agent.session.empty()) return reply(stopped_answer(false, "nothing is being recorded", ""));
     const rapidjson::Value args(rapidjson::kObjectType);
-    log_command(request, *agent, "stop", args);
-    agents_.command(agent->id, "stop", args, std::chrono::seconds(30),
-                    [reply, describe, session = agent->session](Answer answer) {
-                        if (answer.status != 200) return reply(std::move(answer));
-                        const auto document = wire::parse_object(answer.body);
-                        const std::string error =
-                            document ? wire::text_member(*document, "error") : "the agent's answer is not JSON";
-                        reply(error.empty() ? describe(true, "", session) : describe(false, error, ""));
-                    });
+    log_command(request, agent, "stop", args);
+    calls.command(agent.id, "stop", args, std::chrono::seconds(30), [reply, session = agent.session](Answer answer) {
+        if (answer.status != 200) return reply(std::move(answer));
+        const auto document = wire::parse_object(answer.body);
+        const std::string error = document ? wire::text_member(*document, "error") : "the agent's answer is not JSON";
+        reply(error.empty() ? stopped_answer(true, "", session) : stopped_answer(false, error, ""));
+    });
 }
 
 }  // namespace flamewire::server

@@ -1,4 +1,5 @@
-// GET and PATCH /api/config, GET and POST /api/config/toolchain, POST /api/modules.
+#include "server/http/config_answers.h"
+
 #include <fmt/format.h>
 #include <rapidjson/document.h>
 #include <spdlog/spdlog.h>
@@ -8,9 +9,7 @@
 #include <initializer_list>
 
 #include "base/json_writer.h"
-#include "server/http/api.h"
 #include "server/http/module_answers.h"
-#include "server/source/browse.h"
 #include "server/source/toolchain.h"
 #include "symbol/files/fetched_file.h"
 #include "symbol/symbolizer.h"
@@ -123,25 +122,40 @@ Result<SettingsValues> changed(SettingsValues values, const std::string& body,
     return values;
 }
 
+// `notes`: nullptr if the settings were not changed.
+Answer config_answer(const SettingsValues& values, const std::vector<std::string>* notes) {
+    JsonWriter json;
+    json.object();
+    json.texts("binaries", values.binaries);
+    json.texts("maps", values.maps);
+    json.member("source_dir", values.source_dir);
+    json.texts("path_map", values.path_map);
+    json.member("sysroot", values.sysroot);
+    json.member("toolchain_prefix", values.toolchain_prefix);
+    json.member("inline", values.inlines);
+    if (notes != nullptr) json.texts("notes", *notes);
+    json.end_object();
+    return json_answer(json.take());
+}
+
 }  // namespace
 
-Answer Api::config(const Request& request) {
-    if (request.method != "PATCH") return config_answer(settings_.get(), nullptr);
-    auto values = changed(settings_.get(), request.body, {}, facts_.browse_roots);
+Answer ConfigAnswers::current() const { return config_answer(settings_.get(), nullptr); }
+
+Answer ConfigAnswers::change(const Request& request) { return change(request, {}); }
+
+Answer ConfigAnswers::change_toolchain(const Request& request) {
+    return change(request, {"sysroot", "toolchain_prefix"});
+}
+
+Answer ConfigAnswers::change(const Request& request, std::initializer_list<std::string_view> only) {
+    auto values = changed(settings_.get(), request.body, only, roots_);
     if (!values) return error_answer(values.error());
     spdlog::info("{} changes the settings: {}", request.remote, wire::refusal_text(request.body));
     return apply(std::move(*values));
 }
 
-Answer Api::toolchain(const Request& request) {
-    if (request.method != "POST") return config_answer(settings_.get(), nullptr);
-    auto values = changed(settings_.get(), request.body, {"sysroot", "toolchain_prefix"}, facts_.browse_roots);
-    if (!values) return error_answer(values.error());
-    spdlog::info("{} changes the settings: {}", request.remote, wire::refusal_text(request.body));
-    return apply(std::move(*values));
-}
-
-Answer Api::apply(SettingsValues values) {
+Answer ConfigAnswers::apply(SettingsValues values) {
     settings_.set(values);
     sources_.set_config(source_config(values));
     symbolizer_.set_config(symbol_config(values));
@@ -153,12 +167,11 @@ Answer Api::apply(SettingsValues values) {
     return config_answer(values, &notes);
 }
 
-Answer Api::set_module_file(const Session& session, const Request& request) {
-    const auto given = given_file(session, request, uploads_);
+Answer ConfigAnswers::set_module_file(const Session& session, const Request& request, const UploadStore& uploads) {
+    const auto given = given_file(session, request, uploads);
     if (!given) return error_answer(given.error());
     if (given->upload.empty()) {
-        if (const auto inside = check_inside(facts_.browse_roots, given->path); !inside)
-            return error_answer(inside.error());
+        if (const auto inside = check_inside(roots_, given->path); !inside) return error_answer(inside.error());
         SettingsValues values = settings_.get();
         if (std::find(values.binaries.begin(), values.binaries.end(), given->path) == values.binaries.end())
             values.binaries.push_back(given->path);
@@ -184,7 +197,7 @@ Answer Api::set_module_file(const Session& session, const Request& request) {
 }
 
 // For each given binary and map: which module of a live session uses it, or why none does.
-std::vector<std::string> Api::notes_about(const SettingsValues& values) {
+std::vector<std::string> ConfigAnswers::notes_about(const SettingsValues& values) const {
     std::vector<std::string> notes;
     std::vector<profile::Module> modules;
     for (const auto& session : catalog_.live())
@@ -219,21 +232,6 @@ std::vector<std::string> Api::notes_about(const SettingsValues& values) {
     std::sort(notes.begin(), notes.end());
     notes.erase(std::unique(notes.begin(), notes.end()), notes.end());
     return notes;
-}
-
-Answer Api::config_answer(const SettingsValues& values, const std::vector<std::string>* notes) {
-    JsonWriter json;
-    json.object();
-    json.texts("binaries", values.binaries);
-    json.texts("maps", values.maps);
-    json.member("source_dir", values.source_dir);
-    json.texts("path_map", values.path_map);
-    json.member("sysroot", values.sysroot);
-    json.member("toolchain_prefix", values.toolchain_prefix);
-    json.member("inline", values.inlines);
-    if (notes != nullptr) json.texts("notes", *notes);
-    json.end_object();
-    return json_answer(json.take());
 }
 
 }  // namespace flamewire::server

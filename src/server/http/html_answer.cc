@@ -7,9 +7,12 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "profile/formats/html.h"
-#include "server/http/api.h"
+#include "server/http/counter_answers.h"
 #include "server/http/module_answers.h"
+#include "server/http/profile_answers.h"
 #include "server/http/quality_warnings.h"
+#include "server/http/session_answers.h"
+#include "server/http/timeline_answers.h"
 #include "server/session/iso_time.h"
 
 namespace flamewire::server {
@@ -60,7 +63,7 @@ Answer html_answer(const Session& session, const Request& request, const PageByt
     json.member("page", page);
     for (const char* name : {"event", "start", "end", "pid", "tid", "container", "pod", "cgroup"})
         json.member(name, request.parameter(name));
-    const bool all = add("session", Api::session_answer(session)) &&
+    const bool all = add("session", session_answer(session)) &&
                      add("flamegraph", flamegraph_answer(session, with({{"merge", "line"}, {"min_share", "0"}}))) &&
                      add("threads", thread_summary_answer(session, of_all)) &&
                      add("modules", modules_answer(session, request)) &&

@@ -227,12 +227,13 @@ private:
                 return quick_.add(request.client, job_of(handle, request, head));
             case Api::Route::worker:
                 return queries_.add(request.client, job_of(handle, request, head));
+            case Api::Route::writing:
+                return writing_.add(request.client, job_of(handle, request, head));
             case Api::Route::session:
                 break;
         }
         // Reading a session from disk can take seconds, so do not do it on the workers that live sessions need.
         const Api::Needs needs = api_->needs(request);
-        if (needs.writes) return writing_.add(request.client, job_of(handle, request, head));
         if (needs.background) return background_.add(request.client, job_of(handle, request, head));
         when_loaded(needs.sessions, needs.extent, [this, client = request.client, job = job_of(handle, request, head)] {
             queries_.add(client, job);

@@ -66,8 +66,7 @@ Answer imports_answer(Imports& imports, UploadStore& uploads, const Request& req
     return json_answer(json.take());
 }
 
-Answer import_answer(Imports& imports, const Request& request) {
-    const std::string id = request.path.substr(imports_prefix.size());
+Answer import_answer(Imports& imports, const std::string& id, const Request& request) {
     Result<Imports::Import> import = fail(ErrorCode::not_found, fmt::format("there is no import {:.100}", id));
     if (request.method == "DELETE")
         import = imports.cancel(id);

@@ -1,7 +1,7 @@
 // /api/imports: uploaded files become sessions.
 #pragma once
 
-#include <string_view>
+#include <string>
 
 #include "server/http/request.h"
 #include "server/session/imports.h"
@@ -12,8 +12,7 @@ namespace flamewire::server {
 // GET: the most recent imports and their progress. POST {"upload", "name"}: begins one. The upload is removed at its
 // end.
 Answer imports_answer(Imports& imports, UploadStore& uploads, const Request& request);
-// /api/imports/ID. GET: its progress. DELETE: cancels it.
-inline constexpr std::string_view imports_prefix = "/api/imports/";
-Answer import_answer(Imports& imports, const Request& request);
+// /api/imports/{id}. GET: its progress. DELETE: cancels it.
+Answer import_answer(Imports& imports, const std::string& id, const Request& request);
 
 }  // namespace flamewire::server

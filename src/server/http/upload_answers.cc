@@ -27,8 +27,7 @@ Result<UploadStore::Upload> take_slice(UploadStore& uploads, const std::string& 
 
 }  // namespace
 
-Answer upload_answer(UploadStore& uploads, const Request& request) {
-    const std::string id = request.path.substr(uploads_prefix.size());
+Answer upload_answer(UploadStore& uploads, const std::string& id, const Request& request) {
     if (request.method == "DELETE") {
         if (auto removed = uploads.remove(id); !removed) return error_answer(removed.error());
         JsonWriter json;

@@ -3,8 +3,13 @@
 #include <asio/error.hpp>
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cctype>
 #include <fstream>
+#include <iterator>
 #include <latch>
+#include <map>
+#include <set>
 
 #include "desk.h"
 #include "recording.h"
@@ -80,6 +85,30 @@ TEST_CASE("all errors have the same shape") {
     for (const char* body : {"", "[]", "{", "{\"binaries\":7}", "{\"inline\":1}", "{\"nonsense\":1}",
                              "{\"path_map\":[\"x\"]}", "{\"source_dir\":\"/no/such\"}", "{\"binary\":\"/no/such\"}"})
         check_error(desk.api.answer(post("/api/config", body, "PATCH")), 400, "validation");
+}
+
+TEST_CASE("the endpoints take the methods that docs/openapi.yaml describes") {
+    std::ifstream file(PROJECT_DIR "/docs/openapi.yaml");
+    std::map<std::string, std::set<std::string>> described;  // methods by path
+    std::string path;
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with("  /api/"))
+            path = line.substr(2, line.find(':') - 2);
+        else if (!path.empty() && line.starts_with("    ") && line[4] != ' ')
+            described[path].insert(line.substr(4, line.find(':') - 4));
+    }
+    REQUIRE(described.size() > 30);
+    for (auto& [template_path, methods] : described) {
+        std::string target = template_path;
+        if (const std::size_t id = target.find("{id}"); id != std::string::npos) target.replace(id, 4, "some-id");
+        for (const char* method : {"get", "put", "post", "patch", "delete"}) {
+            Request request = get(target);
+            std::ranges::transform(std::string_view(method), std::back_inserter(request.method = ""),
+                                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+            INFO(request.method << " " << template_path);
+            CHECK((Api::route_of(request) != Api::Route::refused) == methods.contains(method));
+        }
+    }
 }
 
 TEST_CASE("modules are listed with weights, and an uploaded file of another build is refused") {

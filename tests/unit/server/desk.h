@@ -49,8 +49,8 @@ struct Desk {
     std::vector<AgentPtr> agents;
     std::string sent;
     std::vector<DialInfo> dialled;
-    Api api{*catalog, symbols, symbolizer, sources,         nullptr, settings,
-            uploads,  imports, keys,       noting_agents(), facts()};
+    Api api{
+        {*catalog, symbols, symbolizer, sources, nullptr, settings, uploads, imports, keys, noting_agents(), facts()}};
 
     [[nodiscard]] ServerFacts facts() const {
         ServerFacts facts;
@@ -58,11 +58,11 @@ struct Desk {
         return facts;
     }
 
-    Api::Agents noting_agents() {
-        Api::Agents result;
+    AgentCalls noting_agents() {
+        AgentCalls result;
         result.all = [this] { return agents; };
         result.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value&,
-                                std::chrono::milliseconds timeout, const Api::Reply& reply) {
+                                std::chrono::milliseconds timeout, const Reply& reply) {
             sent = agent + " " + command + " " + std::to_string(timeout.count());
             reply(json_answer(R"({"id":"1","ok":true})"));
         };
