@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "agent/pipeline/id_table.h"
 #include "agent/process/process_table.h"
+#include "base/id_table.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {

@@ -10,10 +10,10 @@
 #include "agent/pipeline/folded_stack.h"
 #include "agent/pipeline/folder.h"
 #include "agent/pipeline/frame_locator.h"
-#include "agent/pipeline/row_table.h"
 #include "agent/pipeline/stack_account.h"
 #include "agent/pipeline/stack_folder.h"
 #include "agent/pipeline/waker_stacks.h"
+#include "recording/row_table.h"
 
 namespace flamewire::agent {
 
@@ -44,7 +44,7 @@ struct Folder::State {
     FrameLocator locator{processes, dictionary};
     StackFolder stacks;
     WakerStacks wakers{processes, dictionary, stacks};
-    RowTable rows;
+    recording::RowTable rows;
 
     wire::Batch next;  // the parts without a table: lifecycle, losses, symbols, notices
     std::uint64_t seq = 0;

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "agent/pipeline/id_table.h"
+#include "base/id_table.h"
 
 namespace flamewire::agent {
 

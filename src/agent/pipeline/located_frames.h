@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "agent/pipeline/id_table.h"
+#include "base/id_table.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {

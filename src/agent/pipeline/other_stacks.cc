@@ -4,10 +4,10 @@
 #include <span>
 #include <utility>
 
-#include "agent/pipeline/id_table.h"
 #include "agent/process/proc_text.h"
 #include "agent/process/process_memory.h"
 #include "base/file.h"
+#include "base/id_table.h"
 
 namespace flamewire::agent {
 namespace {

@@ -13,10 +13,10 @@
 #include "agent/pipeline/dictionary.h"
 #include "agent/pipeline/folded_stack.h"
 #include "agent/pipeline/frame_locator.h"
-#include "agent/pipeline/id_table.h"
 #include "agent/pipeline/user_stack.h"
 #include "agent/process/kallsyms.h"
 #include "agent/process/process_table.h"
+#include "base/id_table.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {

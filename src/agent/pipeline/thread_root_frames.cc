@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "agent/pipeline/id_table.h"
 #include "agent/process/proc_text.h"
 #include "agent/process/process_memory.h"
 #include "base/file.h"
+#include "base/id_table.h"
 #include "base/result.h"
 
 namespace flamewire::agent {

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/pipeline/id_table.h"
+#include "base/id_table.h"
 #include "wire/batch.h"
 
-namespace flamewire::agent {
+namespace flamewire::recording {
 
 class RowTable {
 public:
@@ -68,4 +68,4 @@ private:
     std::vector<std::uint32_t> places_;  // index into rows_ plus 1; 0: free
 };
 
-}  // namespace flamewire::agent
+}  // namespace flamewire::recording

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace flamewire::agent {
+namespace flamewire {
 
 // Mixes `value` into `hash`. Cheap on 32-bit machines, too (no 128-bit product). The shift copies the well-mixed high
 // bits to the low bits, which tables use.
@@ -75,4 +75,4 @@ private:
     std::size_t count_ = 0;
 };
 
-}  // namespace flamewire::agent
+}  // namespace flamewire
