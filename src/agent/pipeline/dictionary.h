@@ -1,5 +1,4 @@
-// The tables of one epoch: strings, modules, locations, stack nodes, processes, threads, events. Each entry gets the
-// next id of its table and is sent once, with the next batch.
+// The tables of one epoch, from the process table's modules, processes and threads.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +10,7 @@
 
 #include "agent/process/process_table.h"
 #include "base/id_table.h"
+#include "recording/interned_tables.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {
@@ -34,7 +34,7 @@ public:
     wire::Id name(std::string_view function) { return function_of(0, {function, {}, 0}, 0); }  // a name location
     // A name location for a function of a module whose addresses can later belong to other code.
     wire::Id function_of(ModuleHandle module, const JitFunction& function, std::uint32_t flags);
-    wire::Id stack(wire::Id parent, wire::Id location);
+    wire::Id stack(wire::Id parent, wire::Id location) { return tables_.stack(parent, location); }
     wire::Id process(ProcessHandle handle);
     wire::Id thread(ThreadHandle handle);
     wire::Id event(wire::Event event, std::string_view name, std::string_view unit);
@@ -52,32 +52,10 @@ public:
     void clear();
 
 private:
-    struct LocationKey {
-        std::uint64_t address = 0;
-        wire::Id module = 0;
-        std::uint32_t flags = 0;
-        bool operator==(const LocationKey&) const = default;
-        [[nodiscard]] std::uint64_t hash() const;
-    };
-    struct NodeKey {
-        wire::Id parent = 0, location = 0;
-        bool operator==(const NodeKey&) const = default;
-        [[nodiscard]] std::uint64_t hash() const;
-    };
-    struct NameKey {
-        wire::Id name = 0, module = 0, file = 0;
-        std::uint32_t line = 0, flags = 0;
-        bool operator==(const NameKey&) const = default;
-        [[nodiscard]] std::uint64_t hash() const;
-    };
     struct HandleKey {
         std::uint32_t handle = 0;
         bool operator==(const HandleKey&) const = default;
-        [[nodiscard]] std::uint64_t hash() const;
-    };
-    // Next free id of each table.
-    struct Bases {
-        wire::Id string = 1, module = 1, location = 1, stack = 1, process = 1, thread = 1, event = 1;
+        [[nodiscard]] std::uint64_t hash() const { return mix_in(0, handle); }
     };
     template <class T>
     struct Pending {
@@ -88,20 +66,13 @@ private:
     wire::Process describe(const ProcessInfo& info);
 
     ProcessTable& processes_;
-    Bases next_;
-    Bases sent_;  // next_ at the last flush
-
+    recording::InternedTables tables_;
     std::unordered_map<std::string, wire::Id> strings_;
     std::size_t string_bytes_ = 0;
     IdTable<HandleKey> modules_, processes_seen_, threads_;
-    IdTable<LocationKey> locations_;
-    IdTable<NodeKey> stacks_;
-    IdTable<NameKey> names_;
-
-    wire::Batch fresh_;  // its tables hold entries that are not sent yet
+    // Of the unsent processes and threads, in the same order.
     std::vector<Pending<ProcessInfo>> fresh_processes_;
     std::vector<Pending<ThreadInfo>> fresh_threads_;
-    std::vector<wire::Id> fresh_thread_processes_;
 };
 
 }  // namespace flamewire::agent

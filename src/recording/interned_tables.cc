@@ -1,0 +1,44 @@
+#include "recording/interned_tables.h"
+
+namespace flamewire::recording {
+
+std::uint64_t InternedTables::AddressKey::hash() const {
+    return mix_in(mix_in(0, address), std::uint64_t{module} << 32 | flags);
+}
+std::uint64_t InternedTables::NameKey::hash() const {
+    return mix_in(mix_in(0, std::uint64_t{name} << 32 | module), std::uint64_t{line} << 32 | (file << 8 ^ flags));
+}
+std::uint64_t InternedTables::NodeKey::hash() const { return mix_in(0, std::uint64_t{parent} << 32 | location); }
+
+wire::Id InternedTables::location(const wire::Location& location) {
+    const bool named = location.name != 0 || location.file != 0 || location.line != 0;
+    const wire::Id id =
+        named ? names_.find_or_add({location.name, location.module, location.file, location.line, location.flags},
+                                   locations.next())
+              : addresses_.find_or_add({location.address, location.module, location.flags}, locations.next());
+    if (id == locations.next()) locations.add(location);
+    return id;
+}
+
+wire::Id InternedTables::stack(wire::Id parent, wire::Id location) {
+    const wire::Id id = nodes_.find_or_add({{parent, location}}, stacks.next());
+    if (id == stacks.next()) stacks.add({parent, location});
+    return id;
+}
+
+std::vector<wire::Location> InternedTables::all_locations() const {
+    std::vector<wire::Location> all(locations.next());
+    addresses_.each(
+        [&](const AddressKey& key, wire::Id id) { all[id] = {key.module, key.address, key.flags, 0, 0, 0}; });
+    names_.each(
+        [&](const NameKey& key, wire::Id id) { all[id] = {key.module, 0, key.flags, key.name, key.file, key.line}; });
+    return all;
+}
+
+std::vector<wire::StackNode> InternedTables::all_stacks() const {
+    std::vector<wire::StackNode> all(stacks.next());
+    nodes_.each([&](const NodeKey& key, wire::Id id) { all[id] = key; });
+    return all;
+}
+
+}  // namespace flamewire::recording
