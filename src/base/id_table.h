@@ -15,10 +15,13 @@ inline std::uint64_t mix_in(std::uint64_t hash, std::uint64_t value) {
     return hash ^ (hash >> 32);
 }
 
-// Key must be default-constructible and have == and `std::uint64_t hash() const`. Id 0 marks a free slot.
+// Key must be default-constructible and have == and `std::uint64_t hash(std::uint64_t seed) const`. Id 0 marks a free
+// slot. With a secret seed, nobody can choose keys that all collide.
 template <class Key>
 class IdTable {
 public:
+    explicit IdTable(std::uint64_t seed = 0) : seed_(seed) {}
+
     // The id of `key`, or 0.
     [[nodiscard]] std::uint32_t find(const Key& key) const {
         if (places_.empty()) return 0;
@@ -59,7 +62,7 @@ private:
 
     std::size_t place_of(const Key& key) const {
         const std::size_t mask = places_.size() - 1;
-        std::size_t index = static_cast<std::size_t>(key.hash()) & mask;
+        std::size_t index = static_cast<std::size_t>(key.hash(seed_)) & mask;
         while (places_[index].id != 0 && !(places_[index].key == key)) index = (index + 1) & mask;
         return index;
     }
@@ -71,6 +74,7 @@ private:
             if (place.id != 0) places_[place_of(place.key)] = place;
     }
 
+    std::uint64_t seed_;
     std::vector<Place> places_;
     std::size_t count_ = 0;
 };

@@ -2,6 +2,11 @@
 
 namespace flamewire::recording {
 
+std::size_t EpochTables::unsent_count() const {
+    return strings.unsent_count() + modules.unsent_count() + locations.unsent_count() + stacks.unsent_count() +
+           processes.unsent_count() + threads.unsent_count();
+}
+
 void EpochTables::flush(wire::Batch& batch) {
     strings.flush(batch.string_base, batch.strings);
     modules.flush(batch.module_base, batch.modules);

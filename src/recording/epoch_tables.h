@@ -43,6 +43,8 @@ struct EpochTables {
     Table<wire::Thread> threads;
     Table<wire::Event> events;
 
+    // Of all tables but the events, which are few.
+    [[nodiscard]] std::size_t unsent_count() const;
     void flush(wire::Batch& batch);
 };
 

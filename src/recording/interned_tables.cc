@@ -2,13 +2,15 @@
 
 namespace flamewire::recording {
 
-std::uint64_t InternedTables::AddressKey::hash() const {
-    return mix_in(mix_in(0, address), std::uint64_t{module} << 32 | flags);
+std::uint64_t InternedTables::AddressKey::hash(std::uint64_t seed) const {
+    return mix_in(mix_in(seed, address), std::uint64_t{module} << 32 | flags);
 }
-std::uint64_t InternedTables::NameKey::hash() const {
-    return mix_in(mix_in(0, std::uint64_t{name} << 32 | module), std::uint64_t{line} << 32 | (file << 8 ^ flags));
+std::uint64_t InternedTables::NameKey::hash(std::uint64_t seed) const {
+    return mix_in(mix_in(seed, std::uint64_t{name} << 32 | module), std::uint64_t{line} << 32 | (file << 8 ^ flags));
 }
-std::uint64_t InternedTables::NodeKey::hash() const { return mix_in(0, std::uint64_t{parent} << 32 | location); }
+std::uint64_t InternedTables::NodeKey::hash(std::uint64_t seed) const {
+    return mix_in(seed, std::uint64_t{parent} << 32 | location);
+}
 
 wire::Id InternedTables::location(const wire::Location& location) {
     const bool named = location.name != 0 || location.file != 0 || location.line != 0;

@@ -13,6 +13,9 @@ namespace flamewire::recording {
 
 class InternedTables : public EpochTables {
 public:
+    explicit InternedTables(std::uint64_t hash_seed = 0)
+        : addresses_(hash_seed), names_(hash_seed), nodes_(hash_seed) {}
+
     // A location has an address, or a name and perhaps a file and line.
     wire::Id location(const wire::Location& location);
     wire::Id stack(wire::Id parent, wire::Id location);
@@ -30,16 +33,16 @@ private:
         wire::Id module = 0;
         std::uint32_t flags = 0;
         bool operator==(const AddressKey&) const = default;
-        [[nodiscard]] std::uint64_t hash() const;
+        [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const;
     };
     struct NameKey {
         wire::Id name = 0, module = 0, file = 0;
         std::uint32_t line = 0, flags = 0;
         bool operator==(const NameKey&) const = default;
-        [[nodiscard]] std::uint64_t hash() const;
+        [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const;
     };
     struct NodeKey : wire::StackNode {
-        [[nodiscard]] std::uint64_t hash() const;
+        [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const;
     };
 
     IdTable<AddressKey> addresses_;

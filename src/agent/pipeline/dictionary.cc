@@ -128,7 +128,7 @@ wire::Id Dictionary::put_back(const SavedStack& stack_kept) {
 }
 
 void Dictionary::clear() {
-    tables_ = {};
+    tables_ = recording::InternedTables();
     strings_ = {};
     string_bytes_ = 0;
     modules_.clear();

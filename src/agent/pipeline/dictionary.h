@@ -55,7 +55,7 @@ private:
     struct HandleKey {
         std::uint32_t handle = 0;
         bool operator==(const HandleKey&) const = default;
-        [[nodiscard]] std::uint64_t hash() const { return mix_in(0, handle); }
+        [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const { return mix_in(seed, handle); }
     };
     template <class T>
     struct Pending {

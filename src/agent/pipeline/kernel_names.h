@@ -38,7 +38,7 @@ private:
     struct Key {
         std::uint64_t address = 0;
         bool operator==(const Key&) const = default;
-        [[nodiscard]] std::uint64_t hash() const { return mix_in(0, address); }
+        [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const { return mix_in(seed, address); }
     };
 
     [[nodiscard]] bool is_named(std::uint64_t address) const {

@@ -54,7 +54,7 @@ private:
     struct ChainKey {
         std::uint64_t chain_hash = 0, generation = 0;
         bool operator==(const ChainKey&) const = default;
-        [[nodiscard]] std::uint64_t hash() const { return mix_in(chain_hash, generation); }
+        [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const { return mix_in(seed ^ chain_hash, generation); }
     };
 
     FoldedStack fold_chain(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process);

@@ -73,16 +73,22 @@ void sort_rows(std::vector<wire::Row>& rows) {
 
 RecordingBuilder::RecordingBuilder(const wire::RecordingId& id, wire::Recording about, std::int64_t realtime_ns,
                                    Sink sink)
-    : id_(id), realtime_ns_(realtime_ns), start_ns_(about.start_ns), sink_(std::move(sink)) {
+    : id_(id), realtime_ns_(realtime_ns), start_ns_(about.start_ns), sink_(std::move(sink)), tables_(hash_seed()) {
     batch_.recording = std::move(about);
+}
+
+wire::Id RecordingBuilder::string(std::string_view text) {
+    const wire::Id id = strings_.intern(text);
+    if (id == tables_.strings.next()) {
+        tables_.strings.add(std::string(text));
+        unsent_text_ += text.size();
+    }
+    return id;
 }
 
 wire::Id RecordingBuilder::event(std::string_view name, std::string_view unit) {
     const auto [entry, added] = events_.try_emplace({std::string(name), std::string(unit)}, 0);
-    if (added) {
-        batch_.events.push_back({string(name), string(unit), 0, 0});
-        entry->second = narrow32(sent_events_ + batch_.events.size() - 1);
-    }
+    if (added) entry->second = tables_.events.add({string(name), string(unit), 0, 0});
     return entry->second;
 }
 
@@ -93,8 +99,7 @@ wire::Id RecordingBuilder::module(wire::ModuleKind kind, std::string_view path, 
         module.kind = kind;
         module.path = string(path);
         module.build_id = build_id;
-        batch_.modules.push_back(std::move(module));
-        entry->second = narrow32(sent_modules_ + batch_.modules.size() - 1);
+        entry->second = tables_.modules.add(std::move(module));
     }
     return entry->second;
 }
@@ -107,9 +112,7 @@ wire::Id RecordingBuilder::thread(std::uint32_t pid, std::uint32_t tid, std::str
     about.pid = pid;
     about.comm = string(comm);
     const wire::Id of = known != processes_.end() ? known->second : process(about);
-    batch_.threads.push_back({of, tid, string(comm)});
-    entry->second = narrow32(sent_threads_ + batch_.threads.size() - 1);
-    return entry->second;
+    return entry->second = tables_.threads.add({of, tid, string(comm)});
 }
 
 wire::Id RecordingBuilder::process(const wire::Process& process) {
@@ -120,30 +123,11 @@ wire::Id RecordingBuilder::process(const wire::Process& process) {
         threads_.erase(first, std::find_if(first, threads_.end(),
                                            [&](const auto& entry) { return std::get<0>(entry.first) != process.pid; }));
     }
-    batch_.processes.push_back(process);
-    return processes_[process.pid] = narrow32(sent_processes_ + batch_.processes.size() - 1);
+    return processes_[process.pid] = tables_.processes.add(process);
 }
 
 wire::Id RecordingBuilder::location(const Name& name) {
-    return intern({name.module, 0, name.flags, string(name.function), string(name.file), name.line});
-}
-
-wire::Id RecordingBuilder::location(wire::Id module, std::uint64_t address, std::uint32_t flags) {
-    return intern({.module = module, .address = address, .flags = flags});
-}
-
-wire::Id RecordingBuilder::intern(const wire::Location& location) {
-    const auto hash_of = [](const wire::Location& one) {
-        return hash_mix(hash_mix(hash_mix(one.name, one.file) ^ one.module, hash_mix(one.line, one.flags)),
-                        one.address);
-    };
-    const std::uint64_t hash = hash_of(location);
-    if (const auto found = location_index_.find(hash, [&](wire::Id id) { return locations_[id] == location; }))
-        return found;
-    const auto id = narrow32(locations_.size());
-    locations_.push_back(location);
-    location_index_.insert(hash, id, [&](wire::Id other) { return hash_of(locations_[other]); });
-    return id;
+    return tables_.location({name.module, 0, name.flags, string(name.function), string(name.file), name.line});
 }
 
 wire::Id RecordingBuilder::stack(wire::Id parent, wire::Id location) {
@@ -151,14 +135,8 @@ wire::Id RecordingBuilder::stack(wire::Id parent, wire::Id location) {
         ++too_deep_;
         return parent;
     }
-    const wire::StackNode node{parent, location};
-    const std::uint64_t hash = hash_mix(parent, location);
-    if (const auto found = stack_index_.find(hash, [&](wire::Id id) { return stacks_[id] == node; })) return found;
-    const auto id = narrow32(stacks_.size());
-    stacks_.push_back(node);
-    depths_.push_back(static_cast<std::uint16_t>(depths_[parent] + 1));
-    stack_index_.insert(hash, id,
-                        [&](wire::Id other) { return hash_mix(stacks_[other].parent, stacks_[other].location); });
+    const wire::Id id = tables_.stack(parent, location);
+    if (id == depths_.size()) depths_.push_back(static_cast<std::uint16_t>(depths_[parent] + 1));
     return id;
 }
 
@@ -169,14 +147,11 @@ Result<bool> RecordingBuilder::add(const wire::Row& row) {
 }
 
 Result<bool> RecordingBuilder::give_if_enough() {
-    const std::size_t entries = strings_.size() - sent_strings_ + locations_.size() - sent_locations_ + stacks_.size() -
-                                sent_stacks_ + batch_.threads.size() + batch_.modules.size() + batch_.processes.size() +
-                                batch_.lifecycle.size() + batch_.losses.size() + batch_.symbols.size();
+    const std::size_t entries =
+        tables_.unsent_count() + batch_.lifecycle.size() + batch_.losses.size() + batch_.symbols.size();
     if (batch_.rows.size() < enough_rows && entries < enough_entries) {
         // The size of strings is checked only occasionally.
-        if (batch_.rows.size() % 1024 != 0) return true;
-        for (; text_seen_ < strings_.size(); ++text_seen_) pending_text_ += strings_[narrow32(text_seen_)].size();
-        if (pending_text_ < enough_text) return true;
+        if (batch_.rows.size() % 1024 != 0 || unsent_text_ < enough_text) return true;
     }
     return flush();
 }
@@ -197,38 +172,21 @@ Result<bool> RecordingBuilder::flush() {
     batch.monotonic_ns = newest;
     batch.realtime_ns = realtime_ns_ + static_cast<std::int64_t>(newest - start_ns_);
 
-    batch.string_base = narrow32(std::exchange(sent_strings_, strings_.size()));
-    for (std::size_t id = batch.string_base; id < strings_.size(); ++id)
-        batch.strings.emplace_back(strings_[narrow32(id)]);
-    text_seen_ = strings_.size();
-    pending_text_ = 0;
-    batch.location_base = narrow32(std::exchange(sent_locations_, locations_.size()));
-    batch.locations.assign(locations_.begin() + static_cast<std::ptrdiff_t>(batch.location_base), locations_.end());
-    batch.stack_base = narrow32(std::exchange(sent_stacks_, stacks_.size()));
-    batch.stacks.assign(stacks_.begin() + static_cast<std::ptrdiff_t>(batch.stack_base), stacks_.end());
-    const auto base = [](std::size_t& sent, std::size_t added) { return narrow32(std::exchange(sent, sent + added)); };
-    batch.module_base = base(sent_modules_, batch.modules.size());
-    batch.process_base = base(sent_processes_, batch.processes.size());
-    batch.thread_base = base(sent_threads_, batch.threads.size());
-    batch.event_base = base(sent_events_, batch.events.size());
+    tables_.flush(batch);
+    unsent_text_ = 0;
     return sink_(std::move(batch));
 }
 
 void RecordingBuilder::begin_epoch() {
     ++epoch_;
+    tables_ = recording::InternedTables(hash_seed());
     strings_ = StringTable();
-    locations_.assign(1, {});
-    stacks_.assign(1, {});
+    unsent_text_ = 0;
     depths_.assign(1, 0);
-    location_index_ = IdIndex();
-    stack_index_ = IdIndex();
     events_.clear();
     modules_.clear();
     threads_.clear();
     processes_.clear();
-    sent_strings_ = sent_locations_ = sent_stacks_ = sent_modules_ = sent_processes_ = sent_threads_ = sent_events_ = 1;
-    text_seen_ = 1;
-    pending_text_ = 0;
 }
 
 Result<bool> RecordingBuilder::finish(std::string reason) {

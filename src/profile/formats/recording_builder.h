@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "profile/store/id_index.h"
 #include "profile/store/model.h"
 #include "profile/store/string_table.h"
+#include "recording/interned_tables.h"
 #include "wire/batch.h"
 
 namespace flamewire::profile {
@@ -28,7 +28,7 @@ public:
     // `about.start_ns` is the time of the first row, or earlier. `realtime_ns` is the wall clock at that time.
     RecordingBuilder(const wire::RecordingId& id, wire::Recording about, std::int64_t realtime_ns, Sink sink);
 
-    wire::Id string(std::string_view text) { return strings_.intern(text); }
+    wire::Id string(std::string_view text);
     wire::Id event(std::string_view name, std::string_view unit);
     wire::Id module(wire::ModuleKind kind, std::string_view path, std::string_view build_id = {});
     // The thread belongs to the current process of its pid, until process() creates a new one.
@@ -43,7 +43,9 @@ public:
     };
     wire::Id location(const Name& name);
     // A location whose name is looked up later: an ELF virtual address of the module (kernel: relative to _stext).
-    wire::Id location(wire::Id module, std::uint64_t address, std::uint32_t flags);
+    wire::Id location(wire::Id module, std::uint64_t address, std::uint32_t flags) {
+        return tables_.location({module, address, flags, 0, 0, 0});
+    }
     // The frame `location` called by the stack `parent` (0: none). Frames deeper than the store's limit are dropped,
     // and finish() adds a note about it.
     wire::Id stack(wire::Id parent, wire::Id location);
@@ -67,14 +69,15 @@ public:
     // Call this after give(). The tables start empty, and ids returned earlier become invalid.
     void begin_epoch();
     // The number of strings, locations and stacks of the epoch.
-    [[nodiscard]] std::size_t entries() const { return strings_.size() + locations_.size() + stacks_.size(); }
+    [[nodiscard]] std::size_t entries() const {
+        return std::size_t{tables_.strings.next()} + tables_.locations.next() + tables_.stacks.next();
+    }
     // Passes on the last batch.
     Result<bool> finish(std::string reason);
 
     [[nodiscard]] std::uint64_t rows() const { return row_count_; }
 
 private:
-    wire::Id intern(const wire::Location& location);
     Result<bool> flush();
 
     wire::RecordingId id_;
@@ -82,22 +85,17 @@ private:
     std::uint64_t start_ns_;
     Sink sink_;
 
+    recording::InternedTables tables_;
     StringTable strings_;
-    std::vector<wire::Location> locations_{1};  // by id, like the stacks; id 0 is none
-    std::vector<wire::StackNode> stacks_{1};
-    std::vector<std::uint16_t> depths_{0};  // of the stacks
-    IdIndex location_index_, stack_index_;
+    std::size_t unsent_text_ = 0;           // bytes of unsent strings
+    std::vector<std::uint16_t> depths_{0};  // of the stacks, by id
     std::uint64_t too_deep_ = 0;
     std::map<std::pair<std::string, std::string>, wire::Id> events_;
     std::map<std::tuple<wire::ModuleKind, std::string, std::string>, wire::Id> modules_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, wire::Id> threads_;
     std::map<std::uint32_t, wire::Id> processes_;  // by pid
-    std::size_t sent_strings_ = 1;
-    std::size_t sent_locations_ = 1, sent_stacks_ = 1, sent_modules_ = 1, sent_processes_ = 1, sent_threads_ = 1,
-                sent_events_ = 1;
 
-    wire::Batch batch_;
-    std::size_t text_seen_ = 1, pending_text_ = 0;  // bytes of unsent strings, up to the id text_seen_
+    wire::Batch batch_;  // without its tables
     std::uint64_t seq_ = 0, row_count_ = 0;
     std::uint32_t epoch_ = 1;
 };

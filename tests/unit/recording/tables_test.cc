@@ -66,7 +66,7 @@ TEST_CASE("equal locations and stacks have one id") {
     }
     CHECK(tables.all_locations() == locations);
     CHECK(tables.all_stacks() == stacks);
-    tables = {};
+    tables = InternedTables();
     CHECK(tables.location(locations.back()) == 1);
 }
 
