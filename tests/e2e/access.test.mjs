@@ -1,20 +1,14 @@
 // The page behind a token and below the path of a reverse proxy: a browser logs in, and all requests use that path.
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { frames, launch, openPage, settled, shows } from './browser.mjs';
+import { frames, launch, openPage, settled, shot, shows } from './browser.mjs';
 import { Programs, waitFor } from './programs.mjs';
 
 const TOKEN = 'a-token-for-this-test';
 const PREFIX = '/tools/profiler/';
-const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
-const shot = async (page, name) => {
-  if (!shots) return;
-  mkdirSync(shots, { recursive: true });
-  await page.screenshot({ path: join(shots, `${name}.png`) });
-};
 
 const programs = new Programs();
 let browser;

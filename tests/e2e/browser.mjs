@@ -1,5 +1,5 @@
 // Controls Debian's Chromium through playwright-core, with everything disabled that would access the network.
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
@@ -67,6 +67,14 @@ export async function openPage(
   });
   await page.goto(address);
   return { page, context, problems };
+}
+
+// Stores a picture of the page in the folder FLAMEWIRE_SCREENSHOTS, if that is set.
+export async function shot(page, name, options = {}) {
+  const folder = process.env.FLAMEWIRE_SCREENSHOTS;
+  if (!folder) return;
+  mkdirSync(folder, { recursive: true });
+  await page.screenshot({ path: join(folder, `${name}.png`), ...options });
 }
 
 export const frames = (page) => page.evaluate(() => window.__flamewire.frames());

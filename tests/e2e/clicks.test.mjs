@@ -1,29 +1,14 @@
 // Every click takes effect and no update is lost, whatever the order in which the server's answers arrive.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { launch, openPage, settled, shows } from './browser.mjs';
-import { SESSION, startMock } from './mock_server.mjs';
+import { test } from 'node:test';
+import { shows } from './browser.mjs';
+import { SESSION } from './mock_server.mjs';
+import { pagesWithMock } from './pages.mjs';
 import { waitFor } from './programs.mjs';
 
-const dist = process.env.FLAMEWIRE_WEB_DIST ?? new URL('../../web/dist', import.meta.url).pathname;
 const CONFIG = 'GET /api/config';
 const CHANGE = 'PATCH /api/config';
-let browser;
-before(async () => (browser = await launch()));
-after(() => browser?.close());
-
-async function withPage(mocked, body) {
-  const mock = await startMock({ dist, live: false, ...mocked });
-  const opened = await openPage(browser, `${mock.url}#flame?session=${SESSION}`, {});
-  try {
-    await settled(opened.page);
-    await body({ mock, ...opened });
-    assert.deepEqual(opened.problems, []);
-  } finally {
-    await opened.context.close();
-    await mock.stop();
-  }
-}
+const withPage = pagesWithMock({ live: false, settle: true, hash: `#flame?session=${SESSION}` });
 
 const at = (page, step) => page.locator(`.wizard-body.wizard-${step}`).waitFor();
 const next = (page) => page.locator('#wizard-next:not(:disabled)').click();

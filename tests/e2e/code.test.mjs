@@ -1,9 +1,7 @@
 // Source and assembly with a mock server: links both ways, inlined functions, jumps, copies, missing code, a long file.
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { launch, openPage, shows } from './browser.mjs';
+import { launch, openPage, shot, shows } from './browser.mjs';
 import { SESSION, startMock } from './mock_server.mjs';
 
 const dist = process.env.FLAMEWIRE_WEB_DIST ?? new URL('../../web/dist', import.meta.url).pathname;
@@ -24,12 +22,6 @@ async function withSource(query, body, options = {}) {
   }
 }
 
-const shot = async (page, name) => {
-  const folder = process.env.FLAMEWIRE_SCREENSHOTS;
-  if (!folder) return;
-  mkdirSync(folder, { recursive: true });
-  await page.screenshot({ path: join(folder, `${name}.png`) });
-};
 const hashHas = (page, text) => page.waitForFunction((part) => location.hash.includes(part), text);
 const row = (page, address) => page.locator(`.assembly-row[data-address="${address}"]`);
 const line = (page, number) => page.locator(`.source-line[data-line="${number}"]`);

@@ -1,13 +1,10 @@
 // Compares a recording, while it runs and after it has ended, with an older one, with its own past, and with
 // sessions that do not exist. Nothing here depends on the number of samples in a given time.
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { contentOf, launch, openPage, settled, shows } from './browser.mjs';
+import { contentOf, launch, openPage, settled, shot, shows } from './browser.mjs';
 import { Programs, waitFor } from './programs.mjs';
 
-const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
 const programs = new Programs();
 let browser;
 let server;
@@ -16,11 +13,6 @@ let session = '';
 let older = '';
 
 const api = async (path) => (await fetch(new URL(path, server.url))).json();
-const shot = async (page, name) => {
-  if (!shots) return;
-  mkdirSync(shots, { recursive: true });
-  await page.screenshot({ path: join(shots, `${name}.png`) });
-};
 const record = (workload, samples) => {
   const running = programs.start(
     'flamewire-agent',

@@ -1,13 +1,10 @@
 // The shapes of the flame graph, the actions of its frames, and callers and callees: for a recording while it runs and
 // after it has ended. Nothing here depends on the number of samples in a given time.
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { contentOf, launch, openPage, settled, shows } from './browser.mjs';
+import { contentOf, launch, openPage, settled, shot, shows } from './browser.mjs';
 import { Programs, waitFor } from './programs.mjs';
 
-const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
 const programs = new Programs();
 let browser;
 let server;
@@ -15,11 +12,6 @@ let agent;
 let session = '';
 
 const api = async (path) => (await fetch(new URL(path, server.url))).json();
-const shot = async (page, name) => {
-  if (!shots) return;
-  mkdirSync(shots, { recursive: true });
-  await page.screenshot({ path: join(shots, `${name}.png`) });
-};
 
 before(async () => {
   browser = await launch();

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before } from 'node:test';
 import { Check } from './bounds.mjs';
-import { frames, inspect, launch, openPage, settled, shows } from './browser.mjs';
+import { frames, inspect, launch, openPage, settled, shot, shows } from './browser.mjs';
+import { steps } from './pages.mjs';
 import { Programs, root, waitFor } from './programs.mjs';
 
-const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
 const updateImages = process.env.FLAMEWIRE_UPDATE_SCREENSHOTS === '1';
 const demoSource = readFileSync(join(root, 'tests/workloads/demo.cc'), 'utf8').split('\n');
 
@@ -25,33 +25,17 @@ const api = async (path) => {
   const response = await fetch(new URL(path, server.url));
   return { status: response.status, body: await response.json() };
 };
-const shot = async (name) => {
-  if (!shots) return;
-  mkdirSync(shots, { recursive: true });
-  await page.screenshot({ path: join(shots, `${name}.png`) });
-};
 const named = (list, name) => list.filter((frame) => frame.name.startsWith(`city::${name}(`));
 const widthOf = (list, name) => named(list, name).reduce((sum, frame) => sum + frame.width, 0);
 const clickFrame = async (frame) => {
   const box = await page.locator('.flame-canvas').boundingBox();
   await page.mouse.click(box.x + frame.x + Math.min(frame.width / 2, 60), box.y + frame.y + frame.height / 2);
 };
-// After the first failure all other steps are skipped, because they build on earlier ones.
-let failed = false;
-const step = (name, body) =>
-  test(name, async (context) => {
-    if (failed) return context.skip('an earlier step failed');
-    try {
-      await body();
-      assert.deepEqual(opened?.problems ?? [], []);
-    } catch (error) {
-      failed = true;
-      await shot('failed').catch(() => {});
-      for (const entry of programs.running) console.log(`--- ${entry.program}\n${entry.text().slice(-3000)}`);
-      throw error;
-    }
-    return undefined;
-  });
+const step = steps(
+  programs,
+  () => opened?.problems ?? [],
+  () => shot(page, 'failed'),
+);
 
 before(async () => {
   browser = await launch();
@@ -69,7 +53,7 @@ step('without an agent the page shows the command for a target', async () => {
   const line = await page.textContent('.copy-line code');
   assert.match(line, /flamewire-agent --server \S+/);
   assert.ok(line.includes(String(server.agentPort)), line);
-  await shot('start-dark');
+  await shot(page, 'start-dark');
 });
 
 step('an agent connects and a process is chosen from the list', async () => {
@@ -90,7 +74,7 @@ step('an agent connects and a process is chosen from the list', async () => {
   await page.click('#options');
   await page.fill('dialog input[name=frequency]', '1999');
   await page.click('#options');
-  await shot('process-picker-dark');
+  await shot(page, 'process-picker-dark');
   await page.click('#start');
   await page.waitForFunction(() => window.__flamewire.state().sessionState === 'live', null);
   recorded = (await inspect(page)).session;
@@ -120,7 +104,7 @@ step('the workload is on the canvas with its known shares', async () => {
   assert.ok(
     named(list, 'stage_traffic').every((frame) => frame.module.includes('demo-workload') && frame.kind === 'user'),
   );
-  await shot('flame-dark');
+  await shot(page, 'flame-dark');
   if (updateImages) {
     const frame = named(list, 'visit_quadrant').sort((a, b) => b.width - a.width)[3];
     const box = await page.locator('.flame-canvas').boundingBox();
@@ -155,7 +139,7 @@ step('each process, thread or CPU has a root frame when it is grouped by', async
   const { threads } = (await api(`/api/thread-summary?session=${recorded}`)).body;
   assert.deepEqual(await roots('process'), [`demo-workload (${threads[0].pid})`]);
   assert.match(await page.evaluate(() => location.hash), /each=process/);
-  await shot('grouped');
+  await shot(page, 'grouped');
   await roots('none');
   const busy = threads
     .filter((thread) => thread.share > 0.05 || thread.percent > 5)
@@ -182,7 +166,7 @@ step('the status bar shows samples, losses, unresolved addresses, rate, cost and
   await page.click('#status-stacks');
   const row = await page.textContent('#stacks-panel [data-pid]');
   assert.match(row, /^demo-workload \d+(hybrid|dwarf).+[\d,]+ stacks: (all|99\.\d %) whole.*; \d+ frames a stack/);
-  await shot('stacks-live-dark');
+  await shot(page, 'stacks-live-dark');
   await page.keyboard.press('Escape');
 });
 
@@ -204,7 +188,7 @@ step('a search gives the share of the stacks that match', async () => {
   assert.ok(Math.abs(shared - drawn) < 0.02, `shown ${shared}, drawn ${drawn}`);
   await page.keyboard.press('Enter');
   await shows(page, '#matched', /^\S+ %\s*matched\s*1 \/ \d/);
-  await shot('search-dark');
+  await shot(page, 'search-dark');
 });
 
 step('a click zooms, and a reload keeps zoom, search and theme', async () => {
@@ -228,7 +212,7 @@ step('a click zooms, and a reload keeps zoom, search and theme', async () => {
     (await page.evaluate(() => window.__flamewire.matchedShare())) > 0.8,
     'both cover nearly all of stage_weather',
   );
-  await shot('zoom-light');
+  await shot(page, 'zoom-light');
   await page.keyboard.press('Escape');
   await page.click('#theme');
   await page.evaluate(() => document.querySelector('.search-clear').click());
@@ -244,7 +228,7 @@ step('functions are sorted by their own weight and lead to the source', async ()
     names.some((name) => name.includes('diffuse')),
     names.join('\n'),
   );
-  await shot('functions-dark');
+  await shot(page, 'functions-dark');
   await page.fill('.main [data-search]', 'diffuse');
   await page.locator('.functions .function-row:not(.row-head)', { hasText: 'diffuse' }).first().dblclick();
   await page.waitForFunction(() => location.hash.startsWith('#source') && location.hash.includes('demo.cc'));
@@ -278,14 +262,14 @@ step('source lines and instructions are side by side and lead to each other', as
   await linked.click();
   await page.waitForFunction((at) => location.hash.includes(`at=0x${at}`), address);
   await page.locator('.source-line.line-chosen').first().waitFor();
-  await shot('source-dark');
+  await shot(page, 'source-dark');
 });
 
 step('a thread is a filter', async () => {
   await page.click('#tab-threads');
   const row = page.locator('.thread-row:not(.row-head)', { hasText: 'city-1' });
   await row.waitFor();
-  await shot('threads-dark');
+  await shot(page, 'threads-dark');
   await row.getByRole('checkbox').check();
   await page.locator('.chip', { hasText: 'city-1' }).waitFor();
   await page.click('#tab-flame');
@@ -307,11 +291,11 @@ step('counters and health are those of the target', async () => {
   assert.ok(Math.abs((await utilized()) - counted.derived[0].value) < 0.3, `${await utilized()}`);
   assert.match(await page.locator('tr[data-counter="context-switches"]').textContent(), /\d/);
   await page.locator('[data-health="CPU"]').waitFor();
-  await shot('counters-dark');
+  await shot(page, 'counters-dark');
   await page.getByRole('button', { name: 'By thread' }).click();
   await page.locator('.counter-group', { hasText: 'city-1' }).waitFor();
   assert.equal(await page.locator('.spark-button').count(), 0, 'the axis must show the whole target, not one thread');
-  await shot('counters-by-thread-dark');
+  await shot(page, 'counters-by-thread-dark');
   await page.getByRole('button', { name: 'Stop counting by thread and CPU' }).click();
   await clock.waitFor();
   await page.click('#tab-flame');
@@ -350,7 +334,7 @@ step('a session is replayed and deleted from the list', async () => {
   await page.click('#tab-sessions');
   const row = page.locator(`tr[data-session="${recorded}"]`);
   await row.waitFor();
-  await shot('sessions-dark');
+  await shot(page, 'sessions-dark');
   await row.getByRole('button', { name: 'Replay' }).click();
   await page.waitForFunction((id) => location.hash.includes(encodeURIComponent(id)), recorded);
   await settled(page);

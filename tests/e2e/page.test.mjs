@@ -1,38 +1,14 @@
 // The page alone with a mock server: states that are hard to create, large profiles, several tabs.
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { contentOf, frames, inspect, launch, openPage, pixels, settled, shows } from './browser.mjs';
-import { SESSION, startMock, unwindOf } from './mock_server.mjs';
+import { test } from 'node:test';
+import { contentOf, frames, inspect, openPage, pixels, settled, shot, shows } from './browser.mjs';
+import { SESSION, unwindOf } from './mock_server.mjs';
+import { pagesWithMock } from './pages.mjs';
 import { waitFor } from './programs.mjs';
 
-const dist = process.env.FLAMEWIRE_WEB_DIST ?? new URL('../../web/dist', import.meta.url).pathname;
-let browser;
-before(async () => (browser = await launch()));
-after(() => browser?.close());
-
-// Runs `body` with a mock server and a page, and fails if the page reported a problem.
-async function withPage(options, body) {
-  const { theme, width, height, hash = '', ...mockOptions } = options;
-  const mock = await startMock({ dist, ...mockOptions });
-  const opened = await openPage(browser, mock.url + hash, { theme, width, height });
-  try {
-    await body({ mock, ...opened });
-    assert.deepEqual(opened.problems, []);
-  } finally {
-    await opened.context.close();
-    await mock.stop();
-  }
-}
+const withPage = pagesWithMock();
 
 const replayed = `#flame?session=${SESSION}`;
-const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
-const shot = async (page, name) => {
-  if (!shots) return;
-  mkdirSync(shots, { recursive: true });
-  await page.screenshot({ path: join(shots, `${name}.png`) });
-};
 
 const hoverFrame = async (page, frame) => {
   const box = await page.locator('.flame-canvas').boundingBox();
@@ -472,7 +448,7 @@ test('a lost connection is reported, and everything resumes after the reconnect'
   }));
 
 test('three tabs share one event stream, even after the first is closed', () =>
-  withPage({}, async ({ page, context, mock, problems }) => {
+  withPage({}, async ({ browser, page, context, mock, problems }) => {
     await settled(page);
     const others = [await openPage(browser, mock.url, { context }), await openPage(browser, mock.url, { context })];
     for (const other of others) await settled(other.page);

@@ -1,14 +1,13 @@
 // The page of a real recording, saved as one file: it opens without a network, shows the same as the server, computes
 // other shapes and callers itself, and says what it lacks. Also tests printing.
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { frames, launch, openPage, settled, shows } from './browser.mjs';
+import { frames, launch, openPage, settled, shot, shows } from './browser.mjs';
 import { Programs, built, waitFor } from './programs.mjs';
 
-const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
 // An attacker may name a program like this.
 const NAME = '<img src=x onerror=alert(1)>&quot;';
 
@@ -18,11 +17,6 @@ let server;
 let session;
 
 const api = async (path) => (await fetch(new URL(path, server.url))).json();
-const shot = async (page, name) => {
-  if (!shots) return;
-  mkdirSync(shots, { recursive: true });
-  await page.screenshot({ path: join(shots, `${name}.png`) });
-};
 
 before(async () => {
   browser = await launch();
@@ -320,14 +314,14 @@ test('a printed view is complete and light, and has a heading', async () => {
   assert.equal(state.controls, 0);
   assert.equal(state.theme, 'light');
   assert.ok(state.width > 1000 && state.height >= (state.depth + 1) * 20, JSON.stringify(state));
-  if (shots) await page.screenshot({ path: join(shots, 'print-flame.png'), fullPage: true });
+  await shot(page, 'print-flame', { fullPage: true });
   const { functions } = await api(`/api/functions?session=${session.id}`);
   await page.evaluate((id) => (location.hash = `#functions?session=${id}`), session.id);
   await page.waitForFunction(
     (count) => document.querySelectorAll('.function-row:not(.row-head)').length === count,
     Math.min(1000, functions.length),
   );
-  if (shots) await page.screenshot({ path: join(shots, 'print-functions.png'), fullPage: true });
+  await shot(page, 'print-functions', { fullPage: true });
   await page.emulateMedia({ media: 'screen', colorScheme: 'dark' });
   await page.waitForFunction(() => !document.documentElement.classList.contains('is-printing'));
   await page.locator('.toolbar').first().waitFor();

@@ -4,10 +4,9 @@ import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { axeSource, launch, openPage, shows } from './browser.mjs';
+import { axeSource, launch, openPage, shot, shows } from './browser.mjs';
 import { Programs, built, waitFor } from './programs.mjs';
 
-const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
 const COPIES = 250;
 
 const programs = new Programs();
@@ -17,11 +16,6 @@ let server;
 
 const api = async (path) => (await fetch(new URL(path, server.url))).json();
 const label = (id) => JSON.parse(readFileSync(join(folder, `${id}.flw.label.json`), 'utf8')).label;
-const shot = async (page, name) => {
-  if (!shots) return;
-  mkdirSync(shots, { recursive: true });
-  await page.screenshot({ path: join(shots, `${name}.png`) });
-};
 const rows = (page) => page.$$eval('tr[data-session]', (list) => list.map((row) => row.dataset.session));
 const row = (page, id) => page.locator(`tr[data-session="${id}"]`);
 

@@ -1,35 +1,12 @@
 // Data that leave the page and enter it, with a mock server: files for modules, links, the URL, the Save or share menu.
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { launch, openPage, shows } from './browser.mjs';
-import { SESSION, startMock } from './mock_server.mjs';
+import { test } from 'node:test';
+import { shot, shows } from './browser.mjs';
+import { SESSION } from './mock_server.mjs';
+import { pagesWithMock } from './pages.mjs';
 
-const dist = process.env.FLAMEWIRE_WEB_DIST ?? new URL('../../web/dist', import.meta.url).pathname;
-let browser;
-before(async () => (browser = await launch()));
-after(() => browser?.close());
+const withPage = pagesWithMock();
 
-async function withPage(options, body) {
-  const { theme, width, height, hash = '', ...mockOptions } = options;
-  const mock = await startMock({ dist, ...mockOptions });
-  const opened = await openPage(browser, mock.url + hash, { theme, width, height });
-  try {
-    await body({ mock, ...opened });
-    assert.deepEqual(opened.problems, []);
-  } finally {
-    await opened.context.close();
-    await mock.stop();
-  }
-}
-
-const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
-const shot = async (page, name) => {
-  if (!shots) return;
-  mkdirSync(shots, { recursive: true });
-  await page.screenshot({ path: join(shots, `${name}.png`) });
-};
 const of = (tab, more = '') => `#${tab}?session=${SESSION}${more}`;
 const row = (name) => `.module-row[data-module="${name}"]`;
 

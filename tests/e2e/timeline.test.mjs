@@ -2,13 +2,10 @@
 // when (tests/workloads/phases.cc). Ranges dragged on the axis show only the right function, live and in replay. The
 // counters drop while the program sleeps.
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { frames, inspect, launch, openPage, settled } from './browser.mjs';
+import { frames, inspect, launch, openPage, settled, shot } from './browser.mjs';
 import { Programs, built, waitFor } from './programs.mjs';
 
-const shots = process.env.FLAMEWIRE_SCREENSHOTS ?? '';
 const PHASE_MS = 2000;
 const ROUNDS = 2;
 // A drag has the precision of a pixel, and the time of a sample that of its 10 ms bucket.
@@ -148,9 +145,8 @@ test('live: ranges show the phase that they cover, and counters drop during the 
     counted(phases[0]) > 20 && counted(phases[2]) <= 2,
     `${counted(phases[0])} and ${counted(phases[2])} samples`,
   );
-  if (shots) {
-    mkdirSync(shots, { recursive: true });
-    await page.screenshot({ path: join(shots, 'timeline-phases-dark.png') });
+  if (process.env.FLAMEWIRE_SCREENSHOTS) {
+    await shot(page, 'timeline-phases-dark');
   }
   assert.deepEqual(problems, []);
 });

@@ -1,15 +1,15 @@
 // The guide from the first visit to a flame graph, with a real server and real agents: one that dials and one that is
 // dialed. Also changes of a running recording. permissions.test.mjs tests missing permissions.
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { frames, launch, openPage, settled, shows } from './browser.mjs';
+import { after, before } from 'node:test';
+import { frames, launch, openPage, settled, shot, shows } from './browser.mjs';
+import { steps } from './pages.mjs';
 import { Programs, root, waitFor } from './programs.mjs';
 
-const shots = process.env.FLAMEWIRE_SCREENSHOTS;
 const programs = new Programs();
 let browser;
 let server;
@@ -24,15 +24,10 @@ const ownAddress = Object.values(networkInterfaces())
   .flat()
   .find((address) => address.family === 'IPv4' && !address.internal).address;
 const api = async (path) => (await fetch(new URL(path, server.url))).json();
-const shot = async (name) => {
-  if (!shots) return;
-  mkdirSync(shots, { recursive: true });
-  await page.screenshot({ path: join(shots, `guide-${name}.png`) });
-};
 const both = async (name) => {
-  await shot(`${name}-dark`);
+  await shot(page, `guide-${name}-dark`);
   await page.evaluate(() => (document.documentElement.dataset.theme = 'light'));
-  await shot(`${name}-light`);
+  await shot(page, `guide-${name}-light`);
   await page.evaluate(() => (document.documentElement.dataset.theme = 'dark'));
 };
 const dialsPath = '**/api/agent/dials';
@@ -60,21 +55,11 @@ const freePort = async () => {
   }
 };
 
-let failed = false;
-const step = (name, body) =>
-  test(name, async (context) => {
-    if (failed) return context.skip('an earlier step failed');
-    try {
-      await body();
-      assert.deepEqual(opened?.problems ?? [], []);
-    } catch (error) {
-      failed = true;
-      await shot('failed').catch(() => {});
-      for (const entry of programs.running) console.log(`--- ${entry.program}\n${entry.text().slice(-2000)}`);
-      throw error;
-    }
-    return undefined;
-  });
+const step = steps(
+  programs,
+  () => opened?.problems ?? [],
+  () => shot(page, 'guide-failed'),
+);
 
 before(async () => {
   browser = await launch();
@@ -218,7 +203,7 @@ step('options, start, and a flame graph', async () => {
     60,
   );
   recorded = (await api('/api/sessions')).sessions[0].id;
-  await shot('flame');
+  await shot(page, 'guide-flame');
 });
 
 step('rate and process are changed during a session', async () => {
@@ -257,7 +242,7 @@ step('rate and process are changed during a session', async () => {
     sessions.map((session) => session.id),
     [recorded],
   );
-  await shot('changed');
+  await shot(page, 'guide-changed');
 });
 
 step('a second process is added, and off-CPU time', async () => {
