@@ -16,9 +16,9 @@ import { Button } from '../widgets/Button';
 import { cell, SortHead } from '../widgets/cells';
 import { Choice } from '../widgets/Choice';
 import { NormaliseChoice } from './DiffBar';
+import { FunctionsFilter } from './FunctionsFilter';
 import { Icon } from '../widgets/Icon';
 import { Failure, Message } from '../widgets/Message';
-import { SearchBox } from '../widgets/SearchBox';
 import { VirtualRows } from '../widgets/VirtualRows';
 
 const ROW_HEIGHT = 28;
@@ -176,27 +176,7 @@ export function DiffFunctionsView() {
   return (
     <section class={`view ${functionDiffs.loading.value ? 'is-stale' : ''}`}>
       <div class="toolbar">
-        <SearchBox
-          value={view.value.filter}
-          placeholder="Filter by name or module"
-          error={wanted.value?.error}
-          onInput={(text) => setView({ filter: text }, 'replace')}
-        />
-        <label class="select">
-          <select
-            aria-label="Module"
-            value={view.value.module}
-            onChange={(event) => setView({ module: event.currentTarget.value })}
-          >
-            <option value="">All modules</option>
-            {modules.value.map((name) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
-          </select>
-          <Icon name="down" />
-        </label>
+        <FunctionsFilter modules={modules.value} error={wanted.value?.error} />
         <Choice
           label="Changed how"
           value={view.value.change}

@@ -10,6 +10,7 @@ import { session } from '../../store/session';
 import { isFiltered, openCallers, openSource, setView, view } from '../../store/view';
 import { count, percent, splitPath, weight } from '../../text/format';
 import { FunctionTable, functionsCsv, grouped, modulesOf, type Group, type Item } from '../../text/functions';
+import { FunctionsFilter } from './FunctionsFilter';
 import { Button } from '../widgets/Button';
 import { cell, head, SortHead } from '../widgets/cells';
 import { Choice } from '../widgets/Choice';
@@ -17,7 +18,6 @@ import { ExportMenu } from '../widgets/ExportMenu';
 import { Icon } from '../widgets/Icon';
 import { Failure, Message } from '../widgets/Message';
 import { NotRefreshed } from '../widgets/NotRefreshed';
-import { SearchBox } from '../widgets/SearchBox';
 import { Share } from '../widgets/Share';
 import { VirtualRows } from '../widgets/VirtualRows';
 
@@ -203,27 +203,7 @@ export function FunctionsView() {
   return (
     <section class={`view ${functions.loading.value ? 'is-stale' : ''}`}>
       <div class="toolbar">
-        <SearchBox
-          value={view.value.filter}
-          placeholder="Filter by name or module"
-          error={wanted.value?.error}
-          onInput={(text) => setView({ filter: text }, 'replace')}
-        />
-        <label class="select">
-          <select
-            aria-label="Module"
-            value={view.value.module}
-            onChange={(event) => setView({ module: event.currentTarget.value })}
-          >
-            <option value="">All modules</option>
-            {modules.value.map((name) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
-          </select>
-          <Icon name="down" />
-        </label>
+        <FunctionsFilter modules={modules.value} error={wanted.value?.error} />
         <Choice
           label="Grouped by"
           value={view.value.grouping}
