@@ -44,6 +44,23 @@ private:
     std::map<std::pair<wire::Id, wire::Id>, wire::Id> stacks_;
 };
 
+// Two events, two threads, a module with an inlined function, and kernel code. `wall_weight`: of the one wall sample.
+inline wire::Batch mixed_batch(const std::string& library_path, std::uint64_t wall_weight) {
+    BatchMaker maker;
+    const wire::Id cycles = maker.event("cycles", "cycles"), wall = maker.event("wall", "ns");
+    const wire::Id process = maker.process(5);
+    const wire::Id one = maker.thread(process, 6, "pool"), two = maker.thread(process, 7, "main");
+    const wire::Id library = maker.module(library_path, "ab");
+    const wire::Id main = maker.named("main", library, 0, "main.c", 3);
+    const wire::Id tiny = maker.named("tiny", library, wire::location_flag::inlined, "tiny.h", 9);
+    const wire::Id module =
+        maker.named("ext4_read [ext4]", maker.module("[kernel.kallsyms]", "", wire::ModuleKind::kernel));
+    maker.row(100, cycles, one, maker.stack({main, tiny, module}), 2, 20);
+    maker.row(300, cycles, two, maker.stack({main}), 3, 30);
+    maker.row(200, wall, two, maker.stack({main, tiny}), 1, wall_weight);
+    return maker.take();
+}
+
 struct KnownFrame {
     std::string function, file;
     std::uint32_t line = 0;

@@ -363,20 +363,8 @@ TEST_CASE("Firefox profiles in: errors") {
 }
 
 TEST_CASE("Firefox profiles: export and import give the same") {
-    BatchMaker maker;
-    const wire::Id cycles = maker.event("cycles", "cycles"), wall = maker.event("wall", "ns");
-    const wire::Id process = maker.process(5);
-    const wire::Id one = maker.thread(process, 6, "pool"), two = maker.thread(process, 7, "main");
-    const wire::Id library = maker.module("/usr/lib/liba.so", "ab");
-    const wire::Id main = maker.named("main", library, 0, "main.c", 3);
-    const wire::Id tiny = maker.named("tiny", library, wire::location_flag::inlined, "tiny.h", 9);
-    const wire::Id module =
-        maker.named("ext4_read [ext4]", maker.module("[kernel.kallsyms]", "", wire::ModuleKind::kernel));
-    maker.row(100, cycles, one, maker.stack({main, tiny, module}), 2, 20);
-    maker.row(300, cycles, two, maker.stack({main}), 3, 30);
-    maker.row(200, wall, two, maker.stack({main, tiny}), 1, 1500);
     Store store;
-    REQUIRE(store.apply(maker.take()));
+    REQUIRE(store.apply(mixed_batch("/usr/lib/liba.so", 1500)));
     const std::string text = firefox(store, {}, {.name = "app", .started_ns = 7'000'000}).value();
     rapidjson::Document document;
     document.Parse(text.c_str());
