@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "profile/store/id_index.h"
-
 namespace flamewire::profile {
 namespace {
 
@@ -27,13 +25,22 @@ wire::ProcessUnwind difference(wire::ProcessUnwind after, wire::ProcessUnwind be
 
 }  // namespace
 
+// Known entries may be sent again.
 template <class Entry>
 void RecordingCopy::Table<Entry>::extend(wire::Id base, const std::vector<Entry>& more) {
-    // Known entries may be sent again.
     for (std::size_t i = entries.size() - std::min<std::size_t>(entries.size(), base); i < more.size(); ++i) {
         entries.push_back(more[i]);
         copied.push_back(0);
     }
+}
+
+template <class Entry>
+template <class Translate>
+wire::Id RecordingCopy::Table<Entry>::copy(wire::Id id, recording::Table<Entry>& to, Translate translate) {
+    if (id == 0 || copied[id] != 0) return copied[id];
+    Entry entry = entries[id];
+    translate(entry);
+    return copied[id] = to.add(std::move(entry));
 }
 
 void RecordingCopy::begin(CopySource source) {
@@ -56,33 +63,22 @@ void RecordingCopy::begin_epoch(const wire::Batch& batch) {
     tables_ = {};
     ++epoch_;
     recording_changed_ = recording_.has_value();
-    next_string_ = next_module_ = next_location_ = next_stack_ = next_process_ = next_thread_ = next_event_ = 1;
+    out_tables_ = {};
+}
+
+// Calls visit(table, base, entries) for each table, until it returns false.
+template <class Visit>
+bool RecordingCopy::each_table(const wire::Batch& batch, Visit visit) {
+    return visit(tables_.strings, batch.string_base, batch.strings) &&
+           visit(tables_.modules, batch.module_base, batch.modules) &&
+           visit(tables_.locations, batch.location_base, batch.locations) &&
+           visit(tables_.stacks, batch.stack_base, batch.stacks) &&
+           visit(tables_.processes, batch.process_base, batch.processes) &&
+           visit(tables_.threads, batch.thread_base, batch.threads) &&
+           visit(tables_.events, batch.event_base, batch.events);
 }
 
 // Checks the whole batch before using any of it, because a walk must never reach an entry that points nowhere.
-bool RecordingCopy::continues_tables(const wire::Batch& batch) const {
-    const auto continues = [](const auto& table, wire::Id base, const auto& more) {
-        return more.empty() || (base >= 1 && base <= table.entries.size());
-    };
-    return continues(tables_.strings, batch.string_base, batch.strings) &&
-           continues(tables_.modules, batch.module_base, batch.modules) &&
-           continues(tables_.locations, batch.location_base, batch.locations) &&
-           continues(tables_.stacks, batch.stack_base, batch.stacks) &&
-           continues(tables_.processes, batch.process_base, batch.processes) &&
-           continues(tables_.threads, batch.thread_base, batch.threads) &&
-           continues(tables_.events, batch.event_base, batch.events);
-}
-
-void RecordingCopy::extend(const wire::Batch& batch) {
-    tables_.strings.extend(batch.string_base, batch.strings);
-    tables_.modules.extend(batch.module_base, batch.modules);
-    tables_.locations.extend(batch.location_base, batch.locations);
-    tables_.stacks.extend(batch.stack_base, batch.stacks);
-    tables_.processes.extend(batch.process_base, batch.processes);
-    tables_.threads.extend(batch.thread_base, batch.threads);
-    tables_.events.extend(batch.event_base, batch.events);
-}
-
 bool RecordingCopy::refers_to_known(const wire::Batch& batch) const {
     const auto known = [](const auto& table, wire::Id base, const auto& more) {
         const std::size_t size = more.empty() ? 0 : std::size_t{base} + more.size();
@@ -135,9 +131,15 @@ Result<bool> RecordingCopy::add(const wire::Batch& batch) {
         realtime_minus_monotonic_ns_ = source_.realtime_ns != 0
                                            ? source_.realtime_ns
                                            : batch.realtime_ns - static_cast<std::int64_t>(shifted(batch.monotonic_ns));
-    if (!continues_tables(batch) || !refers_to_known(batch))
+    const auto continues = [](const auto& table, wire::Id base, const auto& entries) {
+        return entries.empty() || (base >= 1 && base <= table.entries.size());
+    };
+    if (!each_table(batch, continues) || !refers_to_known(batch))
         return fail(ErrorCode::invalid, "a batch refers to something that was never sent");
-    extend(batch);
+    each_table(batch, [](auto& table, wire::Id base, const auto& entries) {
+        table.extend(base, entries);
+        return true;
+    });
     if (batch.recording && !source_.about) {
         recording_changed_ = recording_changed_ || !recording_ || *recording_ != *batch.recording;
         recording_ = batch.recording;
@@ -162,41 +164,24 @@ Result<bool> RecordingCopy::add(const wire::Batch& batch) {
     return flush(std::clamp(batch.monotonic_ns, source_.start_ns, source_.end_ns));
 }
 
-template <class Entry>
-wire::Id RecordingCopy::put(std::vector<Entry>& out, std::size_t& next, Entry entry) {
-    out.push_back(std::move(entry));
-    return narrow32(next++);
-}
-
-wire::Id RecordingCopy::new_string(std::string_view text) { return put(out_.strings, next_string_, std::string(text)); }
-
 wire::Id RecordingCopy::string(wire::Id id) {
-    if (id == 0) return 0;
-    wire::Id& copied = tables_.strings.copied[id];
-    if (copied == 0) copied = new_string(tables_.strings.entries[id]);
-    return copied;
+    return tables_.strings.copy(id, out_tables_.strings, [](const std::string&) {});
 }
 
 wire::Id RecordingCopy::module(wire::Id id) {
-    if (id == 0) return 0;
-    wire::Id& copied = tables_.modules.copied[id];
-    if (copied != 0) return copied;
-    wire::Module module = tables_.modules.entries[id];
-    module.path = string(module.path);
-    // Only this distinguishes the kernels of two machines.
-    if (module.kind == wire::ModuleKind::kernel && module.build_id.empty()) module.mtime_ns = source_.apart;
-    return copied = put(out_.modules, next_module_, std::move(module));
+    return tables_.modules.copy(id, out_tables_.modules, [&](wire::Module& module) {
+        module.path = string(module.path);
+        // Only this distinguishes the kernels of two machines.
+        if (module.kind == wire::ModuleKind::kernel && module.build_id.empty()) module.mtime_ns = source_.apart;
+    });
 }
 
 wire::Id RecordingCopy::location(wire::Id id) {
-    if (id == 0) return 0;
-    wire::Id& copied = tables_.locations.copied[id];
-    if (copied != 0) return copied;
-    wire::Location location = tables_.locations.entries[id];
-    location.module = module(location.module);
-    location.name = string(location.name);
-    location.file = string(location.file);
-    return copied = put(out_.locations, next_location_, location);
+    return tables_.locations.copy(id, out_tables_.locations, [&](wire::Location& location) {
+        location.module = module(location.module);
+        location.name = string(location.name);
+        location.file = string(location.file);
+    });
 }
 
 wire::Id RecordingCopy::stack(wire::Id id) {
@@ -208,40 +193,33 @@ wire::Id RecordingCopy::stack(wire::Id id) {
     wire::Id parent = id == 0 ? 0 : tables_.stacks.copied[id];
     for (auto at = missing.rbegin(); at != missing.rend(); ++at)
         parent = tables_.stacks.copied[*at] =
-            put(out_.stacks, next_stack_, wire::StackNode{parent, location(tables_.stacks.entries[*at].location)});
+            out_tables_.stacks.add({parent, location(tables_.stacks.entries[*at].location)});
     return parent;
 }
 
 wire::Id RecordingCopy::process(wire::Id id) {
-    if (id == 0) return 0;
-    wire::Id& copied = tables_.processes.copied[id];
-    if (copied != 0) return copied;
-    wire::Process process = tables_.processes.entries[id];
-    for (wire::Id* text : {&process.comm, &process.exe, &process.command_line, &process.cgroup, &process.container_id})
-        *text = string(*text);
-    // A process is identified by its pid and start time, so change the start time of a process from another machine.
-    if (source_.apart != 0) process.start_time_ns = shifted(process.start_time_ns) + source_.apart;
-    return copied = put(out_.processes, next_process_, process);
+    return tables_.processes.copy(id, out_tables_.processes, [&](wire::Process& process) {
+        for (wire::Id* text :
+             {&process.comm, &process.exe, &process.command_line, &process.cgroup, &process.container_id})
+            *text = string(*text);
+        // A process is identified by its pid and start time, so change the start time of a process from another
+        // machine.
+        if (source_.apart != 0) process.start_time_ns = shifted(process.start_time_ns) + source_.apart;
+    });
 }
 
 wire::Id RecordingCopy::thread(wire::Id id) {
-    if (id == 0) return 0;
-    wire::Id& copied = tables_.threads.copied[id];
-    if (copied != 0) return copied;
-    wire::Thread thread = tables_.threads.entries[id];
-    thread.process = process(thread.process);
-    thread.comm = string(thread.comm);
-    return copied = put(out_.threads, next_thread_, thread);
+    return tables_.threads.copy(id, out_tables_.threads, [&](wire::Thread& thread) {
+        thread.process = process(thread.process);
+        thread.comm = string(thread.comm);
+    });
 }
 
 wire::Id RecordingCopy::event(wire::Id id) {
-    if (id == 0) return 0;
-    wire::Id& copied = tables_.events.copied[id];
-    if (copied != 0) return copied;
-    wire::Event event = tables_.events.entries[id];
-    event.name = string(event.name);
-    event.unit = string(event.unit);
-    return copied = put(out_.events, next_event_, event);
+    return tables_.events.copy(id, out_tables_.events, [&](wire::Event& event) {
+        event.name = string(event.name);
+        event.unit = string(event.unit);
+    });
 }
 
 Result<bool> RecordingCopy::add_rows(const wire::Batch& batch) {
@@ -327,8 +305,7 @@ void RecordingCopy::note(std::string code, std::string text) {
 }
 
 std::size_t RecordingCopy::pending() const {
-    return out_.rows.size() + out_.strings.size() + out_.modules.size() + out_.locations.size() + out_.stacks.size() +
-           out_.processes.size() + out_.threads.size() + out_.lifecycle.size() + out_.losses.size() +
+    return out_tables_.unsent_count() + out_.rows.size() + out_.lifecycle.size() + out_.losses.size() +
            out_.symbols.size() + out_.unwinds.size() + out_.counters.size() + out_.thread_times.size();
 }
 
@@ -339,14 +316,7 @@ Result<bool> RecordingCopy::flush(std::uint64_t closed_ns) {
     batch.seq = batch.first_seq = ++seq_;
     batch.monotonic_ns = std::max(shifted(closed_ns), newest_ns_);
     batch.realtime_ns = static_cast<std::int64_t>(batch.monotonic_ns) + realtime_minus_monotonic_ns_;
-    const auto base = [](std::size_t next, std::size_t added) { return narrow32(next - added); };
-    batch.string_base = base(next_string_, batch.strings.size());
-    batch.module_base = base(next_module_, batch.modules.size());
-    batch.location_base = base(next_location_, batch.locations.size());
-    batch.stack_base = base(next_stack_, batch.stacks.size());
-    batch.process_base = base(next_process_, batch.processes.size());
-    batch.thread_base = base(next_thread_, batch.threads.size());
-    batch.event_base = base(next_event_, batch.events.size());
+    out_tables_.flush(batch);
     if (std::exchange(recording_changed_, false) && recording_) {
         batch.recording = recording_;
         if (!source_.about) batch.recording->start_ns = shifted(std::max(recording_->start_ns, source_.start_ns));

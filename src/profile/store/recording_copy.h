@@ -10,11 +10,11 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "base/result.h"
+#include "recording/epoch_tables.h"
 #include "wire/batch.h"
 
 namespace flamewire::profile {
@@ -56,6 +56,9 @@ private:
         std::vector<Entry> entries{1};
         std::vector<wire::Id> copied{0};
         void extend(wire::Id base, const std::vector<Entry>& more);
+        // The copy's id of an entry. translate(entry) replaces the ids in it when it is first needed.
+        template <class Translate>
+        wire::Id copy(wire::Id id, recording::Table<Entry>& to, Translate translate);
     };
     struct Tables {
         Table<std::string> strings;
@@ -69,18 +72,15 @@ private:
     using ProcessKey = std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>;
 
     void begin_epoch(const wire::Batch& batch);
-    [[nodiscard]] bool continues_tables(const wire::Batch& batch) const;
-    void extend(const wire::Batch& batch);
+    template <class Visit>
+    bool each_table(const wire::Batch& batch, Visit visit);
     [[nodiscard]] bool refers_to_known(const wire::Batch& batch) const;
     [[nodiscard]] bool in_window(std::uint64_t time_ns) const {
         return time_ns >= source_.start_ns && time_ns < source_.end_ns;
     }
     [[nodiscard]] std::uint64_t shifted(std::uint64_t time_ns) const;
 
-    template <class Entry>
-    wire::Id put(std::vector<Entry>& out, std::size_t& next, Entry entry);
     wire::Id string(wire::Id id);
-    wire::Id new_string(std::string_view text);
     wire::Id module(wire::Id id);
     wire::Id location(wire::Id id);
     wire::Id stack(wire::Id id);
@@ -106,13 +106,11 @@ private:
     bool recording_changed_ = false;
     std::map<ProcessKey, wire::ProcessUnwind> before_;  // state before the window
 
-    wire::Batch out_;
+    wire::Batch out_;  // without its tables
+    recording::EpochTables out_tables_;
     std::uint32_t epoch_ = 0;
     std::uint64_t seq_ = 0, rows_ = 0, newest_ns_ = 0;
     std::int64_t realtime_minus_monotonic_ns_ = 0;
-    // Ids of the next entries in the copy's epoch.
-    std::size_t next_string_ = 1, next_module_ = 1, next_location_ = 1, next_stack_ = 1, next_process_ = 1,
-                next_thread_ = 1, next_event_ = 1;
 };
 
 }  // namespace flamewire::profile
