@@ -13,7 +13,7 @@
 #include "agent/options.h"
 #include "agent/perf/capabilities.h"
 #include "agent/perf/counter_set.h"
-#include "agent/perf/event_set.h"
+#include "agent/perf/event_set_options.h"
 #include "agent/process/control_groups.h"
 #include "agent/process/process_list.h"
 #include "base/result.h"

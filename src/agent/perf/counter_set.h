@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "agent/perf/counter_spec.h"
-#include "agent/perf/event_set.h"
+#include "agent/perf/event_set_options.h"
 #include "agent/perf/kernel.h"
 #include "agent/perf/record.h"
 #include "base/fd.h"

@@ -15,66 +15,16 @@
 #include <memory>
 #include <set>
 #include <span>
-#include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
-#include "agent/perf/capabilities.h"
-#include "agent/perf/event_spec.h"
-#include "agent/perf/record.h"
-#include "agent/perf/unsampled.h"
-#include "base/fd.h"
-#include "base/result.h"
-#include "wire/batch.h"
+#include "agent/perf/cpu_targets.h"
+#include "agent/perf/merge.h"
+#include "agent/perf/ring_events.h"
+#include "agent/perf/thread_targets.h"
 
 namespace flamewire::agent {
-
-inline constexpr std::uint32_t default_stack_bytes = 16'384, highest_stack_bytes = 65'528;
-
-// A process with all its threads, and children born later: they inherit events and mode.
-struct Target {
-    std::uint32_t pid = 0;
-    wire::StackMode mode = wire::StackMode::fp;
-};
-
-// Instead of processes: all that runs on some CPUs, or all that runs there in some control groups.
-struct Scope {
-    bool wide = false;
-    std::vector<std::uint32_t> cpus = {};        // ascending; empty: all that are online
-    std::vector<std::string> cgroups = {};       // folders, none inside another; empty: all tasks
-    wire::StackMode mode = wire::StackMode::fp;  // of all samples
-    bool operator==(const Scope&) const = default;
-};
-
-// Opens the folders of the control groups. Errors have an errno, and the message contains the folder's name.
-Result<bool> open_cgroups(const Scope& scope, std::vector<UniqueFd>& folders);
-
-// Called again and again while many threads are opened, so that the rings of the set in use do not overflow meanwhile.
-class OpeningObserver {
-public:
-    virtual void while_opening() = 0;
-
-protected:
-    ~OpeningObserver() = default;
-};
-
-struct EventSetOptions {
-    EventChoice choice = {};  // without events: only process and map records
-    std::vector<Target> targets = {};
-    Scope scope = {};                                 // wide: instead of targets
-    std::uint32_t stack_bytes = default_stack_bytes;  // copied with a sample in dwarf mode; a multiple of 8
-    std::uint32_t hybrid_stack_bytes = 2'048;         // the same in hybrid mode
-    bool copy_at_switches = true;                     // false: context switches are sampled as in fp mode
-    // A process may be in the wrong mode: fp samples carry sp and pc (if the kernel has them), dwarf samples the user's
-    // call chain.
-    bool automatic_modes = false;
-    std::uint32_t max_depth = 0;     // number of frames that the user requested; 0: none
-    bool enable_on_exec = false;     // start counting when the (single) target calls exec
-    bool start_disabled = false;     // enable() starts it
-    std::uint32_t ring_pages = 0;    // of a sample ring; 0: from frequency and memory limits
-    bool force_one_page = false;     // tests: smallest rings
-    bool prefer_whole_cpus = false;  // sample the targets with events of whole CPUs, if permitted
-    OpeningObserver* observer = nullptr;
-};
 
 // The kernel's own numbers, for accounting. All since open().
 struct EventSetCounts {
@@ -92,34 +42,75 @@ public:
     // this kernel or CPU lacks a mode.
     static Result<std::unique_ptr<EventSet>> open(const EventSetOptions& options, const Capabilities& capabilities,
                                                   const Kernel& kernel = real_kernel());
-    virtual ~EventSet() = default;
+    EventSet(const EventSet&) = delete;
+    EventSet& operator=(const EventSet&) = delete;
 
     // Turns sampling on and off. Process and map records continue, so that addresses resolve after a pause.
-    virtual Result<bool> enable() = 0;
-    virtual Result<bool> disable() = 0;
+    Result<bool> enable() { return events_.set_sampling(true); }
+    Result<bool> disable() { return events_.set_sampling(false); }
 
     // Waits for a watermark or `timeout`, whichever comes first; also wakes when `wake_fd` (>= 0) is readable. Rings
     // are sized for 100 ms.
-    virtual void wait(std::chrono::milliseconds timeout, int wake_fd) = 0;
+    void wait(std::chrono::milliseconds timeout, int wake_fd) { events_.rings().wait(timeout, wake_fd); }
     // Delivers the records that are ready and not newer than `until_ns`, merged by time over all rings.
-    virtual void drain(RecordSink& sink, std::uint64_t until_ns) = 0;
+    void drain(RecordSink& sink, std::uint64_t until_ns);
     // Delivers everything that is left (call disable() first), and LostRecords for losses that PERF_FORMAT_LOST counts
     // beyond the LOST records. Afterwards the sum of all LostRecords equals the kernel's own count.
-    virtual void drain_rest(RecordSink& sink) = 0;
+    void drain_rest(RecordSink& sink);
 
-    [[nodiscard]] virtual EventSetCounts counts() = 0;
+    [[nodiscard]] EventSetCounts counts();
     // True if no thread of any target is left (from EXIT records and /proc); their children may still run. For control
     // groups: if all folders are gone. Always false for the whole system. Updated by drain().
-    [[nodiscard]] virtual bool targets_gone() const = 0;
+    [[nodiscard]] bool targets_gone() const { return gone_; }
     // Notices that arose after opening (rings halved, threads skipped).
-    virtual std::vector<wire::Notice> take_notices() = 0;
+    std::vector<wire::Notice> take_notices() { return events_.take_notices(); }
 
     // True for events of whole CPUs: all threads are sampled, however short-lived they are.
-    [[nodiscard]] virtual bool samples_whole_cpus() const = 0;
+    [[nodiscard]] bool samples_whole_cpus() const { return events_.whole_cpus(); }
     // Call it right after a drain. Empty if too few threads have exited to matter.
-    virtual std::vector<Unsampled> take_unsampled(std::uint64_t now_ns) = 0;
+    std::vector<Unsampled> take_unsampled(std::uint64_t now_ns);
     // Adds processes of the target that were born while this set was opened.
-    virtual void follow(const std::set<std::uint32_t>& pids) = 0;
+    void follow(const std::set<std::uint32_t>& pids);
+
+private:
+    template <class Targets>
+    EventSet(std::in_place_type_t<Targets> kind, const EventSetOptions& options, const Capabilities& capabilities,
+             const Kernel& kernel);
+    template <class Targets>
+    static Result<std::unique_ptr<EventSet>> open_as(const EventSetOptions& options, const Capabilities& capabilities,
+                                                     const Kernel& kernel);
+
+    // A record, and the event that wrote it; null: not ours, or one for process and map records.
+    struct Delivery {
+        const MergedRecord& merged;
+        std::uint64_t id = 0;  // of the event that wrote the record
+        OpenEvent* event = nullptr;
+        bool is_copy = false;  // of a sample, see RingEvents::writer_of()
+    };
+    void deliver(RecordSink& sink, std::uint64_t limit_ns);
+    void deliver(const MergedRecord& merged, RecordSink& sink);
+    // False if the record must not be delivered.
+    bool accept(SampleRecord& sample, const Delivery& delivery);
+    bool accept(const SwitchRecord& change, const Delivery& delivery);
+    bool accept(LostRecord& lost, const Delivery& delivery);
+    bool accept(const ThrottleRecord&, const Delivery&) { return true; }
+    template <class Sideband>
+    bool accept(const Sideband& record, const Delivery& delivery);
+    void check_targets();
+    [[nodiscard]] std::uint64_t read_lost(const OpenEvent& event) const;
+    void report_remaining_loss(const std::vector<OpenEvent>& events, bool sideband, RecordSink& sink);
+
+    RingEvents events_;
+    std::variant<ThreadTargets, CpuTargets> targets_;
+    Record record_;
+    Merge merge_;
+    EventSetCounts counts_;
+    std::uint64_t drained_ns_ = 0;             // samples up to this time were delivered
+    std::vector<std::uint64_t> lost_records_;  // per ring, the sum of its LOST records
+    std::uint64_t lost_seen_ = 0, lost_read_at_ = 0;
+    std::uint64_t broken_ = 0;
+    bool gone_ = false;
+    std::uint64_t next_gone_check_ns_ = 0;
 };
 
 }  // namespace flamewire::agent

@@ -1,7 +1,5 @@
 #include "agent/perf/owners.h"
 
-#include <variant>
-
 namespace flamewire::agent {
 
 bool ThreadOwners::accept(std::uint32_t tid, std::uint32_t slot, std::uint32_t set) {
@@ -74,29 +72,10 @@ bool Coverage::doubtful(std::uint32_t child_tid, std::uint32_t parent_generation
     return true;
 }
 
-SidebandCopies::Key SidebandCopies::key_of(const Record& record) {
-    Key key{record.index()};
-    if (const auto* map = std::get_if<MmapRecord>(&record)) {
-        key.pid = map->pid;
-        key.tid = map->tid;
-        key.detail = map->start;
-    } else if (const auto* comm = std::get_if<CommRecord>(&record)) {
-        key.pid = comm->pid;
-        key.tid = comm->tid;
-        key.detail = comm->exec ? 1 : 0;
-    } else if (const auto* task = std::get_if<TaskRecord>(&record)) {
-        key.pid = task->pid;
-        key.tid = task->tid;
-        key.detail = task->exit ? 1 : 0;
-    }
-    return key;
-}
-
-bool SidebandCopies::is_copy(const Record& record, const perf::Origin& origin) {
-    const Key key = key_of(record);
-    if (key == last_ && origin.id != first_id_) return true;
+bool SidebandCopies::repeats(const Key& key, std::uint64_t id) {
+    if (key == last_ && id != first_id_) return true;
     last_ = key;
-    first_id_ = origin.id;
+    first_id_ = id;
     return false;
 }
 

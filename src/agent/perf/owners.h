@@ -40,7 +40,6 @@
 #include <utility>
 #include <vector>
 
-#include "agent/perf/decode.h"
 #include "agent/perf/record.h"
 
 namespace flamewire::agent {
@@ -97,16 +96,19 @@ private:
 // ring. Detects the copies by id: they repeat the preceding record under another set's id.
 class SidebandCopies {
 public:
-    bool is_copy(const Record& record, const perf::Origin& origin);
+    // `id`: of the event that wrote the record.
+    bool is_copy(const MmapRecord& map, std::uint64_t id) { return repeats({'m', map.pid, map.tid, map.start}, id); }
+    bool is_copy(const CommRecord& comm, std::uint64_t id) { return repeats({'c', comm.pid, comm.tid, comm.exec}, id); }
+    bool is_copy(const TaskRecord& task, std::uint64_t id) { return repeats({'t', task.pid, task.tid, task.exit}, id); }
 
 private:
     struct Key {
-        std::size_t kind = 0;
+        char kind = 0;
         std::uint32_t pid = 0, tid = 0;
         std::uint64_t detail = 0;  // address of a mapping, exec, exit
         bool operator==(const Key&) const = default;
     };
-    static Key key_of(const Record& record);
+    bool repeats(const Key& key, std::uint64_t id);
 
     Key last_;
     std::uint64_t first_id_ = 0;  // id of the first record with this key

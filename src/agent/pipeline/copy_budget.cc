@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "agent/perf/event_set.h"
+#include "agent/perf/event_set_options.h"
 
 namespace flamewire::agent {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent/options.h"
-#include "agent/perf/event_set.h"
+#include "agent/perf/event_set_options.h"
 #include "agent/perf/kernel.h"
 #include "agent/recording/requested_events.h"
 #include "base/system.h"

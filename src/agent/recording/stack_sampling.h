@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/perf/event_set.h"
+#include "agent/perf/event_set_options.h"
 #include "agent/pipeline/copy_budget.h"
 #include "agent/pipeline/stack_policy.h"
 #include "agent/pipeline/user_stack.h"

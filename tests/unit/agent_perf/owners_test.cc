@@ -5,16 +5,6 @@
 using namespace flamewire;
 using namespace flamewire::agent;
 
-namespace {
-
-struct Task {
-    Record record;
-    perf::Origin origin;
-};
-Task fork(std::uint32_t child, std::uint64_t id) { return {TaskRecord{false, 1, 1, child, 10, 5}, {id, 10, 0}}; }
-
-}  // namespace
-
 TEST_CASE("of two sets on a thread, only one counts") {
     ThreadOwners owners;
     CHECK(owners.accept(10, 0, 1));
@@ -93,26 +83,27 @@ TEST_CASE("a chain of first children is followed for three generations") {
 
 TEST_CASE("copies of process records are detected by their ids") {
     SidebandCopies copies;
-    const auto is_copy = [&](const Task& task) { return copies.is_copy(task.record, task.origin); };
-    CHECK_FALSE(is_copy(fork(50, 1)));
-    CHECK(is_copy(fork(50, 2)));
-    CHECK(is_copy(fork(50, 3)));
-    CHECK_FALSE(is_copy(fork(51, 1)));
-    CHECK(is_copy(fork(51, 2)));
+    const auto fork = [&](std::uint32_t child, std::uint64_t id) {
+        return copies.is_copy(TaskRecord{false, 1, 1, child, 10, 5}, id);
+    };
+    CHECK_FALSE(fork(50, 1));
+    CHECK(fork(50, 2));
+    CHECK(fork(50, 3));
+    CHECK_FALSE(fork(51, 1));
+    CHECK(fork(51, 2));
     // The same event happens again: its copies start with the same set.
-    const Task name{CommRecord{1, 10, 5, false, "a"}, {1, 10, 0}};
-    const Task name_copy{CommRecord{1, 10, 5, false, "a"}, {2, 10, 0}};
-    CHECK_FALSE(is_copy(name));
-    CHECK(is_copy(name_copy));
-    CHECK_FALSE(is_copy(name));
-    CHECK(is_copy(name_copy));
+    const CommRecord name{1, 10, 5, false, "a"};
+    CHECK_FALSE(copies.is_copy(name, 1));
+    CHECK(copies.is_copy(name, 2));
+    CHECK_FALSE(copies.is_copy(name, 1));
+    CHECK(copies.is_copy(name, 2));
     // An exec is not a change of name. Another mapping is another record.
-    CHECK_FALSE(is_copy({CommRecord{1, 10, 5, true, "a"}, {2, 10, 0}}));
+    CHECK_FALSE(copies.is_copy(CommRecord{1, 10, 5, true, "a"}, 2));
     MmapRecord map;
     map.pid = 1;
     map.tid = 10;
     map.start = 0x1000;
-    CHECK_FALSE(is_copy({map, {1, 10, 0}}));
+    CHECK_FALSE(copies.is_copy(map, 1));
     map.start = 0x2000;
-    CHECK_FALSE(is_copy({map, {2, 10, 0}}));
+    CHECK_FALSE(copies.is_copy(map, 2));
 }

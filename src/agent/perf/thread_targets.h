@@ -1,4 +1,4 @@
-// (Thread x CPU) events of all targets, inherited by children.
+// Processes, sampled with (thread x CPU) events that children inherit.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 #include "agent/perf/open_error.h"
 #include "agent/perf/owners.h"
-#include "agent/perf/ring_event_set.h"
+#include "agent/perf/ring_events.h"
 #include "agent/perf/threads.h"
+#include "agent/perf/unsampled.h"
 
 namespace flamewire::agent {
 
@@ -25,15 +26,33 @@ bool target_gone(const Watched& watched);
 // not_found if one of them does not exist.
 Result<std::vector<Watched>> watch(const std::vector<Target>& targets);
 
-class ThreadEventSet final : public RingEventSet {
+class ThreadTargets {
 public:
-    ThreadEventSet(const EventSetOptions& options, const Capabilities& capabilities, const Kernel& kernel)
-        : RingEventSet(options, capabilities, kernel) {}
+    // `events` must outlive this.
+    explicit ThreadTargets(RingEvents& events) : events_(events) {}
 
+    // Opens the events.
     Result<bool> attach();
     // The errno that prevented observing some of the targets' threads; 0: all are observed.
     [[nodiscard]] int lacking() const { return few_files_.threads > 0 ? few_files_.error : refused_.error; }
-    std::vector<Unsampled> take_unsampled(std::uint64_t now_ns) override;
+    // `drained_ns`: the samples up to this time were delivered.
+    std::vector<Unsampled> take_unsampled(std::uint64_t now_ns, std::uint64_t drained_ns);
+
+    Classification classify(const SampleRecord& sample, const OpenEvent& event);
+    bool counts_switch(const SwitchRecord& change, const OpenEvent& event);
+    // For each other record except losses and throttles: false if it must not be delivered. `id`: of its event.
+    bool on_sideband(const CommRecord& comm, std::size_t ring, std::uint64_t id);
+    bool on_sideband(const TaskRecord& task, std::size_t ring, std::uint64_t id);
+    bool on_sideband(const MmapRecord& map, std::size_t ring, std::uint64_t id) {
+        return !copies_[ring].is_copy(map, id);
+    }
+    bool on_sideband(const KsymbolRecord&, std::size_t, std::uint64_t) { return true; }
+    void on_sideband_lost() { owners_.forget_all(); }
+    // Call it after each round of reading.
+    void after_round();
+    // Whether all targets are gone. Call it about once per second, and if check_soon().
+    bool poll();
+    [[nodiscard]] bool check_soon() const { return check_soon_; }
 
 private:
     // A thread to open.
@@ -65,16 +84,12 @@ private:
     void read_counts(SampleTotals& totals) const;
     bool leave_out_other_mode(const EventSpec& spec, std::uint32_t pid, std::uint64_t& counted);
     void scan_forks(std::vector<Found>& to_open);
+    void cover(const TaskRecord& task, std::vector<Found>& to_open);
     [[nodiscard]] Found found_by(const TaskRecord& fork);
 
-    Classification classify(const SampleRecord& sample, const OpenEvent& event) override;
-    bool counts_switch(const SwitchRecord& change, const OpenEvent& event) override;
-    bool on_sideband(const MergedRecord& merged, const Record& record, const perf::Origin& origin) override;
-    void on_sideband_lost() override { owners_.forget_all(); }
-    void after_round() override;
-    bool poll_targets() override;
-
+    RingEvents& events_;
     std::vector<Watched> targets_;
+    bool check_soon_ = false;
     std::unordered_map<std::uint32_t, wire::StackMode> modes_;  // of targets, and of children born while attaching
     std::vector<std::uint32_t> set_pids_;                       // of all sets, complete or not
     std::uint32_t whole_sets_ = 0;                              // number of these that were opened completely

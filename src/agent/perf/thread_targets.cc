@@ -1,5 +1,4 @@
-// Opens events for targets: the threads found, and those born meanwhile.
-#include "agent/perf/thread_event_set.h"
+#include "agent/perf/thread_targets.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "agent/perf/decode.h"
 #include "agent/perf/pmu.h"
 #include "agent/perf/threads.h"
 #include "base/clock.h"
@@ -57,25 +57,25 @@ Result<std::vector<Watched>> watch(const std::vector<Target>& targets) {
     return watched;
 }
 
-Result<bool> ThreadEventSet::attach() {
-    if (options_.targets.empty()) return fail(ErrorCode::invalid, "no process to sample");
+Result<bool> ThreadTargets::attach() {
+    if (events_.options().targets.empty()) return fail(ErrorCode::invalid, "no process to sample");
     std::vector<wire::StackMode> modes;
-    modes.reserve(options_.targets.size());
-    for (const Target& target : options_.targets) modes.push_back(target.mode);
-    (void)TRY(check_modes(modes));
-    targets_ = TRY(watch(options_.targets));
+    modes.reserve(events_.options().targets.size());
+    for (const Target& target : events_.options().targets) modes.push_back(target.mode);
+    (void)TRY(events_.check_modes(modes));
+    targets_ = TRY(watch(events_.options().targets));
     for (const Watched& watched : targets_) modes_[watched.target.pid] = watched.target.mode;
-    (void)TRY(open_rings(online_cpus(real_sysfs()), modes));
-    const auto cursors = rings_->cursors();
+    (void)TRY(events_.open_rings(online_cpus(real_sysfs()), modes));
+    const auto cursors = events_.rings().cursors();
     scanned_.assign(cursors.size(), 0);
     copies_.resize(cursors.size());
     for (std::size_t ring = 0; ring < cursors.size(); ++ring) scanned_[ring] = cursors[ring].tail;
-    prepare_wakings(true);
+    events_.prepare_wakings(true);
     discover();
     if (whole_sets_ == 0) {
         if (lacking() != 0)
             return std::unexpected(open_error(failure_of(refused_.threads > 0 ? refused_ : few_files_)));
-        return fail(ErrorCode::not_found, fmt::format("process {} has exited", options_.targets.front().pid));
+        return fail(ErrorCode::not_found, fmt::format("process {} has exited", events_.options().targets.front().pid));
     }
     notify_missing("threads-skipped", few_files_);
     notify_missing("threads-refused", refused_);
@@ -87,7 +87,7 @@ Result<bool> ThreadEventSet::attach() {
 // Repeats: scan, read the forks, open what is not covered. Ends when two scans in a row find nothing (a single scan can
 // skip a thread that moves up in the list while others exit). The forks are read after the scan, so that each thread
 // found already has its record.
-void ThreadEventSet::discover() {
+void ThreadTargets::discover() {
     std::uint64_t end = monotonic_ns() + max_discovery_ns;
     bool first_scan = true;
     std::vector<Found> found;
@@ -102,26 +102,27 @@ void ThreadEventSet::discover() {
             if (coverage_.known(one.tid)) continue;
             open_found(one);
             opened = true;
-            if (options_.observer != nullptr && set_pids_.size() % threads_per_call == 0)
-                options_.observer->while_opening();
+            if (events_.options().observer != nullptr && set_pids_.size() % threads_per_call == 0)
+                events_.options().observer->while_opening();
         }
         quiet_scans = opened ? 0 : quiet_scans + 1;
         const std::uint64_t now = monotonic_ns();
         if (std::exchange(first_scan, false)) end = now + max_discovery_ns;
         if (now > end) {
-            notify("attach-busy",
-                   "The target creates threads faster than they can be opened; some that began during the start may be "
-                   "missing.");
+            events_.notify(
+                "attach-busy",
+                "The target creates threads faster than they can be opened; some that began during the start may be "
+                "missing.");
             break;
         }
     }
 }
 
-void ThreadEventSet::open_found(const Found& found) {
+void ThreadTargets::open_found(const Found& found) {
     const int error = open_thread(found);
     if (error == 0) {
         // Before exec the target is stopped and not in a clone().
-        coverage_.opened(found.tid, exec_awaited_ ? 0 : monotonic_ns());
+        coverage_.opened(found.tid, events_.exec_awaited() ? 0 : monotonic_ns());
         return;
     }
     coverage_.skipped(found.tid);
@@ -130,48 +131,45 @@ void ThreadEventSet::open_found(const Found& found) {
     if (missing.threads++ == 0) missing = {1, found.pid, error};
 }
 
-OpenFailure ThreadEventSet::failure_of(const Missing& missing) const {
-    OpenFailure failure{missing.error, {}, missing.pid, capabilities_.paranoid};
-    if (!options_.choice.events.empty()) failure.event = options_.choice.events.front().name;
+OpenFailure ThreadTargets::failure_of(const Missing& missing) const {
+    OpenFailure failure{missing.error, {}, missing.pid, events_.capabilities().paranoid};
+    if (!events_.options().choice.events.empty()) failure.event = events_.options().choice.events.front().name;
     return failure;
 }
 
-void ThreadEventSet::notify_missing(std::string code, const Missing& missing) {
+void ThreadTargets::notify_missing(std::string code, const Missing& missing) {
     if (missing.threads == 0) return;
     Explanation why = explain_open_failure(failure_of(missing));
-    notify(std::move(code), fmt::format("Threads that are not sampled: {}, because {}.", missing.threads, why.text),
-           std::move(why.remedy));
+    events_.notify(std::move(code),
+                   fmt::format("Threads that are not sampled: {}, because {}.", missing.threads, why.text),
+                   std::move(why.remedy));
 }
 
 // Reads the FORK and EXIT records that arrived since the last call, from all sideband rings, without consuming them.
 // Appends children that must be opened to `to_open`.
-void ThreadEventSet::scan_forks(std::vector<Found>& to_open) {
+void ThreadTargets::scan_forks(std::vector<Found>& to_open) {
     std::vector<TaskRecord> tasks;
-    rings_->load_heads();
-    const auto cursors = rings_->cursors();
+    Record record;
+    events_.rings().load_heads();
+    const auto cursors = events_.rings().cursors();
     for (std::size_t ring = 1; ring < cursors.size(); ring += 2) {
         RingCursor scan = cursors[ring];
         scan.tail = scanned_[ring];
         for (Bytes bytes = scan.peek(); !bytes.empty(); bytes = scan.peek()) {
             perf::Origin origin;
-            if (decode_record(bytes, {}, record_, origin) == perf::Decoded::ok)
-                if (const auto* task = std::get_if<TaskRecord>(&record_)) tasks.push_back(*task);
+            if (decode_record(bytes, {}, record, origin) == perf::Decoded::ok)
+                if (const auto* task = std::get_if<TaskRecord>(&record)) tasks.push_back(*task);
             scan.pop(bytes.size());
         }
         scanned_[ring] = scan.tail;
     }
     std::sort(tasks.begin(), tasks.end(), [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
-    for (const TaskRecord& task : tasks) {
-        if (task.exit)
-            coverage_.exited(task.tid);
-        else if (const Found child = found_by(task); coverage_.forked(task.parent_tid, task.tid, task.time_ns))
-            to_open.push_back(child);
-    }
+    for (const TaskRecord& task : tasks) cover(task, to_open);
 }
 
 // The child of a FORK record, with its process's mode. A new process inherits the mode of its parent, as it inherits
 // the events.
-ThreadEventSet::Found ThreadEventSet::found_by(const TaskRecord& fork) {
+ThreadTargets::Found ThreadTargets::found_by(const TaskRecord& fork) {
     const auto parent = modes_.find(fork.parent_pid);
     const wire::StackMode inherited = parent != modes_.end() ? parent->second : targets_.front().target.mode;
     return {fork.tid, fork.pid, modes_.try_emplace(fork.pid, inherited).first->second};
@@ -179,60 +177,61 @@ ThreadEventSet::Found ThreadEventSet::found_by(const TaskRecord& fork) {
 
 // Returns an errno, 0 if everything was opened. Sideband events come first, so that no sample comes from a child whose
 // FORK was not recorded. On failure the events opened so far stay open: ThreadOwners handles partial sets.
-int ThreadEventSet::open_thread(const Found& found) {
-    const auto set = static_cast<std::uint32_t>(set_pids_.size());
+int ThreadTargets::open_thread(const Found& found) {
+    const std::uint32_t set = events_.begin_set();
     set_pids_.push_back(found.pid);
-    several_sets_ = set_pids_.size() > 1;
-    const Subject subject{static_cast<pid_t>(found.tid)};
-    const auto cpus = static_cast<std::uint32_t>(rings_->cpus().size());
+    const RingEvents::Subject subject{static_cast<pid_t>(found.tid)};
+    const auto cpus = static_cast<std::uint32_t>(events_.rings().cpus().size());
     int error = 0;
-    for (std::uint32_t cpu = 0; cpu < cpus && error == 0; ++cpu) error = open_sideband(subject, cpu);
-    for (std::uint32_t cpu = 0; cpu < cpus && error == 0; ++cpu) error = open_samples(subject, found.mode, cpu, set);
+    for (std::uint32_t cpu = 0; cpu < cpus && error == 0; ++cpu) error = events_.open_sideband(subject, cpu);
+    for (std::uint32_t cpu = 0; cpu < cpus && error == 0; ++cpu)
+        error = events_.open_samples(subject, found.mode, cpu, set);
     if (error == 0) ++whole_sets_;
     return error;
 }
 
 // With a single set there are no duplicates.
-ThreadEventSet::Classification ThreadEventSet::classify(const SampleRecord& sample, const OpenEvent& event) {
-    const bool counts = !several_sets_ || owners_.accept(sample.tid, event.slot, event.set);
+Classification ThreadTargets::classify(const SampleRecord& sample, const OpenEvent& event) {
+    const bool counts = !events_.several_sets() || owners_.accept(sample.tid, event.slot, event.set);
     return counts ? Classification::counts : Classification::duplicate;
 }
 
-bool ThreadEventSet::counts_switch(const SwitchRecord& change, const OpenEvent& event) {
+bool ThreadTargets::counts_switch(const SwitchRecord& change, const OpenEvent& event) {
     // Switch records have their own slot: an event may report switches without taking samples.
-    return !several_sets_ || owners_.accept(change.tid, event.slot | switch_slot, event.set);
+    return !events_.several_sets() || owners_.accept(change.tid, event.slot | switch_slot, event.set);
 }
 
-bool ThreadEventSet::on_sideband(const MergedRecord& merged, const Record& record, const perf::Origin& origin) {
-    if (copies_[merged.ring].is_copy(record, origin)) return false;
-    if (const auto* comm = std::get_if<CommRecord>(&record)) {
-        if (!comm->exec) return true;
-        owners_.forget(comm->tid);
-        if (exec_awaited_) {
-            sampling_ = true;
-            exec_awaited_ = false;
-        }
-        return true;
-    }
-    const auto* task = std::get_if<TaskRecord>(&record);
-    if (!task) return true;
-    owners_.forget(task->tid);
-    if (task->exit) {
-        ++exited_threads_;
-        check_soon_ = check_soon_ || std::any_of(targets_.begin(), targets_.end(), [&](const Watched& watched) {
-                          return watched.target.pid == task->pid;
-                      });
-    }
-    if (attach_until_ns_ == 0 || rings_->cursors()[merged.ring].tail < scanned_[merged.ring]) return true;
-    if (task->exit)
-        coverage_.exited(task->tid);
-    else if (const Found child = found_by(*task); coverage_.forked(task->parent_tid, task->tid, task->time_ns))
-        late_threads_.push_back(child);
+bool ThreadTargets::on_sideband(const CommRecord& comm, std::size_t ring, std::uint64_t id) {
+    if (copies_[ring].is_copy(comm, id)) return false;
+    if (!comm.exec) return true;
+    owners_.forget(comm.tid);
+    events_.on_exec();
     return true;
 }
 
+bool ThreadTargets::on_sideband(const TaskRecord& task, std::size_t ring, std::uint64_t id) {
+    if (copies_[ring].is_copy(task, id)) return false;
+    owners_.forget(task.tid);
+    if (task.exit) {
+        ++exited_threads_;
+        check_soon_ = check_soon_ || std::any_of(targets_.begin(), targets_.end(), [&](const Watched& watched) {
+                          return watched.target.pid == task.pid;
+                      });
+    }
+    if (attach_until_ns_ != 0 && events_.rings().cursors()[ring].tail >= scanned_[ring]) cover(task, late_threads_);
+    return true;
+}
+
+// Appends a child that must be opened to `to_open`.
+void ThreadTargets::cover(const TaskRecord& task, std::vector<Found>& to_open) {
+    if (task.exit)
+        coverage_.exited(task.tid);
+    else if (const Found child = found_by(task); coverage_.forked(task.parent_tid, task.tid, task.time_ns))
+        to_open.push_back(child);
+}
+
 // Opens the threads that were found late.
-void ThreadEventSet::after_round() {
+void ThreadTargets::after_round() {
     if (attach_until_ns_ == 0) return;
     for (const Found& found : std::exchange(late_threads_, {}))
         if (!coverage_.known(found.tid)) open_found(found);
@@ -245,7 +244,7 @@ void ThreadEventSet::after_round() {
 }
 
 // Nothing if the process has hardly run.
-std::optional<ThreadEventSet::CpuTime> ThreadEventSet::cpu_time_of(std::uint32_t pid) {
+std::optional<ThreadTargets::CpuTime> ThreadTargets::cpu_time_of(std::uint32_t pid) {
     constexpr std::uint64_t least_ticks = 10;
     const auto target = std::ranges::find(targets_, pid, [](const Watched& watched) { return watched.target.pid; });
     CpuTime& time = cpu_times_[pid];
@@ -255,33 +254,33 @@ std::optional<ThreadEventSet::CpuTime> ThreadEventSet::cpu_time_of(std::uint32_t
     return time.user + time.system >= least_ticks ? std::optional(time) : std::nullopt;
 }
 
-void ThreadEventSet::add_all(SampleTotals& totals, std::uint64_t UnsampledAccount::Totals::* one,
-                             std::uint64_t UnsampledAccount::Totals::* all) {
+void ThreadTargets::add_all(SampleTotals& totals, std::uint64_t UnsampledAccount::Totals::* one,
+                            std::uint64_t UnsampledAccount::Totals::* all) {
     std::map<std::uint32_t, std::uint64_t> by_event;
     for (const auto& [key, sum] : totals) by_event[key.first] += sum.*one;
     for (auto& [key, sum] : totals) sum.*all = by_event[key.first];
 }
 
-ThreadEventSet::SampleTotals ThreadEventSet::add_up_samples() const {
+ThreadTargets::SampleTotals ThreadTargets::add_up_samples() const {
     SampleTotals totals;
-    for (const OpenEvent& event : samples()) {
-        const EventSpec& spec = options_.choice.events[event.event];
+    for (const OpenEvent& event : events_.samples()) {
+        const EventSpec& spec = events_.options().choice.events[event.event];
         if (event.of_cpu || !counts_by_time(spec)) continue;
         UnsampledAccount::Totals& sum = totals[{event.event, set_pids_[event.set]}];
         sum.sampled += event.sampled;
         sum.samples += event.samples;
-        sum.period = period_of(options_.choice, spec, event.layout);
+        sum.period = period_of(events_.options().choice, spec, event.layout);
         sum.exited_threads = exited_threads_;
     }
     add_all(totals, &UnsampledAccount::Totals::sampled, &UnsampledAccount::Totals::all_sampled);
     return totals;
 }
 
-void ThreadEventSet::read_counts(SampleTotals& totals) const {
-    for (const OpenEvent& event : samples()) {
+void ThreadTargets::read_counts(SampleTotals& totals) const {
+    for (const OpenEvent& event : events_.samples()) {
         const auto sum = totals.find({event.event, set_pids_[event.set]});
         std::array<std::uint64_t, 2> values{};  // count, lost
-        if (event.of_cpu || sum == totals.end() || kernel_.read(event.fd, values) <= 0) continue;
+        if (event.of_cpu || sum == totals.end() || events_.kernel().read(event.fd, values) <= 0) continue;
         sum->second.counted += values[0];
         sum->second.lost_samples += values[1];
     }
@@ -289,8 +288,8 @@ void ThreadEventSet::read_counts(SampleTotals& totals) const {
 
 // A clock counts in user and kernel mode, even if it is sampled in only one of them. False: the share of the sampled
 // mode is unknown.
-bool ThreadEventSet::leave_out_other_mode(const EventSpec& spec, std::uint32_t pid, std::uint64_t& counted) {
-    const bool user = !spec.exclude_user, kernel = options_.choice.kernel && !spec.exclude_kernel;
+bool ThreadTargets::leave_out_other_mode(const EventSpec& spec, std::uint32_t pid, std::uint64_t& counted) {
+    const bool user = !spec.exclude_user, kernel = events_.options().choice.kernel && !spec.exclude_kernel;
     if ((user && kernel) || !is_software_clock(spec.parts.front())) return true;
     const auto time = cpu_time_of(pid);
     if (time) counted = counted / (time->user + time->system) * (user ? time->user : time->system);
@@ -299,17 +298,17 @@ bool ThreadEventSet::leave_out_other_mode(const EventSpec& spec, std::uint32_t p
 
 // The count of a clock or hardware event is the sum of its samples' periods and of each thread's unfinished period.
 // Reading it interrupts the CPU, so this happens only after enough threads have exited.
-std::vector<Unsampled> ThreadEventSet::take_unsampled(std::uint64_t now_ns) {
+std::vector<Unsampled> ThreadTargets::take_unsampled(std::uint64_t now_ns, std::uint64_t drained_ns) {
     if (exited_threads_ == exited_seen_) return {};
     exited_seen_ = exited_threads_;
     SampleTotals totals = add_up_samples();
     if (std::ranges::none_of(totals, [](const auto& one) { return UnsampledAccount::matters(one.second); })) return {};
     read_counts(totals);
     const std::uint64_t elapsed_ns = std::max<std::uint64_t>(1, now_ns - std::exchange(unsampled_at_ns_, now_ns));
-    const std::uint64_t undrained_ns = std::min(elapsed_ns, now_ns - std::min(now_ns, drained_ns()));
+    const std::uint64_t undrained_ns = std::min(elapsed_ns, now_ns - std::min(now_ns, drained_ns));
     for (auto one = totals.begin(); one != totals.end();) {
         const auto [event, pid] = one->first;
-        const bool known = leave_out_other_mode(options_.choice.events[event], pid, one->second.counted);
+        const bool known = leave_out_other_mode(events_.options().choice.events[event], pid, one->second.counted);
         one = known ? std::next(one) : totals.erase(one);
     }
     add_all(totals, &UnsampledAccount::Totals::counted, &UnsampledAccount::Totals::all_counted);
@@ -323,6 +322,9 @@ std::vector<Unsampled> ThreadEventSet::take_unsampled(std::uint64_t now_ns) {
     return reports;
 }
 
-bool ThreadEventSet::poll_targets() { return std::all_of(targets_.begin(), targets_.end(), target_gone); }
+bool ThreadTargets::poll() {
+    check_soon_ = false;
+    return std::all_of(targets_.begin(), targets_.end(), target_gone);
+}
 
 }  // namespace flamewire::agent

@@ -1,4 +1,4 @@
-#include "agent/perf/cpu_event_set.h"
+#include "agent/perf/cpu_targets.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -35,41 +35,39 @@ wire::StackMode mode_of(const EventSetOptions& options) {
 
 }  // namespace
 
-CpuEventSet::CpuEventSet(const EventSetOptions& options, const Capabilities& capabilities, const Kernel& kernel)
-    : RingEventSet(options, capabilities, kernel),
+CpuTargets::CpuTargets(RingEvents& events)
+    : events_(events),
       own_pid_(static_cast<std::uint32_t>(System::current().constant(Constant::own_pid))),
-      of_targets_(!options.targets.empty()) {
-    whole_cpus_ = true;
-}
+      of_targets_(!events.options().targets.empty()) {}
 
-Result<bool> CpuEventSet::attach() {
-    const wire::StackMode mode = mode_of(options_);
-    (void)TRY(check_modes(std::span(&mode, 1)));
-    targets_ = TRY(watch(options_.targets));
-    for (const Target& target : options_.targets) followed_.insert(target.pid);
+Result<bool> CpuTargets::attach() {
+    const wire::StackMode mode = mode_of(events_.options());
+    (void)TRY(events_.check_modes(std::span(&mode, 1)));
+    targets_ = TRY(watch(events_.options().targets));
+    for (const Target& target : events_.options().targets) followed_.insert(target.pid);
     const std::vector<std::uint32_t> cpus = TRY(choose_cpus());
-    (void)TRY(open_cgroups(options_.scope, groups_));
-    (void)TRY(open_rings(cpus, std::span(&mode, 1)));
-    prepare_wakings(!groups_.empty());
-    for (std::uint32_t index = 0; index < rings_->cpus().size(); ++index) (void)TRY(open_cpu(index, mode));
+    (void)TRY(open_cgroups(events_.options().scope, groups_));
+    (void)TRY(events_.open_rings(cpus, std::span(&mode, 1)));
+    events_.prepare_wakings(!groups_.empty());
+    for (std::uint32_t index = 0; index < events_.rings().cpus().size(); ++index) (void)TRY(open_cpu(index, mode));
     return true;
 }
 
-void CpuEventSet::notify_instead_of_threads() {
-    notify(
+void CpuTargets::notify_instead_of_threads() {
+    events_.notify(
         "whole-cpus",
         "The limit of open files is too low for events of each thread, so whole CPUs are sampled, and samples of other "
         "processes are discarded.",
         "ulimit -n 65536 before starting the agent");
 }
 
-Result<std::vector<std::uint32_t>> CpuEventSet::choose_cpus() const {
+Result<std::vector<std::uint32_t>> CpuTargets::choose_cpus() const {
     const std::vector<std::uint32_t> online = online_cpus(real_sysfs());
-    for (const std::uint32_t cpu : options_.scope.cpus)
+    for (const std::uint32_t cpu : events_.options().scope.cpus)
         if (std::ranges::find(online, cpu) == online.end())
             return fail(ErrorCode::not_found,
                         fmt::format("CPU {} is not online (there are {})", cpu, cpu_list_text(online)));
-    return options_.scope.cpus.empty() ? online : options_.scope.cpus;
+    return events_.options().scope.cpus.empty() ? online : events_.options().scope.cpus;
 }
 
 Result<bool> open_cgroups(const Scope& scope, std::vector<UniqueFd>& folders) {
@@ -83,69 +81,64 @@ Result<bool> open_cgroups(const Scope& scope, std::vector<UniqueFd>& folders) {
 
 // Opens process and map records for all that runs on the CPU, even if only a control group is sampled: a process may
 // have started before it was moved into the group.
-Result<bool> CpuEventSet::open_cpu(std::uint32_t cpu_index, wire::StackMode mode) {
-    int error = open_sideband({}, cpu_index);
-    if (groups_.empty() && error == 0) error = open_samples({}, mode, cpu_index, 0);
+Result<bool> CpuTargets::open_cpu(std::uint32_t cpu_index, wire::StackMode mode) {
+    int error = events_.open_sideband({}, cpu_index);
+    if (groups_.empty() && error == 0) error = events_.open_samples({}, mode, cpu_index, 0);
     for (const UniqueFd& group : groups_)
-        if (error == 0) error = open_samples({-1, group.get()}, mode, cpu_index, 0);
+        if (error == 0) error = events_.open_samples({-1, group.get()}, mode, cpu_index, 0);
     // ENODEV: the CPU went offline meanwhile.
     if (error == 0 || error == ENODEV) return true;
-    OpenFailure failure{error, "", 0, capabilities_.paranoid};
-    if (!options_.choice.events.empty()) failure.event = options_.choice.events.front().name;
+    OpenFailure failure{error, "", 0, events_.capabilities().paranoid};
+    if (!events_.options().choice.events.empty()) failure.event = events_.options().choice.events.front().name;
     failure.whole_cpu = true;
     failure.cgroup = !groups_.empty();
     return std::unexpected(open_error(failure));
 }
 
-CpuEventSet::Classification CpuEventSet::classify(const SampleRecord& sample, const OpenEvent&) {
+Classification CpuTargets::classify(const SampleRecord& sample, const OpenEvent&) {
     if (sample.pid == own_pid_) return Classification::out_of_scope;
     if (of_targets_) return followed_.contains(sample.pid) ? Classification::counts : Classification::out_of_scope;
     if (sample.pid != pid_of_none) return Classification::counts;
     // An idle thread has no user mode.
     if (sample.user_mode())
-        notify("other-namespaces",
-               "Processes outside of the agent's pid namespace have no numbers here; they are not shown.",
-               "run the agent in the host's pid namespace (docker run --pid=host)");
+        events_.notify("other-namespaces",
+                       "Processes outside of the agent's pid namespace have no numbers here; they are not shown.",
+                       "run the agent in the host's pid namespace (docker run --pid=host)");
     return Classification::out_of_scope;
 }
 
 // Children belong to the target from birth. A pid that another process reuses is no longer followed.
-bool CpuEventSet::follows(const Record& record) {
-    if (const auto* comm = std::get_if<CommRecord>(&record)) return followed_.contains(comm->pid);
-    if (const auto* map = std::get_if<MmapRecord>(&record)) return followed_.contains(map->pid);
-    const auto* task = std::get_if<TaskRecord>(&record);
-    if (task == nullptr) return true;
-    if (task->exit || task->pid == task->parent_pid) return followed_.contains(task->pid);
-    if (!followed_.contains(task->parent_pid)) {
-        followed_.erase(task->pid);
+bool CpuTargets::on_sideband(const TaskRecord& task, std::size_t, std::uint64_t) {
+    if (!of_targets_) return true;
+    if (task.exit || task.pid == task.parent_pid) {
+        check_soon_ = check_soon_ || (task.exit && followed_.contains(task.pid));
+        return followed_.contains(task.pid);
+    }
+    if (!followed_.contains(task.parent_pid)) {
+        followed_.erase(task.pid);
         return false;
     }
-    followed_.insert(task->pid);
+    followed_.insert(task.pid);
     return true;
 }
 
-bool CpuEventSet::on_sideband(const MergedRecord&, const Record& record, const perf::Origin&) {
-    if (!of_targets_) return true;
-    const auto* task = std::get_if<TaskRecord>(&record);
-    check_soon_ = check_soon_ || (task != nullptr && task->exit && followed_.contains(task->pid));
-    return follows(record);
-}
-
-bool CpuEventSet::poll_targets() {
+bool CpuTargets::poll() {
+    check_soon_ = false;
     if (of_targets_) return std::ranges::all_of(targets_, target_gone);
-    if (options_.scope.cpus.empty())
+    if (events_.options().scope.cpus.empty())
         if (std::vector<std::uint32_t> online = online_cpus(real_sysfs()); online != online_) {
             const bool first = online_.empty();
             online_ = std::move(online);
-            if (!first && online_.size() > rings_->cpus().size())
-                notify("cpus-changed",
-                       fmt::format("CPUs came online; sampled are {}.",
-                                   cpu_list_text({rings_->cpus().begin(), rings_->cpus().end()})),
-                       "change a setting or start again to sample them, too");
+            if (!first && online_.size() > events_.rings().cpus().size())
+                events_.notify(
+                    "cpus-changed",
+                    fmt::format("CPUs came online; sampled are {}.",
+                                cpu_list_text({events_.rings().cpus().begin(), events_.rings().cpus().end()})),
+                    "change a setting or start again to sample them, too");
         }
     if (groups_.empty()) return false;
     for (std::size_t i = 0; i < groups_.size(); ++i)
-        if (same_folder(groups_[i].get(), options_.scope.cgroups[i])) return false;
+        if (same_folder(groups_[i].get(), events_.options().scope.cgroups[i])) return false;
     return true;
 }
 

@@ -1,5 +1,4 @@
-// Opens rings and the events that write into them, and turns sampling on and off.
-#include "agent/perf/ring_event_set.h"
+#include "agent/perf/ring_events.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +6,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "agent/perf/decode.h"
 #include "agent/perf/event_probe.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -20,19 +20,28 @@ constexpr std::uint64_t clone_ns = 1'000'000'000;
 
 }  // namespace
 
-RingEventSet::~RingEventSet() {
+RingEvents::RingEvents(const EventSetOptions& options, const Capabilities& capabilities, const Kernel& kernel,
+                       bool whole_cpus)
+    : options_(options),
+      capabilities_(capabilities),
+      kernel_(kernel),
+      whole_cpus_(whole_cpus),
+      sampling_(!options.start_disabled && !options.enable_on_exec),
+      exec_awaited_(options.enable_on_exec) {}
+
+RingEvents::~RingEvents() {
     for (const auto* list : {&samples_, &sideband_})
         for (const OpenEvent& event : *list) kernel_.close(event.fd);
 }
 
-void RingEventSet::notify(std::string code, std::string text, std::string remedy) {
+void RingEvents::notify(std::string code, std::string text, std::string remedy) {
     if (std::find(notified_.begin(), notified_.end(), code) != notified_.end()) return;
     notified_.push_back(code);
     notices_.push_back({std::move(code), std::move(text), std::move(remedy)});
 }
 
 // Adds a notice for each limitation of the modes on this machine.
-Result<bool> RingEventSet::check_modes(std::span<const wire::StackMode> modes) {
+Result<bool> RingEvents::check_modes(std::span<const wire::StackMode> modes) {
     for (const wire::StackMode mode : modes) (void)TRY(check_unwind_here(name_of(mode), capabilities_));
     const bool by_kernel =
         std::any_of(modes.begin(), modes.end(), [](wire::StackMode mode) { return mode != wire::StackMode::dwarf; });
@@ -51,7 +60,7 @@ Result<bool> RingEventSet::check_modes(std::span<const wire::StackMode> modes) {
     return true;
 }
 
-SampleLayout RingEventSet::layout_of(wire::StackMode mode, const EventSpec& spec, const EventPart& part) const {
+SampleLayout RingEvents::layout_of(wire::StackMode mode, const EventSpec& spec, const EventPart& part) const {
     // A mode that was not chosen for the program also samples Go programs, whose goroutine stacks are not in the copy.
     const StackOptions stacks{options_.stack_bytes, options_.hybrid_stack_bytes, options_.automatic_modes,
                               whole_cpus_ || options_.automatic_modes};
@@ -63,7 +72,7 @@ SampleLayout RingEventSet::layout_of(wire::StackMode mode, const EventSpec& spec
 }
 
 // One thread at a time runs on a CPU, and it may belong to the target with the largest samples.
-RingDemand RingEventSet::ring_demand(std::span<const wire::StackMode> modes) const {
+RingDemand RingEvents::ring_demand(std::span<const wire::StackMode> modes) const {
     RingDemand demand;
     demand.samples_per_second = sample_rate(options_.choice);
     demand.sample_bytes = 0;
@@ -76,7 +85,7 @@ RingDemand RingEventSet::ring_demand(std::span<const wire::StackMode> modes) con
     return demand;
 }
 
-Result<bool> RingEventSet::open_rings(std::span<const std::uint32_t> cpus, std::span<const wire::StackMode> modes) {
+Result<bool> RingEvents::open_rings(std::span<const std::uint32_t> cpus, std::span<const wire::StackMode> modes) {
     RingDemand demand = ring_demand(modes);
     demand.cpus = cpus.size();
     const std::uint64_t page_size = kernel_.page_size;
@@ -89,8 +98,6 @@ Result<bool> RingEventSet::open_rings(std::span<const std::uint32_t> cpus, std::
     rings_ = TRY(RingSet::open(cpus, pages, capabilities_, kernel_));
     if (auto halved = rings_halved(rings_->pages(), pages, page_size))
         notify(std::move(halved->code), std::move(halved->text), std::move(halved->remedy));
-    lost_records_.assign(rings_->cursors().size(), 0);
-    counts_.ring_bytes = rings_->bytes();
     // Without the privilege for whole CPUs (or on an old kernel), only the names in /proc/kallsyms are available.
     if (options_.choice.kernel)
         for (std::size_t cpu = 0; cpu < cpus.size(); ++cpu) {
@@ -101,7 +108,7 @@ Result<bool> RingEventSet::open_rings(std::span<const std::uint32_t> cpus, std::
     return true;
 }
 
-int RingEventSet::open_sideband(const Subject& subject, std::uint32_t cpu_index) {
+int RingEvents::open_sideband(const Subject& subject, std::uint32_t cpu_index) {
     OpenEvent event;
     const int error =
         open_event(sideband_attr(capabilities_, subject.tid >= 0), subject, 2 * std::size_t{cpu_index} + 1, event);
@@ -109,8 +116,7 @@ int RingEventSet::open_sideband(const Subject& subject, std::uint32_t cpu_index)
     return error;
 }
 
-int RingEventSet::open_samples(const Subject& subject, wire::StackMode mode, std::uint32_t cpu_index,
-                               std::uint32_t set) {
+int RingEvents::open_samples(const Subject& subject, wire::StackMode mode, std::uint32_t cpu_index, std::uint32_t set) {
     const std::uint32_t cpu = rings_->cpus()[cpu_index];
     const std::size_t first = samples_.size();
     for (std::uint32_t event = 0; event < options_.choice.events.size(); ++event)
@@ -126,7 +132,7 @@ int RingEventSet::open_samples(const Subject& subject, wire::StackMode mode, std
     return 0;
 }
 
-void RingEventSet::prepare_wakings(bool beside) {
+void RingEvents::prepare_wakings(bool beside) {
     auto& events = options_.choice.events;
     // The spec with the wake-ups is the last one.
     if (events.empty() || (events.back().off_cpu & bit_of(OffCpuReason::woken_by)) == 0) return;
@@ -148,13 +154,13 @@ void RingEventSet::prepare_wakings(bool beside) {
     if (error != 0) no_wakings();
 }
 
-void RingEventSet::no_wakings() {
+void RingEvents::no_wakings() {
     notify("wakers-unknown", "The kernel refuses sched:sched_waking, so the wakers of threads are unknown.",
            "setcap cap_perfmon,cap_sys_ptrace+ep flamewire-agent");
 }
 
 // All events from `first` on belong to one set on one CPU.
-void RingEventSet::link_alike(std::size_t first) {
+void RingEvents::link_alike(std::size_t first) {
     const auto counted = [&](const OpenEvent& open) {
         const EventPart& part = options_.choice.events[open.event].parts.front();
         return std::pair(part.type, part.config);
@@ -168,8 +174,8 @@ void RingEventSet::link_alike(std::size_t first) {
     }
 }
 
-int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const Subject& subject, wire::StackMode mode,
-                              std::uint32_t cpu_index, std::uint32_t set) {
+int RingEvents::open_sample(std::uint32_t event, const EventPart& part, const Subject& subject, wire::StackMode mode,
+                            std::uint32_t cpu_index, std::uint32_t set) {
     EventChoice& choice = options_.choice;
     const EventSpec& spec = choice.events[event];
     SampleAttrOptions attr_options{.frequency_hz = choice.frequency_hz,
@@ -222,7 +228,7 @@ int RingEventSet::open_sample(std::uint32_t event, const EventPart& part, const 
 }
 
 // Opens an event and redirects its records to a ring; returns an errno, 0 on success.
-int RingEventSet::open_event(perf_event_attr attr, const Subject& subject, std::size_t ring, OpenEvent& out) {
+int RingEvents::open_event(perf_event_attr attr, const Subject& subject, std::size_t ring, OpenEvent& out) {
     const std::size_t cpu_index = RingSet::cpu_index(ring);
     const int cpu = static_cast<int>(rings_->cpus()[cpu_index]);
     const int fd = subject.cgroup >= 0 ? kernel_.open_in_cgroup(attr, subject.cgroup, cpu, -1)
@@ -239,19 +245,74 @@ int RingEventSet::open_event(perf_event_attr attr, const Subject& subject, std::
 
 // A child whose clone() is in progress copies the state that its parent's event had when clone() began, and the ioctl
 // does not reach it. So the state is applied again for as long as a clone() may take.
-Result<bool> RingEventSet::set_sampling(bool on) {
+Result<bool> RingEvents::set_sampling(bool on) {
     sampling_ = on;
     exec_awaited_ = false;
     apply_until_ns_ = monotonic_ns() + clone_ns;
     return apply_sampling();
 }
 
-Result<bool> RingEventSet::apply_sampling() {
+Result<bool> RingEvents::apply_sampling() {
     for (const OpenEvent& event : samples_) {
         const int answer = kernel_.ioctl(event.fd, sampling_ ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
         if (answer < 0) return fail_errno("switch a perf event", -answer);
     }
     return true;
+}
+
+void RingEvents::repeat_sampling() {
+    if (apply_until_ns_ == 0) return;
+    (void)apply_sampling();
+    if (monotonic_ns() > apply_until_ns_) apply_until_ns_ = 0;
+}
+
+void RingEvents::on_exec() {
+    if (std::exchange(exec_awaited_, false)) sampling_ = true;
+}
+
+OpenEvent* RingEvents::find(std::uint64_t id) {
+    if (id != last_id_ || id == 0) {
+        const auto found = by_id_.find(id);
+        if (found == by_id_.end()) return nullptr;
+        last_id_ = id;
+        last_index_ = found->second;
+    }
+    return &samples_[last_index_];
+}
+
+// Copies. If several software events count the same thing, such as a switch, Linux since 6.2 reuses the first event's
+// common sample data for the others (kernel/events/core.c, do_perf_sw_event and perf_sample_data::sample_flags),
+// including the id. So all of their samples have the first event's id and the same time stamp. The second sample
+// belongs to the next event that counts the same, in a circle; after a full circle it is a copy by another set of this
+// thread. If neither is possible, equal times are only due to a coarse clock.
+OpenEvent* RingEvents::writer_of(Bytes sample, bool& is_copy) {
+    is_copy = false;
+    const std::uint64_t id = sample_id(sample);
+    OpenEvent* first = id != 0 ? find(id) : nullptr;
+    if (first == nullptr) {
+        if (id != 0)
+            notify(
+                "foreign-ids",
+                "Another profiler takes samples of the same events; some of ours have the id of its event and are left "
+                "out.",
+                "stop the other one");
+        return nullptr;
+    }
+    if (!first->shares_ids || (!several_sets() && &samples_[first->next_alike] == first)) return first;
+    const std::uint64_t time_ns = record_time(sample);
+    const std::uint32_t tid = sample_tid(sample);
+    if (time_ns != first->last_ns || tid != first->last_tid) {
+        first->last_ns = time_ns;
+        first->last_tid = tid;
+        first->same_time_samples = 0;
+        return first;
+    }
+    OpenEvent* writer = first;
+    for (std::uint32_t step = ++first->same_time_samples; step > 0; --step) {
+        writer = &samples_[writer->next_alike];
+        is_copy = is_copy || writer == first;
+    }
+    return writer;
 }
 
 }  // namespace flamewire::agent
