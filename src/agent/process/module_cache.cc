@@ -12,6 +12,7 @@
 #include "agent/process/vdso.h"
 #include "base/file.h"
 #include "base/system.h"
+#include "process/mapping_name.h"
 
 namespace flamewire::agent {
 namespace {
@@ -141,6 +142,18 @@ Result<ModuleCache::Candidate> ModuleCache::find_candidate(const MappedFile& map
     }
     if (direct.error().code == ErrorCode::permission) return direct;
     return std::unexpected(std::move(first_error));
+}
+
+ModuleHandle ModuleCache::of_mapping(const MappedFile& mapped) {
+    switch (process::classify_mapping(mapped.path)) {
+        case process::MappingName::file:
+            return of_file(mapped);
+        case process::MappingName::vdso:
+            return of_vdso(mapped.pid, mapped.start, mapped.end);
+        case process::MappingName::anonymous:
+            break;
+    }
+    return 0;
 }
 
 ModuleHandle ModuleCache::of_file(const MappedFile& mapped) {

@@ -34,6 +34,8 @@ public:
     // `keep_files`: keeps files open, so that unwind tables can be read later, even after a rename or deletion.
     ModuleCache(std::string proc_root, std::uint64_t page_size, bool keep_files = false);
 
+    // By the mapping's name; 0 if it is anonymous memory.
+    ModuleHandle of_mapping(const MappedFile& mapped);
     // The module for the mapping; 0 if it is anonymous memory after all (a memfd or a deleted file that is not an ELF
     // file).
     ModuleHandle of_file(const MappedFile& mapped);

@@ -5,10 +5,11 @@
 #include <bit>
 #include <limits>
 
+#include "agent/process/code_cache.h"
 #include "agent/process/kallsyms.h"
 #include "agent/process/proc_text.h"
 #include "agent/process/process_info.h"
-#include "agent/process/table_state.h"
+#include "agent/process/process_records.h"
 #include "agent/process/vdso.h"
 #include "base/system.h"
 #include "unwind/walk/trampoline.h"
@@ -16,8 +17,6 @@
 namespace flamewire::agent {
 namespace {
 
-// Above these counts the table searches for processes and threads whose end it missed.
-constexpr std::size_t usual_processes = 8192, usual_threads = 32'768;
 constexpr std::size_t max_kernel_notes_bytes = 64 * 1024;
 // The kernel's part of an exec takes less time.
 constexpr std::uint64_t exec_tail_ns = 100'000'000;
@@ -34,12 +33,37 @@ std::uint64_t system_page_size() { return System::current().constant(Constant::p
 
 }  // namespace
 
-ProcessTable::State::State(ProcessTableOptions options_in)
-    : options(std::move(options_in)),
-      modules(options.proc_root, system_page_size(), options.keep_files),
-      jit(options.proc_root),
-      sweep_at_processes(usual_processes),
-      sweep_at_threads(usual_threads) {}
+struct ProcessTable::State {
+    explicit State(ProcessTableOptions options_in)
+        : options(std::move(options_in)),
+          modules(options.proc_root, system_page_size(), options.keep_files),
+          jit(options.proc_root),
+          backfill(options, registry, modules, jit),
+          records(options, registry, modules, backfill) {}
+
+    void read_kernel_base();
+    const process::Mapping* find_mapping(ProcessState& process, std::uint64_t address);
+    // The module for the code that the process generated.
+    ModuleHandle jit_module_of(ProcessState& process);
+    void apply_jit_names(std::uint64_t time_ns);
+
+    const ProcessTableOptions options;
+    ProcessRegistry registry;
+    ModuleCache modules;
+    JitNames jit;
+    ProcessBackfill backfill;
+    ProcessRecords records;
+    CodeCache code_cache;
+    std::uint64_t next_jit_sweep_ns = 0;
+    std::uint64_t last_sample_ns = 0;
+    std::vector<wire::Notice> notices;  // of the kernel's names
+
+    bool kernel_read = false;
+    bool kernel_hidden = false;
+    std::uint64_t kernel_text = 0;  // the base of kernel addresses; 0: hidden
+    std::optional<FunctionPass> kernel_pass;
+    ModuleHandle kernel_module = 0;
+};
 
 ProcessTable::ProcessTable(ProcessTableOptions options) : state_(std::make_unique<State>(std::move(options))) {}
 ProcessTable::~ProcessTable() = default;
@@ -52,35 +76,36 @@ void ProcessTable::attach(std::uint32_t pid) {
         known->ended_ns = 0;
         state_->registry.end_process(*known);
     }
-    ProcessState& process = state_->ensure_process(pid, state_->options.monotonic_clock());
-    state_->read_maps(process);
-    state_->list_threads(process);
+    ProcessState& process = state_->backfill.ensure_process(pid, state_->options.monotonic_clock());
+    state_->backfill.read_maps(process);
+    state_->backfill.list_threads(process);
 }
 
-void ProcessTable::note_living() { state_->note_living(); }
+void ProcessTable::note_living() { state_->backfill.note_living(); }
 
 void ProcessTable::distrust_all() { state_->registry.mark_all_suspect(); }
 
 std::optional<ProcessTable::LifecycleEvent> ProcessTable::on_record(const TaskRecord& record) {
-    const std::optional<LifecycleEvent> event = record.exit ? state_->on_exit(record) : state_->on_fork(record);
-    state_->sweep();
+    const std::optional<LifecycleEvent> event =
+        record.exit ? state_->records.on_exit(record) : state_->records.on_fork(record);
+    state_->backfill.sweep();
     return event;
 }
 
 std::optional<ProcessTable::LifecycleEvent> ProcessTable::on_record(const CommRecord& record) {
-    const std::optional<LifecycleEvent> event = state_->on_comm(record);
-    state_->sweep();
+    const std::optional<LifecycleEvent> event = state_->records.on_comm(record);
+    state_->backfill.sweep();
     return event;
 }
 
 void ProcessTable::on_record(const MmapRecord& record) {
-    state_->on_mmap2(record);
-    state_->sweep();
+    state_->records.on_mmap2(record);
+    state_->backfill.sweep();
 }
 
 void ProcessTable::on_record(const LostRecord& record) {
-    state_->on_lost(record);
-    state_->sweep();
+    state_->records.on_lost(record);
+    state_->backfill.sweep();
 }
 
 ThreadHandle ProcessTable::thread_of(std::uint32_t pid, std::uint32_t tid, std::uint64_t time_ns) {
@@ -94,16 +119,16 @@ ThreadHandle ProcessTable::thread_of(std::uint32_t pid, std::uint32_t tid, std::
                            time_ns < process->retry_ns;
         if (usual) return known;
     }
-    ProcessState* process = &state_->ensure_process(pid, time_ns);
+    ProcessState* process = &state_->backfill.ensure_process(pid, time_ns);
     if (process->suspect) {
-        state_->refresh(*process);
-        process = &state_->ensure_process(pid, time_ns);
+        state_->backfill.refresh(*process);
+        process = &state_->backfill.ensure_process(pid, time_ns);
     }
     if (time_ns >= process->retry_ns) {
         process->retry_ns = never;
         process->space.forget_answers();
     }
-    const ThreadHandle thread = state_->ensure_thread(*process, tid);
+    const ThreadHandle thread = state_->backfill.ensure_thread(*process, tid);
     return thread;
 }
 
@@ -139,7 +164,7 @@ const process::Mapping* ProcessTable::State::find_mapping(ProcessState& process,
             process.before_exec.reset();
         }
     }
-    if (mapping == nullptr && backfill(process, address)) mapping = process.space.find(address);
+    if (mapping == nullptr && backfill.backfill(process, address)) mapping = process.space.find(address);
     if (mapping == nullptr) process.space.note_unknown_answer();
     return mapping;
 }
@@ -185,11 +210,6 @@ ResolvedAddress ProcessTable::resolve(ProcessHandle handle, std::uint64_t addres
     return {mapping->module, state_->modules.address_of(mapping->module, offset)};
 }
 
-JitProcess ProcessTable::State::describe_jit(const ProcessState& process) const {
-    return {process.jit_module, process.info.pid,           process.info.ns_pid, process.info.comm,
-            process.jitdump,    process.info.start_time_ns, process.info.exe};
-}
-
 ModuleHandle ProcessTable::State::jit_module_of(ProcessState& process) {
     if (process.jit_module != 0 && jit.has_room(process.jit_module)) return process.jit_module;
     const ModuleHandle old = process.jit_module;
@@ -198,14 +218,8 @@ ModuleHandle ProcessTable::State::jit_module_of(ProcessState& process) {
     if (old != 0) jit.forget(old);
     // Cached results shared with a parent or child would refer to the code of that process.
     process.space.forget_answers();
-    jit.add(describe_jit(process), process.handle);
+    jit.add(backfill.describe_jit(process), process.handle);
     return process.jit_module;
-}
-
-void ProcessTable::State::note_jitdump(ProcessState& process, const std::string& path) {
-    if (process.jitdump == path) return;
-    process.jitdump = path;
-    if (process.jit_module != 0) jit.found_jitdump(describe_jit(process));
 }
 
 void ProcessTable::State::apply_jit_names(std::uint64_t time_ns) {
@@ -277,10 +291,11 @@ const ProcessInfo& ProcessTable::process(ProcessHandle handle) const {
 
 const ModuleInfo& ProcessTable::module(ModuleHandle handle) const { return state_->modules.info(handle); }
 
-std::vector<wire::Loss> ProcessTable::take_losses() { return std::exchange(state_->losses, {}); }
+std::vector<wire::Loss> ProcessTable::take_losses() { return state_->records.take_losses(); }
 
 std::vector<wire::Notice> ProcessTable::take_notices() {
     std::vector<wire::Notice> notices = std::exchange(state_->notices, {});
+    for (wire::Notice& notice : state_->backfill.take_notices()) notices.push_back(std::move(notice));
     for (wire::Notice& notice : state_->modules.take_notices()) notices.push_back(std::move(notice));
     for (wire::Notice& notice : state_->jit.take_notices()) notices.push_back(std::move(notice));
     return notices;
