@@ -57,7 +57,7 @@ Result<bool> run(const std::string& path) {
     RecordReader reader(file, header);
     TRY(reader.find_header_records());
     for (RecordedEvent& event : header.events) name_event(event);
-    SamplePeriods periods(header);
+    SamplePeriods periods(header, reader.ids());
     Sample sample;
     perf::Decoder decoder(header.order());
     std::uint64_t broken = 0;

@@ -1,10 +1,10 @@
-// Parts without a whole file: names of events, the order of records, address spaces.
+// Parts without a whole file: names of events, blocks of records, address spaces.
 #include <catch2/catch.hpp>
 
 #include "file_maker.h"
+#include "profile/formats/perf_data/blocks.h"
 #include "profile/formats/perf_data/kernel_names.h"
 #include "profile/formats/perf_data/processes.h"
-#include "profile/formats/perf_data/record_order.h"
 #include "profile/formats/perf_data/recorded_event.h"
 
 namespace flamewire::profile::perf_data {
@@ -36,30 +36,15 @@ TEST_CASE("names of events equal the agent's") {
     CHECK(named(9, 0xf) == "event-9-f in events");
 }
 
-TEST_CASE("records are sorted by time, equal ones in their original order") {
+TEST_CASE("a block is used again when none of its records waits") {
     Blocks blocks;
     Block& block = *blocks.take(64);
-    RecordOrder order;
-    for (const std::uint64_t time : {5, 7, 9, 1, 7, 8, 2, 3}) {
-        Record record;
-        record.time_ns = time;
-        record.type = static_cast<std::uint32_t>(order.size());
-        order.put(record, block);
-    }
-    CHECK(order.ready_at_round() == 0);  // records of the next round may be as old as those of this one
-    REQUIRE(order.ready_all() == 8);
-    std::vector<std::pair<std::uint64_t, std::uint32_t>> times;
-    for (std::size_t i = 0; i < 8; ++i) times.emplace_back(order.entry(i).record.time_ns, order.entry(i).record.type);
-    CHECK(times == std::vector<std::pair<std::uint64_t, std::uint32_t>>{
-                       {1, 3}, {2, 6}, {3, 7}, {5, 0}, {7, 1}, {7, 4}, {8, 5}, {9, 2}});
-    Record late;
-    late.time_ns = 11;
-    order.put(late, block);
-    CHECK(order.ready_at_round() == 8);  // up to the newest record of the first round
-    order.drop(8);
-    CHECK(order.size() == 1);
-    for (int i = 0; i < 10; ++i) blocks.release(block);
-    CHECK(blocks.held_bytes() == 0);
+    Blocks::hold(block);
+    blocks.release(block);
+    CHECK(blocks.held_bytes() == 64);
+    CHECK(blocks.take(64) != &block);
+    blocks.release(block);
+    CHECK(blocks.held_bytes() == 64);
     CHECK(blocks.take(64) == &block);
 }
 

@@ -55,20 +55,20 @@ wire::Recording about_recording(const Header& header) {
 
 class Import {
 public:
-    Import(ImportJob& job, Header& header)
+    Import(ImportJob& job, Header& header, RecordReader& reader)
         : job_(job),
           header_(header),
-          ids_(header.events),
+          reader_(reader),
           modules_(job, header.machine, !header.embedded.functions.empty()),
           processes_(modules_),
           kernel_(modules_),
-          periods_(header),
+          periods_(header, reader.ids()),
           perf_maps_(job, header.machine),
           stacks_(header, modules_, kernel_, perf_maps_),
           decoder_(header.order()) {}
 
     Result<bool> take(const Record& record);
-    Result<bool> finish(const RecordReader& reader);
+    Result<bool> finish();
 
 private:
     RecordingBuilder& builder(std::uint64_t time_ns);
@@ -91,7 +91,7 @@ private:
 
     ImportJob& job_;
     Header& header_;
-    EventIds ids_;
+    RecordReader& reader_;
     Modules modules_;
     Processes processes_;
     Kernel kernel_;
@@ -246,7 +246,7 @@ void Import::take(const perf::TaskRecord& task) {
 // A loss with an unknown id counts for no event.
 void Import::add_loss(wire::LossReason reason, std::uint64_t count, std::uint64_t id, std::uint64_t time_ns) {
     RecordingBuilder& builder = this->builder(time_ns);
-    const auto event = id != 0 ? ids_.find(id) : std::nullopt;
+    const auto event = id != 0 ? reader_.ids().find(id) : std::nullopt;
     wire::Loss loss;
     loss.event = event ? event_of(*event) : 0;
     if (count == 0) return;
@@ -285,13 +285,13 @@ Result<bool> Import::take(const Record& record) {
     return builder_ != nullptr ? builder_->give_if_enough() : Result<bool>(true);
 }
 
-Result<bool> Import::finish(const RecordReader& reader) {
+Result<bool> Import::finish() {
     RecordingBuilder& builder = this->builder(0);
     TRY(give_up_waiting());
     kernel_.name(builder);
     counts_.unknown_ids = periods_.unknown_ids();
     counts_.kernel_base_missing = kernel_.base_missing();
-    write_notes(builder, header_, reader, stacks_.counts(), modules_, counts_);
+    write_notes(builder, header_, reader_, stacks_.counts(), modules_, counts_);
     note_perf_maps(builder, perf_maps_);
     return true;
 }
@@ -315,10 +315,10 @@ Result<bool> import_perf_data(ImportJob& job) {
     RecordReader reader(job.source(), header);
     TRY(reader.find_header_records());
     name_events(header);
-    Import import(job, header);
+    Import import(job, header, reader);
     TRY(reader.read([&](const Record& record) { return import.take(record); },
                     [&](std::uint64_t read_bytes) { job.progress(read_bytes); }));
-    return import.finish(reader);
+    return import.finish();
 }
 
 }  // namespace flamewire::profile::perf_data

@@ -57,6 +57,7 @@ Result<bool> RecordReader::find_header_records() {
     damage_.clear();
     skip_ = 0;
     if (header_.events.empty()) return fail(ErrorCode::invalid, "the perf.data stream ends before its list of events");
+    ids_ = EventIds(header_.events);
     return name_tracepoints();
 }
 
@@ -83,7 +84,6 @@ Result<bool> RecordReader::read(const Visit& visit, const std::function<void(std
         return fail(ErrorCode::too_large, "the perf.data file has too many events");
     visit_ = &visit;
     progress_ = &progress;
-    ids_ = EventIds(header_.events);
     const RecordedEvent& first = header_.events.front();
     ordered_ =
         std::ranges::all_of(header_.events, [](const RecordedEvent& one) { return one.samples(perf::sample::time); });
@@ -134,7 +134,7 @@ Result<bool> RecordReader::read_all() {
         if (!damage_.empty()) return true;
         if (*got < wanted) break;
         if (progress_ != nullptr && !header_records_only_) (*progress_)(offset);
-        if (blocks_.held_bytes() + order_.bytes() > most_waiting_bytes) TRY(deliver(order_.ready_half()));
+        TRY(deliver_if_many());
     }
     if (!rest.empty() || (header_.cut && damage_.empty()))
         damaged(rest.empty() ? "the file ends before its last record" : "the file ends in the middle of a record");
@@ -205,7 +205,8 @@ Result<bool> RecordReader::take(Record record, Block& block, bool unpacked) {
         return true;
     }
     if (!ordered_ || record.time_ns == 0) return (*visit_)(record);
-    order_.put(record, block);
+    Blocks::hold(block);
+    order_.put({record, &block});
     return true;
 }
 
@@ -256,7 +257,7 @@ Result<bool> RecordReader::unpack(Bytes packed) {
             return true;
         }
         if (!damage_.empty() || (in.pos == in.size && !full)) return true;
-        if (blocks_.held_bytes() + order_.bytes() > most_waiting_bytes) TRY(deliver(order_.ready_half()));
+        TRY(deliver_if_many());
     }
 }
 
@@ -304,12 +305,16 @@ std::uint64_t RecordReader::trailing_time(const Record& record) {
 Result<bool> RecordReader::deliver(std::size_t count) {
     Result<bool> outcome = true;
     for (std::size_t i = 0; i < count; ++i) {
-        const RecordOrder::Entry& entry = order_.entry(i);
-        if (outcome) outcome = (*visit_)(entry.record);
-        blocks_.release(*entry.block);
+        if (outcome) outcome = (*visit_)(order_[i]);
+        blocks_.release(*order_[i].block);
     }
     order_.drop(count);
     return outcome;
+}
+
+Result<bool> RecordReader::deliver_if_many() {
+    const bool many = blocks_.held_bytes() + order_.size() * sizeof(HeldRecord) > most_waiting_bytes;
+    return many ? deliver(order_.ready_half()) : Result<bool>(true);
 }
 
 }  // namespace flamewire::profile::perf_data

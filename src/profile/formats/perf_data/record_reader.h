@@ -7,16 +7,26 @@
 #include <memory>
 #include <string>
 
+#include "base/bytes.h"
 #include "base/result.h"
+#include "perf/round_order.h"
 #include "profile/formats/import.h"
 #include "profile/formats/perf_data/blocks.h"
 #include "profile/formats/perf_data/event_ids.h"
 #include "profile/formats/perf_data/header.h"
-#include "profile/formats/perf_data/record_order.h"
 
 struct ZSTD_DCtx_s;
 
 namespace flamewire::profile::perf_data {
+
+// One record in memory.
+struct Record {
+    std::uint32_t type = 0;
+    std::uint16_t misc = 0;
+    std::uint16_t event = 0;    // of a sample: index into Header::events
+    std::uint64_t time_ns = 0;  // 0: none
+    Bytes body;                 // after its header
+};
 
 class RecordReader {
 public:
@@ -40,6 +50,8 @@ public:
     [[nodiscard]] const std::string& damage() const { return damage_; }
     // Samples with an unknown event.
     [[nodiscard]] std::uint64_t unknown_events() const { return unknown_events_; }
+    // Valid after find_header_records().
+    [[nodiscard]] EventIds& ids() { return ids_; }
     [[nodiscard]] std::uint64_t trace_bytes() const { return trace_bytes_; }  // AUX data: Intel PT, SPE, …
 
 private:
@@ -54,6 +66,7 @@ private:
     bool date(Record& record);
     std::uint64_t trailing_time(const Record& record);
     Result<bool> deliver(std::size_t count);
+    Result<bool> deliver_if_many();
     void damaged(std::string what);
 
     ImportSource& source_;
@@ -68,7 +81,11 @@ private:
     std::size_t sample_id_offset_ = 0;
 
     Blocks blocks_;
-    RecordOrder order_;
+    // A record in a block, to which it has a reference.
+    struct HeldRecord : Record {
+        Block* block = nullptr;
+    };
+    perf::RoundOrder<HeldRecord> order_;
     std::uint64_t skip_ = 0;  // bytes to skip after the last record
     std::uint64_t tracing_data_offset_ = 0, tracing_data_bytes_ = 0;
     struct FreeStream {

@@ -30,7 +30,8 @@ struct Sample : perf::Sample {
 // every event of the group. The period is the increase of the event's counter since the last sample.
 class SamplePeriods {
 public:
-    explicit SamplePeriods(const Header& header) : header_(header), ids_(header.events) {}
+    // Both must outlive this.
+    SamplePeriods(const Header& header, EventIds& ids) : header_(header), ids_(ids) {}
 
     struct Part {
         std::uint16_t event = 0;
@@ -42,7 +43,7 @@ public:
 
 private:
     const Header& header_;
-    EventIds ids_;
+    EventIds& ids_;
     std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> seen_;  // values by id and, inherited, thread
     std::vector<perf::CounterValue> values_;
     std::vector<Part> parts_;
