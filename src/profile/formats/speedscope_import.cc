@@ -11,89 +11,12 @@
 
 #include "profile/formats/import_names.h"
 #include "profile/formats/json.h"
-#include "profile/formats/json_shape.h"
+#include "profile/formats/json_fields.h"
 #include "profile/formats/speedscope.h"
 #include "profile/formats/timed_frames.h"
 
 namespace flamewire::profile {
 namespace {
-
-constexpr std::uint32_t no_frame = std::numeric_limits<std::uint32_t>::max();
-
-enum Place : int {
-    name = 1,
-    frame,
-    frame_name,
-    frame_file,
-    frame_line,
-    frame_module,
-    frame_kind,
-    frame_path,
-    frame_build_id,
-    frame_returns,
-    stack_lines,
-    stack_line,
-    profile,
-    profile_type,
-    profile_name,
-    profile_unit,
-    profile_start,
-    sample,
-    sample_frame,
-    weight,
-    event,
-    event_type,
-    event_frame,
-    event_at,
-    own_event,
-    own_unit,
-    own_pid,
-    own_tid,
-    own_comm,
-    own_samples,
-    own_times,
-    own_first,
-    own_lines,
-};
-
-const JsonShape& shape() {
-    static const JsonShape places{
-        {"name", name},
-        {"shared.frames[]", frame},
-        {"shared.frames[].name", frame_name},
-        {"shared.frames[].file", frame_file},
-        {"shared.frames[].line", frame_line},
-        {"shared.frames[].flamewire.module", frame_module},
-        {"shared.frames[].flamewire.kind", frame_kind},
-        {"shared.frames[].flamewire.path", frame_path},
-        {"shared.frames[].flamewire.build_id", frame_build_id},
-        {"shared.frames[].flamewire.returns", frame_returns},
-        {"shared.flamewire.lines[]", stack_lines},
-        {"shared.flamewire.lines[][]", stack_line},
-        {"profiles[]", profile},
-        {"profiles[].type", profile_type},
-        {"profiles[].name", profile_name},
-        {"profiles[].unit", profile_unit},
-        {"profiles[].startValue", profile_start},
-        {"profiles[].samples[]", sample},
-        {"profiles[].samples[][]", sample_frame},
-        {"profiles[].weights[]", weight},
-        {"profiles[].events[]", event},
-        {"profiles[].events[].type", event_type},
-        {"profiles[].events[].frame", event_frame},
-        {"profiles[].events[].at", event_at},
-        {"profiles[].flamewire.event", own_event},
-        {"profiles[].flamewire.unit", own_unit},
-        {"profiles[].flamewire.pid", own_pid},
-        {"profiles[].flamewire.tid", own_tid},
-        {"profiles[].flamewire.comm", own_comm},
-        {"profiles[].flamewire.samples[]", own_samples},
-        {"profiles[].flamewire.times_ms[]", own_times},
-        {"profiles[].flamewire.first_ms", own_first},
-        {"profiles[].flamewire.lines[]", own_lines},
-    };
-    return places;
-}
 
 struct Frame {
     std::string name, file, module, kind, path, build_id;
@@ -102,7 +25,7 @@ struct Frame {
 };
 struct Change {
     double at = 0;
-    std::uint32_t frame = no_frame;
+    std::uint32_t frame = no_index;
     bool opens = false;
 };
 // Lists of numbers, stored contiguously.
@@ -110,6 +33,7 @@ struct Lists {
     std::vector<std::uint32_t> numbers;
     std::vector<std::size_t> ends;
 
+    void close() { ends.push_back(numbers.size()); }
     [[nodiscard]] std::span<const std::uint32_t> operator[](std::size_t list) const {
         if (list >= ends.size()) return {};
         const std::size_t begin = list == 0 ? 0 : ends[list - 1];
@@ -127,128 +51,64 @@ struct Profile {
     std::uint32_t pid = 0, tid = 0;
 };
 
-class Collector final : public JsonSink {
-public:
-    bool begin(int place) override {
-        if (place == Place::frame) frames.emplace_back();
-        if (place == Place::profile) profiles.emplace_back();
-        if (place == Place::event) profiles.back().changes.emplace_back();
-        return true;
-    }
-    bool end(int place) override {
-        const auto close = [](Lists& lists) { lists.ends.push_back(lists.numbers.size()); };
-        if (place == Place::sample) close(profiles.back().stacks);
-        if (place == Place::stack_lines) close(lines);
-        return true;
-    }
-    bool value(int place, const JsonValue& value) override {
-        const auto id = [&] { return static_cast<std::uint32_t>(value.whole(no_frame, no_frame)); };
-        const auto number = [&] { return static_cast<std::uint32_t>(value.whole(no_frame, 0)); };
-        switch (place) {
-            case Place::name:
-                title = value.text;
-                return true;
-            case Place::frame_name:
-                frames.back().name = value.text;
-                return true;
-            case Place::frame_file:
-                frames.back().file = value.text;
-                return true;
-            case Place::frame_line:
-                frames.back().line = number();
-                return true;
-            case Place::frame_module:
-                frames.back().module = value.text;
-                return true;
-            case Place::frame_kind:
-                frames.back().kind = value.text;
-                return true;
-            case Place::frame_path:
-                frames.back().path = value.text;
-                return true;
-            case Place::frame_build_id:
-                frames.back().build_id = build_id_of(value.text);
-                return true;
-            case Place::frame_returns:
-                frames.back().returns = number() != 0;
-                return true;
-            case Place::stack_line:
-                lines.numbers.push_back(number());
-                return true;
-            case Place::frame:  // a frame, a profile or an event that is not an object
-            case Place::profile:
-            case Place::event:
-                return false;
-            default:
-                break;
-        }
-        Profile& one = profiles.back();
-        switch (place) {
-            case Place::profile_type:
-                one.type = value.text;
-                break;
-            case Place::profile_name:
-                one.name = value.text;
-                break;
-            case Place::profile_unit:
-                one.unit = value.text;
-                break;
-            case Place::profile_start:
-                one.start = value.number;
-                break;
-            case Place::sample_frame:
-                one.stacks.numbers.push_back(id());
-                break;
-            case Place::weight:
-                one.weights.push_back(value.number);
-                break;
-            case Place::event_type:
-                one.changes.back().opens = value.text == "O";
-                break;
-            case Place::event_frame:
-                one.changes.back().frame = id();
-                break;
-            case Place::event_at:
-                one.changes.back().at = value.number;
-                break;
-            case Place::own_event:
-                one.own_event = value.text;
-                break;
-            case Place::own_unit:
-                one.own_unit = value.text;
-                break;
-            case Place::own_pid:
-                one.pid = number();
-                break;
-            case Place::own_tid:
-                one.tid = number();
-                break;
-            case Place::own_comm:
-                one.own_comm = value.text;
-                break;
-            case Place::own_samples:
-                one.samples.push_back(value.number);
-                break;
-            case Place::own_times:
-                one.times_ms.push_back(value.number);
-                break;
-            case Place::own_first:
-                one.first_ms = value.number;
-                break;
-            case Place::own_lines:
-                one.lines.push_back(id());
-                break;
-            default:
-                break;
-        }
-        return true;
-    }
-
+struct File {
     std::string title;
     std::vector<Frame> frames;
     Lists lines;
     std::vector<Profile> profiles;
+
+    File& current(File* /*type*/) { return *this; }
+    Frame& current(Frame* /*type*/) { return frames.back(); }
+    Profile& current(Profile* /*type*/) { return profiles.back(); }
+    Change& current(Change* /*type*/) { return profiles.back().changes.back(); }
+    Lists& current(Lists* /*type*/) { return profiles.back().stacks; }
 };
+
+const std::vector<JsonField<File>>& fields() {
+    static const std::vector<JsonField<File>> all{
+        {"name", set<&File::title>},
+        {"shared.frames[]", nullptr, [](File& in) { in.frames.emplace_back(); }},
+        {"shared.frames[].name", set<&Frame::name>},
+        {"shared.frames[].file", set<&Frame::file>},
+        {"shared.frames[].line", set<&Frame::line>},
+        {"shared.frames[].flamewire.module", set<&Frame::module>},
+        {"shared.frames[].flamewire.kind", set<&Frame::kind>},
+        {"shared.frames[].flamewire.path", set<&Frame::path>},
+        {"shared.frames[].flamewire.build_id",
+         [](File& in, const JsonValue& value) { in.frames.back().build_id = build_id_of(value.text); }},
+        {"shared.frames[].flamewire.returns",
+         [](File& in, const JsonValue& value) { in.frames.back().returns = value.whole(no_index, 0) != 0; }},
+        {"shared.flamewire.lines[]", nullptr, nullptr, [](File& in) { in.lines.close(); }},
+        {"shared.flamewire.lines[][]",
+         [](File& in, const JsonValue& value) { store_value(in.lines.numbers.emplace_back(), value); }},
+        {"profiles[]", nullptr, [](File& in) { in.profiles.emplace_back(); }},
+        {"profiles[].type", set<&Profile::type>},
+        {"profiles[].name", set<&Profile::name>},
+        {"profiles[].unit", set<&Profile::unit>},
+        {"profiles[].startValue", set<&Profile::start>},
+        {"profiles[].samples[]", nullptr, nullptr, [](File& in) { in.profiles.back().stacks.close(); }},
+        {"profiles[].samples[][]", set<&Lists::numbers>},
+        {"profiles[].weights[]", set<&Profile::weights>},
+        {"profiles[].events[]", nullptr, [](File& in) { in.profiles.back().changes.emplace_back(); }},
+        {"profiles[].events[].type",
+         [](File& in, const JsonValue& value) { in.profiles.back().changes.back().opens = value.text == "O"; }},
+        {"profiles[].events[].frame",
+         [](File& in, const JsonValue& value) {
+             in.profiles.back().changes.back().frame = static_cast<std::uint32_t>(value.whole(no_index, no_index));
+         }},
+        {"profiles[].events[].at", set<&Change::at>},
+        {"profiles[].flamewire.event", set<&Profile::own_event>},
+        {"profiles[].flamewire.unit", set<&Profile::own_unit>},
+        {"profiles[].flamewire.pid", set<&Profile::pid>},
+        {"profiles[].flamewire.tid", set<&Profile::tid>},
+        {"profiles[].flamewire.comm", set<&Profile::own_comm>},
+        {"profiles[].flamewire.samples[]", set<&Profile::samples>},
+        {"profiles[].flamewire.times_ms[]", set<&Profile::times_ms>},
+        {"profiles[].flamewire.first_ms", set<&Profile::first_ms>},
+        {"profiles[].flamewire.lines[]", set<&Profile::lines>},
+    };
+    return all;
+}
 
 // Nanoseconds per unit of time. 0: not a unit of time.
 double scale_of(std::string_view unit) {
@@ -261,8 +121,7 @@ double scale_of(std::string_view unit) {
 
 class Rows {
 public:
-    Rows(RecordingBuilder& builder, const Collector& read)
-        : builder_(builder), frames_(read.frames), lines_(read.lines) {
+    Rows(RecordingBuilder& builder, const File& read) : builder_(builder), frames_(read.frames), lines_(read.lines) {
         first_ms_ = std::numeric_limits<double>::max();
         for (const Profile& one : read.profiles) first_ms_ = std::min(first_ms_, one.first_ms);
         first_start_ = read.profiles.front().start;
@@ -379,8 +238,8 @@ bool recognises_speedscope(std::string_view beginning) {
 }
 
 Result<bool> import_speedscope(ImportJob& job) {
-    Collector read;
-    const JsonEnd end = TRY(read_json(job, shape(), read));
+    File read;
+    const JsonEnd end = TRY(JsonFields(fields(), read).read(job));
     if (end == JsonEnd::cut)
         return fail(ErrorCode::invalid, "the speedscope profile ends too early: fetch or export it again");
     if (end == JsonEnd::stopped || read.profiles.empty())
