@@ -9,14 +9,12 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <vector>
 
 #include "base/cgroup_path.h"
-#include "profile/formats/import_names.h"
 #include "profile/formats/pprof.h"
+#include "profile/formats/pprof_frames.h"
 #include "profile/formats/pprof_messages.h"
-#include "symbol/files/code_file.h"
 
 namespace flamewire::profile {
 namespace {
@@ -27,25 +25,6 @@ using protozero::pbf_wire_type;
 
 constexpr std::uint64_t max_file_bytes = std::uint64_t{2} << 30;
 
-// The parts of a mapping that addresses and names need.
-struct Range {
-    std::uint64_t start = 0, offset = 0;
-    wire::Id module = 0;
-    ImportedModule name;
-    std::string_view build_id{};             // hexadecimal digits
-    const symbol::CodeFile* code = nullptr;  // set by find_file(); nullptr: not on this machine
-    bool searched = false;
-
-    // pprof does not adjust addresses of such mappings, and neither does Flamewire: they are addresses of the file.
-    [[nodiscard]] bool adjusted() const { return start == 0 && offset == 0; }
-};
-// The location ids of a profile.proto location in the recording, innermost first. A bare address has two: one as the
-// running frame and one as a caller.
-struct Place {
-    std::vector<wire::Id> frames;
-    wire::Id caller = 0;
-    bool kernel = false;
-};
 // Converts a column of values to weights of an event. `count`: the column with the number of samples.
 struct Column {
     wire::Id event = 0;
@@ -132,6 +111,7 @@ private:
         for (const std::string_view comment : comments_)
             if (comment.starts_with(target)) about.target = comment.substr(target.size());
         builder_ = &job_.begin(std::move(about), std::max<std::int64_t>(time_ns_, 0));
+        frames_.emplace(job_, *builder_);
         columns_.resize(types_.size());
         // The file's default sample type becomes the first event.
         for (std::size_t i = 0; i < types_.size(); ++i)
@@ -168,95 +148,17 @@ private:
     void tables(pbf_reader& in) {
         switch (in.tag_and_type()) {
             case bytes(3):
-                mapping(read_mapping(view_of(in), texts_));
+                frames_->add(read_mapping(view_of(in), texts_));
                 break;
             case bytes(4):
-                location_messages_.push_back(view_of(in));
+                frames_->add_location(view_of(in));
                 break;
-            case bytes(5): {
-                const pprof_file::Function function = read_function(view_of(in), texts_);
-                functions_[function.id] = function;
+            case bytes(5):
+                frames_->add(read_function(view_of(in), texts_));
                 break;
-            }
             default:
                 in.skip();
         }
-    }
-
-    void mapping(const Mapping& mapping) {
-        Range& range = mappings_[mapping.id];
-        range = {mapping.start, mapping.offset, 0, module_of_name(mapping.file), mapping.build_id};
-        if (!range.name.path.empty() || !mapping.build_id.empty())
-            range.module = builder_->module(range.name.kind, range.name.path, build_id_of(mapping.build_id));
-    }
-
-    void place(const Location& location) {
-        const auto known = mappings_.find(location.mapping);
-        static const Range nowhere;
-        if (known != mappings_.end() && location.lines.empty()) find_file(known->second);
-        const Range& range = known == mappings_.end() ? nowhere : known->second;
-        Place& place = places_[location.id];
-        place.frames.clear();
-        place.kernel = range.name.kind == wire::ModuleKind::kernel;
-        for (std::size_t i = 0; i < location.lines.size(); ++i)
-            named(place, range, location.lines[i], i + 1 < location.lines.size());
-        if (place.frames.empty()) addressed(place, range, location.address);
-    }
-
-    void named(Place& place, const Range& range, const Line& line, bool inlined) {
-        const auto function = functions_.find(line.function);
-        if (function == functions_.end() || function->second.name.empty()) return;
-        std::string with_module;
-        std::string_view name = function->second.name;
-        if (!range.name.kernel_module.empty())
-            name = with_module = fmt::format("{} [{}]", name, range.name.kernel_module);
-        place.frames.push_back(builder_->location(
-            {.function = name,
-             .file = function->second.file,
-             .line = static_cast<std::uint32_t>(line.line <= std::numeric_limits<std::uint32_t>::max() ? line.line : 0),
-             .module = range.module,
-             .flags = inlined ? wire::location_flag::inlined : 0}));
-    }
-
-    // Finds the file with the code, once per module.
-    void find_file(Range& range) {
-        if (std::exchange(range.searched, true) || range.adjusted() || range.module == 0 ||
-            range.name.kind != wire::ModuleKind::file)
-            return;
-        const auto [known, added] = code_.try_emplace(range.module);
-        if (added) {
-            symbol::ModuleIdentity identity;
-            identity.path = range.name.path;
-            identity.build_id = build_id_of(range.build_id);
-            known->second = symbol::read_code_file(job_.module_file(identity));
-            if (!known->second) missing_.push_back(range.name.path);
-        }
-        if (known->second) range.code = &*known->second;
-    }
-
-    // The ELF virtual address of a memory address. A mapping gives the file offset, and the file's segments convert it.
-    // Without the file, returns the most likely address.
-    static std::uint64_t file_address(const Range& range, std::uint64_t address) {
-        if (range.adjusted() || address < range.start || (range.code != nullptr && range.code->fixed)) return address;
-        const std::uint64_t offset = address - range.start + range.offset;
-        if (range.code != nullptr)
-            if (const auto found = range.code->address_of(offset)) return *found;
-        return range.code == nullptr && range.start < symbol::fixed_programs_end ? address : offset;
-    }
-
-    void addressed(Place& place, const Range& range, std::uint64_t address) {
-        if (range.module == 0 && address == 0) {
-            place.frames.push_back(builder_->location({.function = "[unknown]"}));
-            return;
-        }
-        if (place.kernel)
-            address -= address >= range.start ? range.start : 0;
-        else
-            address = file_address(range, address);
-        const wire::Id module =
-            range.name.kernel_module.empty() ? range.module : module_of_addresses(*builder_, range.name);
-        place.frames.push_back(builder_->location(module, address, 0));
-        place.caller = builder_->location(module, address + 1, wire::location_flag::return_address);
     }
 
     struct Labels {
@@ -308,39 +210,12 @@ private:
         return builder_->thread(labels.pid, labels.tid, labels.thread);
     }
 
-    const Place& place_of(std::uint64_t id) {
-        if (!location_messages_.empty()) {
-            for (const std::string_view one : std::exchange(location_messages_, {})) place(read_location(one));
-        }
-        static const Place none;
-        const auto found = places_.find(id);
-        return found == places_.end() ? none : found->second;
-    }
-
-    wire::Id stack(const std::vector<std::uint64_t>& ids) {
-        wire::Id stack = 0;
-        // A sample can list many locations, each of which stands for many frames. So the loop stops soon after the
-        // stack is full.
-        for (std::size_t from = ids.size(); from-- > 0;) {
-            const bool is_full = builder_->is_full(stack);
-            const Place& place = place_of(ids[from]);
-            const bool called_kernel = from > 0 && !place.kernel && place_of(ids[from - 1]).kernel;
-            if (place.caller != 0 && from > 0 && !called_kernel)
-                stack = builder_->stack(stack, place.caller);
-            else
-                for (auto frame = place.frames.rbegin(); frame != place.frames.rend(); ++frame)
-                    stack = builder_->stack(stack, *frame);
-            if (is_full) break;
-        }
-        return stack;
-    }
-
     Result<bool> sample(std::string_view one) {
         read_sample(one, texts_, sample_);
         const std::vector<std::uint64_t>& values = sample_.values;
         Labels labels;
         for (const Label& one_label : sample_.labels) label(one_label, labels);
-        row_.stack = stack(sample_.locations);
+        row_.stack = frames_->stack(sample_.locations);
         row_.thread = thread(labels);
         for (std::size_t i = 0; i < std::min(values.size(), columns_.size()); ++i) {
             const Column& column = columns_[i];
@@ -367,7 +242,7 @@ private:
         builder_->note("import-no-times", "A pprof profile has sums without times: it is shown as one moment.");
         if (!whole)
             builder_->note("import-truncated", "The file ends too early or is damaged: the part before is shown.");
-        if (!missing_.empty()) note_missing();
+        if (!frames_->missing().empty()) note_missing();
         if (!other_labels_.empty()) {
             std::string list;
             for (const std::string_view key : other_labels_)
@@ -382,10 +257,11 @@ private:
 
     void note_missing() {
         constexpr std::size_t most = 5;
+        const std::vector<std::string_view>& missing = frames_->missing();
         std::string list;
-        for (std::size_t i = 0; i < std::min(missing_.size(), most); ++i)
-            list += fmt::format("{}{:.200}", i == 0 ? "" : ", ", missing_[i]);
-        if (missing_.size() > most) list += ", …";
+        for (std::size_t i = 0; i < std::min(missing.size(), most); ++i)
+            list += fmt::format("{}{:.200}", i == 0 ? "" : ", ", missing[i]);
+        if (missing.size() > most) list += ", …";
         builder_->note("import-modules",
                        fmt::format("Files that are not on this machine: {}. Their addresses are estimates.", list),
                        "give the files with --binary FILE or --sysroot DIR and import again");
@@ -395,16 +271,12 @@ private:
     std::string_view file_;
     RecordingBuilder* builder_ = nullptr;
     Texts texts_;
-    std::vector<std::string_view> comments_, location_messages_;
+    std::vector<std::string_view> comments_;
     std::vector<SampleType> types_;
     std::vector<Column> columns_;
     std::string_view default_type_;
     std::int64_t time_ns_ = 0;
-    std::unordered_map<std::uint64_t, Range> mappings_;
-    std::unordered_map<wire::Id, std::optional<symbol::CodeFile>> code_;  // by module; references stay valid
-    std::vector<std::string_view> missing_;                               // paths of modules whose file was not found
-    std::unordered_map<std::uint64_t, pprof_file::Function> functions_;
-    std::unordered_map<std::uint64_t, Place> places_;
+    std::optional<PprofFrames> frames_;  // from start() on
     std::map<std::pair<std::uint32_t, std::string_view>, std::uint32_t> invented_;
     std::set<std::uint32_t> named_processes_;
     std::set<std::string_view> other_labels_;
