@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "profile/formats/import_names.h"
 #include "profile/formats/line_feed.h"
 #include "profile/formats/line_words.h"
+#include "profile/formats/perf_script_frames.h"
 #include "profile/formats/perf_script_lines.h"
 #include "profile/formats/perf_stat_text.h"
 #include "profile/store/id_index.h"
@@ -76,19 +76,13 @@ private:
 
     void begin_epoch() {
         builder_->begin_epoch();
-        texts_ = StringTable();
+        frames_.emplace(*builder_);
         comms_ = StringTable();
-        known_frames_.assign(1, {});
         threads_.assign(1, {});
         thread_index_ = IdIndex();
         generations_.clear();
         events_.clear();
     }
-
-    struct Frame {
-        wire::Id location = 0, module = 0;
-        bool waits = false;  // inlined: its module is that of the frame that it is inlined into
-    };
 
     Result<bool> line(std::string_view text) {
         ++line_number_;
@@ -98,14 +92,14 @@ private:
         if (in_sample_) {
             if (is_blank(text)) return end_sample();
             if (is_indented(text)) {
-                if (frame(text)) return true;
+                if (frames_->add(text)) return true;
                 // A one-line sample follows another one.
                 if (!parse_perf_sample(text, sample_)) return source_line(text);
                 TRY(end_sample());
                 return begin_sample();
             }
             PerfSampleLine next;
-            if (may_be_frame(text) && !parse_perf_sample(text, next) && frame(text)) return true;
+            if (may_be_frame(text) && !parse_perf_sample(text, next) && frames_->add(text)) return true;
             TRY(end_sample());
         }
         if (is_blank(text)) return true;
@@ -125,10 +119,10 @@ private:
                 sample_ = {};
                 TRY(begin_sample());
             }
-            return frame(text) ? Result<bool>(true) : bad();
+            return frames_->add(text) ? Result<bool>(true) : bad();
         }
         if (text[0] == '#') return comment(text);
-        const bool below = in_sample_ && !frames_.empty();
+        const bool below = in_sample_ && !frames_->empty();
         if (below && is_perf_source_line(text)) return true;
         if (below && layout.line_after) return end_sample();
         PerfSampleLine next;
@@ -185,7 +179,6 @@ private:
         if (sample_.event == "PERF_RECORD_LOST") return lost();
         if (builder_ == nullptr) start();
         in_sample_ = true;
-        frames_.clear();
         row_.event = event();
         row_.thread = thread();
         row_.cpu = sample_.cpu;
@@ -200,7 +193,8 @@ private:
         newest_ns_ = std::max(newest_ns_, time_ns);
         row_.bucket = time_ns / wire::default_bucket_ns;
         times_ = times_ || sample_.has_time;
-        if (layout_ ? layout_->tail == PerfLayout::Tail::frame : sample_.rest.ends_with(')')) (void)frame(sample_.rest);
+        if (layout_ ? layout_->tail == PerfLayout::Tail::frame : sample_.rest.ends_with(')'))
+            (void)frames_->add(sample_.rest);
         return true;
     }
 
@@ -210,6 +204,7 @@ private:
         start_ns_ = chunk_start_ns_ = (sample_.has_time ? sample_.time_ns : 0) + shift_ns_;
         about_.start_ns = start_ns_;
         builder_ = &begin_(about_);
+        frames_.emplace(*builder_);
     }
 
     Result<bool> lost() {
@@ -267,61 +262,6 @@ private:
         return threads_.back().id;
     }
 
-    // Equal lines are one frame.
-    bool frame(std::string_view text) {
-        const std::size_t begin = text.find_first_not_of(" \t");
-        if (begin == std::string_view::npos) return false;
-        text.remove_prefix(begin);
-        const StringId known = texts_.intern(text);
-        if (known < known_frames_.size()) {
-            if (known_frames_[known].location != 0 || known_frames_[known].waits) {
-                push(known_frames_[known], text);
-                return true;
-            }
-            return false;
-        }
-        known_frames_.resize(known + 1);
-        PerfFrameLine parsed;
-        if (!parse_perf_frame(text, parsed)) return false;
-        Frame& frame = known_frames_[known];
-        frame.waits = parsed.inlined;
-        if (!parsed.inlined) {
-            const ImportedModule module = module_of_name(parsed.module);
-            if (parsed.symbol.empty())
-                frame.module = module_of_addresses(*builder_, module);
-            else if (!module.path.empty())
-                frame.module = builder_->module(module.kind, module.path);
-            frame.location = location(parsed, frame.module, module.kernel_module);
-        }
-        push(frame, text);
-        return true;
-    }
-
-    wire::Id location(const PerfFrameLine& frame, wire::Id module, std::string_view kernel_module) {
-        const std::uint32_t flags = frame.inlined ? wire::location_flag::inlined : 0;
-        // The address is not relative to the file: perf prints no more. It only distinguishes this frame from others.
-        if (frame.symbol.empty()) return builder_->location(module, frame.address, flags);
-        if (kernel_module.empty())
-            return builder_->location({.function = frame.symbol, .module = module, .flags = flags});
-        name_.assign(frame.symbol).append(" [").append(kernel_module).append("]");
-        return builder_->location({.function = name_, .module = module, .flags = flags});
-    }
-
-    void push(Frame frame, std::string_view text) {
-        if (frame.waits) {
-            waiting_.emplace_back(frames_.size());
-            frame.location = texts_.intern(text);  // until the module is known
-        } else {
-            for (const std::size_t index : waiting_) {
-                PerfFrameLine parsed;
-                (void)parse_perf_frame(texts_[frames_[index]], parsed);
-                frames_[index] = location(parsed, frame.module, {});
-            }
-            waiting_.clear();
-        }
-        frames_.push_back(frame.location);
-    }
-
     // perf script -F +srcline prints such a line below its frame.
     Result<bool> source_line(std::string_view text) {
         return text.find(':') == std::string_view::npos ? bad() : Result<bool>(true);
@@ -330,11 +270,7 @@ private:
     Result<bool> end_sample() {
         if (!in_sample_) return true;
         in_sample_ = false;
-        if (!waiting_.empty()) push(Frame{0, 0, false}, {});
-        wire::Id stack = 0;
-        for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame)
-            if (*frame != 0) stack = builder_->stack(stack, *frame);
-        row_.stack = stack;
+        row_.stack = frames_->take_stack();
         return builder_->add(row_);
     }
 
@@ -348,14 +284,11 @@ private:
     RecordingBuilder* builder_ = nullptr;
     wire::Recording about_;
     LineFeed lines_;
-    std::string name_;
     PerfSampleLine sample_;
     bool in_sample_ = false, in_stat_ = false, times_ = false, new_chunk_ = false;
     wire::Row row_;
-    std::vector<wire::Id> frames_;  // frames of the sample, innermost first
-    std::vector<std::size_t> waiting_;
-    StringTable texts_, comms_;
-    std::vector<Frame> known_frames_{1};  // by text id
+    std::optional<PerfScriptFrames> frames_;  // from the first sample on
+    StringTable comms_;
     std::vector<ThreadEntry> threads_{1};
     IdIndex thread_index_;
     std::unordered_map<std::uint32_t, std::uint32_t> generations_;  // by pid
