@@ -1,0 +1,146 @@
+#include "unwind/code/code_path.h"
+
+#include "unwind/frame/registers.h"
+
+namespace flamewire::unwind {
+namespace {
+
+using Kind = CodeEffect::Kind;
+
+// Limit of words stored on one path.
+constexpr std::size_t most_stores = 32;
+
+}  // namespace
+
+Value Value::as_address(const CodeConvention& convention) const {
+    if (kind == Kind::address) return *this;
+    const bool of_stack = reg == convention.sp || has(convention.frame_pointers, reg);
+    if (kind == Kind::unknown || indirect || !of_stack) return {};
+    return {.kind = Kind::address, .reg = reg, .indirect = true, .at = add};
+}
+
+Way::Way(const CodeConvention& convention, std::uint64_t start, bool return_address)
+    : at(start), called(return_address) {
+    const std::uint32_t known =
+        return_address ? convention.preserved | 1u << convention.sp : convention.known_when_stopped;
+    for (std::uint8_t number = 0; number < most_registers; ++number)
+        if (has(known, number)) registers[number] = initial(number);
+}
+
+Value Way::load(const Value& where) const {
+    if (where.kind != Value::Kind::address) return {};
+    for (auto store = stores.rbegin(); store != stores.rend(); ++store)
+        if (store->where == where) return store->what;
+    Value value = where;
+    value.kind = Value::Kind::stored;
+    return value;
+}
+
+bool pushes_link(const CodeConvention& convention, const CodeEffect& effect) {
+    return convention.link != no_register && effect.kind == Kind::push && has(effect.mask, convention.link);
+}
+
+void return_to_caller(const CodeConvention& convention, Way& way) {
+    auto& registers = way.registers;
+    if (convention.link != no_register) {
+        registers[convention.pc] = registers[convention.link];
+        return;
+    }
+    const Value where = registers[convention.sp];
+    registers[convention.pc] = way.load(where);
+    registers[convention.sp].add += convention.word_size;
+}
+
+Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
+    auto& registers = way.registers;
+    Value& stack = registers[convention.sp];
+    switch (effect.kind) {
+        case Kind::none:
+        case Kind::branch:
+        case Kind::jump:
+            return Fate::goes_on;
+        case Kind::call:
+            for (std::uint8_t number = 0; number < most_registers; ++number)
+                if (has(convention.lost_by_call, number)) registers[number] = {};
+            way.called = true;
+            return Fate::goes_on;
+        case Kind::push: {
+            // Only a prologue pushes the link register. If a call came before, that call does not return, and another
+            // function starts here.
+            if (pushes_link(convention, effect) && registers[convention.link].kind == Value::Kind::unknown)
+                return Fate::ends;
+            stack.add -= effect.bytes;
+            Value where = stack;
+            if (where.kind == Value::Kind::unknown) return Fate::goes_on;
+            for (std::uint8_t number = 0; number < convention.pc; ++number) {
+                if (!has(effect.mask, number)) continue;
+                if (way.stores.size() >= most_stores) return Fate::ends;
+                way.stores.push_back({where, registers[number]});
+                where.add += convention.word_size;
+            }
+            return Fate::goes_on;
+        }
+        case Kind::leave:
+            stack = registers[effect.reg].as_address(convention);
+            [[fallthrough]];
+        case Kind::pop: {
+            Value where = stack;
+            stack.add += effect.bytes;
+            for (std::uint8_t number = 0; number < most_registers; ++number) {
+                if (!has(effect.mask, number)) continue;
+                registers[number] = number == convention.sp ? way.load(where).as_address(convention) : way.load(where);
+                where.add += convention.word_size;
+            }
+            return has(effect.mask, convention.pc) ? Fate::returns : Fate::goes_on;
+        }
+        case Kind::add:
+            stack.add += effect.bytes;
+            return Fate::goes_on;
+        case Kind::add_to:
+            if (registers[effect.reg].kind == Value::Kind::address)
+                registers[effect.reg].add += effect.bytes;
+            else
+                registers[effect.reg] = {};
+            return Fate::goes_on;
+        case Kind::copy_to:
+            // As above, without a link register: only a prologue sets the frame pointer.
+            if (convention.link == no_register && way.called && has(convention.frame_pointers, effect.reg))
+                return Fate::ends;
+            registers[effect.reg] = stack;
+            registers[effect.reg].add += effect.bytes;
+            return Fate::goes_on;
+        case Kind::copy_from:
+            stack = registers[effect.reg].as_address(convention);
+            stack.add += effect.bytes;
+            return Fate::goes_on;
+        case Kind::compute_sp:  // until it is restored from the frame pointer
+            stack = {};
+            return Fate::goes_on;
+        case Kind::forget:
+            registers[effect.reg] = {};
+            return Fate::goes_on;
+        case Kind::load:
+        case Kind::store: {
+            Value where = registers[effect.base].as_address(convention);
+            where.add += effect.bytes;
+            if (effect.kind == Kind::load)
+                registers[effect.reg] =
+                    effect.reg == convention.sp ? way.load(where).as_address(convention) : way.load(where);
+            // Keep the first stores: a function saves registers before it spills others.
+            else if (where.kind == Value::Kind::address && way.stores.size() < most_stores)
+                way.stores.push_back({where, registers[effect.reg]});
+            return Fate::goes_on;
+        }
+        case Kind::returns:
+            return_to_caller(convention, way);
+            return Fate::returns;
+        case Kind::indirect:
+            return_to_caller(convention, way);
+            return Fate::may_have_returned;
+        case Kind::other:
+            break;
+    }
+    return Fate::ends;
+}
+
+}  // namespace flamewire::unwind
