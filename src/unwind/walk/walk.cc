@@ -3,16 +3,12 @@
 #include "unwind/walk/walk.h"
 
 #include <bit>
-#include <cstring>
 
 #include "unwind/frame/caller_by_row.h"
 
 namespace flamewire::unwind {
 
 namespace {
-
-// A cut stack may extend this far beyond the copy. Addresses further away are damage, not depth.
-constexpr std::uint64_t furthest_stack = std::uint64_t{64} << 20;
 
 // Stacks grow in one direction, but a thread can switch stacks (alternate signal stacks, coroutines). More switches
 // than this are damage that leads in circles.
@@ -40,16 +36,15 @@ Walk::Walk(Means means, const Registers& start, const StackCopy& stack, CodeMap&
     : means_(means),
       arch_(arch_info(start.arch())),
       map_(map),
+      pieces_(map),
       max_depth_(max_depth),
       frames_(frames),
-      stack_(stack),
+      stack_(stack, arch_.names.word_size, means.options.big_endian),
       address_mask_(arch_.names.word_size == 8 ? ~std::uint64_t{0} : 0xffffffffu),
       code_mask_(code_mask_of(start.arch(), means.options)),
-      swap_(means.options.big_endian != (std::endian::native == std::endian::big)),
       registers_(start),
       stack_reader_([this](std::uint64_t address, std::uint8_t size) { return read_stack(address, size); }),
       memory_reader_([this](std::uint64_t address, std::uint8_t size) { return read_memory(address, size); }) {
-    if (stack.bytes.size() >= arch_.names.word_size) words_ = stack.bytes.size() - arch_.names.word_size + 1;
     for (std::size_t position = 0; position < arch_.preserved_count; ++position) {
         preserved_mask_ |= std::uint64_t{1} << arch_.preserved[position];
         if (arch_.preserved[position] == arch_.names.frame_pointer) fp_position_ = position;
@@ -70,7 +65,7 @@ StopReason Walk::run() {
 
 Walk::Stop Walk::leave_frame() {
     const std::uint64_t address = code_address().lookup();
-    const CodePiece* piece = piece_at(address);
+    const CodePiece* piece = pieces_.at(address);
     if (piece == nullptr) return without_map();
     const RuleKey key(piece->module, address - piece->bias, return_address_);
     if (piece->module == 0) return in_code_without_file(*piece);
@@ -91,20 +86,6 @@ Walk::Stop Walk::leave_frame() {
             break;
     }
     return StopReason::root;
-}
-
-bool Walk::load_word(std::uint64_t address, std::uint64_t& value) const {
-    const std::uint64_t offset = address - stack_.address;
-    if (offset >= words_) return false;
-    if (arch_.names.word_size == 8) {
-        std::memcpy(&value, stack_.bytes.data() + offset, sizeof value);
-        if (swap_) value = std::byteswap(value);
-        return true;
-    }
-    std::uint32_t half = 0;
-    std::memcpy(&half, stack_.bytes.data() + offset, sizeof half);
-    value = swap_ ? std::byteswap(half) : half;
-    return true;
 }
 
 Walk::Stop Walk::by_compact_rule(const Rule& rule, FoundBy how) {
@@ -139,19 +120,19 @@ Walk::Stop Walk::by_compact_rule(const Rule& rule, FoundBy how) {
         pc = registers_.get(names.link);
     } else {
         pc_at = at(rule.return_at);
-        if (!load_word(pc_at, pc)) {
+        if (!stack_.load_word(pc_at, pc)) {
             unread_pc_at_ = pc_at;
-            return rule.other_stack ? StopReason::other_stack : reason_for(pc_at);
+            return rule.other_stack ? StopReason::other_stack : stack_.reason_for(pc_at);
         }
     }
     for (unsigned left = rule.saved; left != 0; left &= left - 1) {
         const auto position = static_cast<std::size_t>(std::countr_zero(left));
         std::uint64_t value = 0;
-        if (load_word(at(rule.saved_at[position]), value)) {
+        if (stack_.load_word(at(rule.saved_at[position]), value)) {
             registers_.set(arch_.preserved[position], value);
         } else if (!saved_below_sp(rule, position, names)) {
             registers_.forget(arch_.preserved[position]);
-            lost_by_cut_ |= reason_for(at(rule.saved_at[position])) == StopReason::truncated_copy;
+            lost_by_cut_ |= stack_.reason_for(at(rule.saved_at[position])) == StopReason::truncated_copy;
         }
     }
     for (unsigned left = rule.lost; left != 0; left &= left - 1)
@@ -172,7 +153,7 @@ Walk::Stop Walk::by_inferred_rule(const Rule& rule) {
     const Rule copy = rule;  // checking the caller may compile other rules
     failed_read_.reset();
     const std::optional<std::uint64_t> pc = return_address_by(rule);
-    const bool cut = lost_by_cut_ || (failed_read_ && reason_for(*failed_read_) == StopReason::truncated_copy);
+    const bool cut = lost_by_cut_ || (failed_read_ && stack_.reason_for(*failed_read_) == StopReason::truncated_copy);
     if (pc && !can_return_to(*pc)) return without_rule();
     if (!pc && !cut) {
         const Stop stop = without_rule();
@@ -195,7 +176,7 @@ std::optional<std::uint64_t> Walk::return_address_by(const Rule& rule) {
 // Whether a call ends there, or a signal handler returns there. `pc` is as stored in memory (ARM: with the Thumb bit).
 bool Walk::can_return_to(std::uint64_t pc) {
     const std::uint64_t address = (pc & code_mask_) - 1;
-    const CodePiece* piece = piece_at(address);
+    const CodePiece* piece = pieces_.at(address);
     if (piece == nullptr || piece->module == 0) return false;
     return means_.rules.may_return_to(RuleKey(piece->module, address - piece->bias, true), registers_.arch(), pc);
 }
@@ -246,7 +227,8 @@ Walk::Stop Walk::by_row(const Rule& rule, const RuleKey& key) {
         caller_by_row(*row, registers_, memory_reader_, bias, means_.options.big_endian, operations_left_);
     if (!caller) {
         Stop stop;
-        if (failed_read_ && reason_for(*failed_read_) == StopReason::truncated_copy) return StopReason::truncated_copy;
+        if (failed_read_ && stack_.reason_for(*failed_read_) == StopReason::truncated_copy)
+            return StopReason::truncated_copy;
         if (is_inferred) return without_rule();
         if (by_libunwind(stop)) return stop;
         return failed_read_ ? StopReason::bad_read : StopReason::no_info;
@@ -265,12 +247,12 @@ Walk::Stop Walk::in_code_without_file(const CodePiece& piece) {
     if (!found) return without_rule();
     // The bytes can match by chance, so the return address must be in known code.
     const std::optional<std::uint64_t> pc = return_address_by(*found);
-    if (pc && piece_at((*pc & code_mask_) - 1) == nullptr) return without_rule();
+    if (pc && pieces_.at((*pc & code_mask_) - 1) == nullptr) return without_rule();
     return by_compact_rule(*found, FoundBy::code);
 }
 
 Walk::Stop Walk::by_signal_return() {
-    const CodePiece* piece = piece_at(code_address().lookup());
+    const CodePiece* piece = pieces_.at(code_address().lookup());
     ModuleTables* tables = piece != nullptr ? means_.rules.modules().open(piece->module) : nullptr;
     if (tables == nullptr) return StopReason::no_info;
     if (frames_.size() >= max_depth_) return StopReason::max_depth;
@@ -279,7 +261,7 @@ Walk::Stop Walk::by_signal_return() {
     while (size > 0 && !tables->read(pc_ - piece->bias, std::span(code).first(size))) --size;
     failed_read_.reset();
     const auto interrupted = arch_.by_signal_frame(registers_, std::span(code).first(size), stack_reader_);
-    if (!interrupted) return failed_read_ ? reason_for(*failed_read_) : StopReason::no_info;
+    if (!interrupted) return failed_read_ ? stack_.reason_for(*failed_read_) : StopReason::no_info;
     return go_on(*interrupted, FoundBy::signal, false);
 }
 
@@ -291,9 +273,9 @@ Walk::Stop Walk::without_rule() {
     if (by_libunwind(stop)) return stop;
     failed_read_.reset();
     if (by_frame_pointer()) return go_on(registers_, FoundBy::frame_pointer, true);
-    const bool cut = failed_read_ && reason_for(*failed_read_) == StopReason::truncated_copy;
+    const bool cut = failed_read_ && stack_.reason_for(*failed_read_) == StopReason::truncated_copy;
     // If the code is readable, the call before that address shows its target. Reject calls that returned earlier.
-    const CodePiece* piece = piece_at(pc_);
+    const CodePiece* piece = pieces_.at(pc_);
     const bool can_decide = arch_.calls != nullptr && piece != nullptr && piece->module != 0;
     const bool may_return_by_link =
         !return_address_ && (!can_decide || (registers_.has(arch_.names.link) &&
@@ -311,7 +293,7 @@ Walk::Stop Walk::without_map() {
     if (frames_.size() >= max_depth_) return StopReason::max_depth;
     if (by_link_register()) return push(FoundBy::link_register, sp_);
     std::uint64_t pc = 0;
-    if (arch_.names.link != no_register || !load_word(sp_, pc) || piece_at((pc & code_mask_) - 1) == nullptr)
+    if (arch_.names.link != no_register || !stack_.load_word(sp_, pc) || pieces_.at((pc & code_mask_) - 1) == nullptr)
         return StopReason::no_map;
     registers_.keep(preserved_mask_);
     registers_.set(arch_.names.sp, sp_ + arch_.names.word_size);
@@ -322,7 +304,7 @@ Walk::Stop Walk::without_map() {
 
 bool Walk::by_libunwind(Stop& stop) {
     if (means_.libunwind == nullptr || !LibunwindStep::available(registers_.arch())) return false;
-    const CodePiece* piece = piece_at(code_address().lookup());
+    const CodePiece* piece = pieces_.at(code_address().lookup());
     ModuleTables* tables = piece != nullptr ? means_.rules.modules().open(piece->module) : nullptr;
     if (tables == nullptr) return false;
     const CodePiece frame_piece = *piece;
@@ -341,7 +323,7 @@ bool Walk::by_frame_pointer() {
     // address in code, and follow a call if that can be checked.
     if (!caller) return false;
     const std::uint64_t address = (caller->pc() & code_mask_) - 1;
-    const CodePiece* piece = piece_at(address);
+    const CodePiece* piece = pieces_.at(address);
     if (piece == nullptr) return false;
     if (arch_.follows_call != nullptr && piece->module != 0) {
         ModuleTables* tables = means_.rules.modules().open(piece->module);
@@ -357,7 +339,7 @@ bool Walk::by_link_register() {
     const std::uint8_t link = arch_.names.link;
     if (link == no_register || !registers_.has(link)) return false;
     const std::uint64_t pc = registers_.get(link) & code_mask_;
-    if (pc == 0 || pc == pc_ || piece_at(pc - 1) == nullptr) return false;
+    if (pc == 0 || pc == pc_ || pieces_.at(pc - 1) == nullptr) return false;
     registers_.keep(preserved_mask_);
     registers_.set(arch_.names.pc, pc);
     return_address_ = true;
@@ -365,64 +347,28 @@ bool Walk::by_link_register() {
 }
 
 bool Walk::in_entry() {
-    const CodePiece* piece = piece_at(pc_);
+    const CodePiece* piece = pieces_.at(pc_);
     return piece != nullptr && piece->module != 0 && means_.rules.is_entry(piece->module, pc_ - piece->bias);
 }
 
-const CodePiece* Walk::piece_at(std::uint64_t address) {
-    const auto has = [&](const CodePiece& piece) { return address - piece.start < piece.end - piece.start; };
-    if (has(pieces_[last_piece_])) return &pieces_[last_piece_];
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-        if (!has(pieces_[i])) continue;
-        last_piece_ = i;
-        return &pieces_[i];
-    }
-    const std::optional<CodePiece> found = map_.find(address);
-    if (!found || !has(*found)) return nullptr;
-    last_piece_ = next_piece_;
-    next_piece_ = (next_piece_ + 1) % pieces_.size();
-    pieces_[last_piece_] = *found;
-    return &pieces_[last_piece_];
-}
-
 std::optional<std::uint64_t> Walk::read_stack(std::uint64_t address, std::size_t size) {
-    const std::uint64_t offset = address - stack_.address;
-    if (size > 8 || offset >= stack_.bytes.size() || stack_.bytes.size() - offset < size) {
-        failed_read_ = address;
-        return std::nullopt;
-    }
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < size; ++i) {
-        const std::size_t shift = 8 * (means_.options.big_endian ? size - 1 - i : i);
-        value |= std::to_integer<std::uint64_t>(stack_.bytes[static_cast<std::size_t>(offset) + i]) << shift;
-    }
+    const std::optional<std::uint64_t> value = stack_.read(address, size);
+    if (!value) failed_read_ = address;
     return value;
-}
-
-StopReason Walk::reason_for(std::uint64_t address) const {
-    const std::uint64_t size = stack_.bytes.size();
-    const std::uint64_t offset = address - stack_.address;
-    const bool beyond = offset + arch_.names.word_size > size && offset < size + furthest_stack;
-    return stack_.cut && beyond ? StopReason::truncated_copy : StopReason::bad_read;
 }
 
 std::optional<std::uint64_t> Walk::read_memory(std::uint64_t address, std::size_t size) {
     address &= address_mask_;
     const std::optional<std::uint64_t> on_stack = read_stack(address, size);
     if (on_stack || size == 0 || size > 8) return on_stack;
-    const CodePiece* piece = piece_at(address);
+    const CodePiece* piece = pieces_.at(address);
     if (piece == nullptr) return std::nullopt;
     OpenModules& modules = means_.rules.modules();
     ModuleTables* tables = may_open_ ? modules.open(piece->module) : modules.find(piece->module);
     std::array<std::byte, 8> bytes{};
     if (tables == nullptr || !tables->read(address - piece->bias, std::span(bytes).first(size))) return std::nullopt;
     failed_read_.reset();
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < size; ++i) {
-        const std::size_t shift = 8 * (means_.options.big_endian ? size - 1 - i : i);
-        value |= std::to_integer<std::uint64_t>(bytes[i]) << shift;
-    }
-    return value;
+    return number_of(std::span(bytes).first(size), means_.options.big_endian);
 }
 
 }  // namespace flamewire::unwind

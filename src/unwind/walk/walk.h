@@ -1,7 +1,6 @@
 // One walk of one stack: the state between two frames, and the ways to get from one to the next.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,8 +8,10 @@
 
 #include "base/code_address.h"
 #include "unwind/arch/arch.h"
+#include "unwind/walk/code_pieces.h"
 #include "unwind/walk/libunwind_step.h"
 #include "unwind/walk/rule_source.h"
+#include "unwind/walk/stack_view.h"
 #include "unwind/walk/unwinder.h"
 
 namespace flamewire::unwind {
@@ -62,25 +63,19 @@ private:
     Stop push(FoundBy how, std::uint64_t cfa);
     [[nodiscard]] bool in_entry();
 
-    const CodePiece* piece_at(std::uint64_t address);
-    [[nodiscard, gnu::always_inline]] inline bool load_word(std::uint64_t address, std::uint64_t& value) const;
     std::optional<std::uint64_t> read_stack(std::uint64_t address, std::size_t size);
     std::optional<std::uint64_t> read_memory(std::uint64_t address, std::size_t size);
-    // Why a read at `address` failed.
-    [[nodiscard]] StopReason reason_for(std::uint64_t address) const;
 
     Means means_;
     const ArchInfo& arch_;
     CodeMap& map_;
+    CodePieces pieces_;
     std::size_t max_depth_;
     std::vector<Frame>& frames_;
 
-    // The copy, and the number of addresses in it that start a complete word.
-    StackCopy stack_;
-    std::uint64_t words_ = 0;
+    StackView stack_;
     std::uint64_t address_mask_, code_mask_, preserved_mask_ = 0;
     std::size_t fp_position_ = 0;  // position of the frame pointer in ArchInfo::preserved
-    bool swap_;                    // the target's byte order differs from ours
 
     // The frame to unwind.
     Registers registers_;
@@ -93,10 +88,6 @@ private:
     std::uint64_t unread_pc_at_ = 0;
     std::uint32_t operations_left_ = 100'000;  // of expressions, in this walk
     bool may_open_ = true;                     // reads may open modules, which may close others
-
-    // The pieces that this walk used last, so that the map is queried once per piece, not once per frame.
-    std::array<CodePiece, 4> pieces_{};
-    std::size_t last_piece_ = 0, next_piece_ = 0;
 
     MemoryReader stack_reader_, memory_reader_;
 };
