@@ -12,7 +12,7 @@ using namespace flamewire::agent;
 namespace {
 
 struct NoRecords final : RecordSink {
-    void on_record(const Record&) override {}
+    void on_record(const Record&, std::optional<std::uint32_t>) override {}
 };
 
 // The parts of a recording of this process that samples nothing.
