@@ -84,13 +84,18 @@ inline void put_number(pbf_writer& out, Tag tag, std::uint64_t value) {
 template <class Message>
 void write(pbf_writer& out, const Message& message);
 
-// Uses a separate buffer: a protozero sub-writer omits an empty message, so a table would lose an entry.
-template <class Message>
-void put_message(pbf_writer& out, Tag tag, const Message& message) {
+// Not a template, because the agent is built for size. Uses a separate buffer: a protozero sub-writer omits an empty
+// message, so a table would lose an entry.
+inline void put_message(pbf_writer& out, Tag tag, const void* message, void (*write)(pbf_writer&, const void*)) {
     std::string bytes;
     pbf_writer writer(bytes);
     write(writer, message);
     out.add_message(tag, bytes);
+}
+template <class Message>
+void put_message(pbf_writer& out, Tag tag, const Message& message) {
+    put_message(out, tag, &message,
+                [](pbf_writer& to, const void* from) { write(to, *static_cast<const Message*>(from)); });
 }
 
 template <std::integral Number>

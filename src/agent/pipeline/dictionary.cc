@@ -27,6 +27,7 @@ wire::Id Dictionary::module(ModuleHandle handle) {
         const ModuleInfo& info = processes_.module(handle);
         tables_.modules.add(
             {info.kind, string(info.path), info.build_id, info.device, info.inode, info.size, info.mtime_ns});
+        if (info.kind == wire::ModuleKind::vdso) new_vdsos_.push_back(handle);
     }
     return id;
 }
@@ -132,6 +133,7 @@ void Dictionary::clear() {
     strings_ = {};
     string_bytes_ = 0;
     modules_.clear();
+    new_vdsos_.clear();
     processes_seen_.clear();
     threads_.clear();
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "agent/process/process_table.h"
@@ -30,6 +31,8 @@ public:
 
     wire::Id string(std::string_view text);  // 0 for the empty one
     wire::Id module(ModuleHandle handle);
+    // The vDSOs that got an id since the last call.
+    std::vector<ModuleHandle> take_new_vdsos() { return std::exchange(new_vdsos_, {}); }
     wire::Id address(ResolvedAddress resolved, std::uint32_t flags);
     wire::Id name(std::string_view function) { return function_of(0, {function, {}, 0}, 0); }  // a name location
     // A name location for a function of a module whose addresses can later belong to other code.
@@ -70,6 +73,7 @@ private:
     std::unordered_map<std::string, wire::Id> strings_;
     std::size_t string_bytes_ = 0;
     IdTable<HandleKey> modules_, processes_seen_, threads_;
+    std::vector<ModuleHandle> new_vdsos_;
     // Of the unsent processes and threads, in the same order.
     std::vector<Pending<ProcessInfo>> fresh_processes_;
     std::vector<Pending<ThreadInfo>> fresh_threads_;

@@ -362,6 +362,8 @@ std::uint32_t Folder::process_of_costly_tables() const {
 
 wire::Batch Folder::close_batch(bool last) {
     State& state = *state_;
+    // A server on another machine has no image of this vDSO, which is in no file.
+    for (const ModuleHandle vdso : state.dictionary.take_new_vdsos()) add_symbols(state.processes.vdso_symbols(vdso));
     wire::Batch batch = std::exchange(state.next, {});
     batch.recording_id = state.options.recording_id;
     batch.epoch = state.epoch;

@@ -2,8 +2,6 @@
 
 #include <sys/auxv.h>
 
-#include <algorithm>
-
 #include "agent/process/maps.h"
 #include "agent/process/proc_text.h"
 #include "base/byte_reader.h"
@@ -66,16 +64,16 @@ Result<std::vector<VdsoSymbol>> vdso_functions(Bytes image) {
     while (in.remaining() >= entry_bytes) {
         const RawSymbol symbol = read_symbol(in, header.is_64);
         if (symbol.type != symbol_function || symbol.section == 0 || symbol.name >= names.size()) continue;
-        ByteReader name(names.subspan(symbol.name));
-        functions.push_back({symbol.value, symbol.size, std::string(name.c_string())});
+        const std::string_view name = ByteReader(names.subspan(symbol.name)).c_string();
+        // gettimeofday and __vdso_gettimeofday have the same address: the longer name is more specific.
+        VdsoSymbol* same = nullptr;
+        for (VdsoSymbol& known : functions)
+            if (known.address == symbol.value) same = &known;
+        if (same == nullptr)
+            functions.push_back({symbol.value, symbol.size, std::string(name)});
+        else if (name.size() > same->name.size())
+            same->name = name;
     }
-    // gettimeofday and __vdso_gettimeofday have the same address: the longer name is more specific.
-    std::sort(functions.begin(), functions.end(), [](const VdsoSymbol& a, const VdsoSymbol& b) {
-        if (a.address != b.address) return a.address < b.address;
-        return a.name.size() != b.name.size() ? a.name.size() > b.name.size() : a.name < b.name;
-    });
-    const auto same_address = [](const VdsoSymbol& a, const VdsoSymbol& b) { return a.address == b.address; };
-    functions.erase(std::unique(functions.begin(), functions.end(), same_address), functions.end());
     return functions;
 }
 

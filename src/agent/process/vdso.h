@@ -18,7 +18,7 @@ struct VdsoSymbol {
     bool operator==(const VdsoSymbol&) const = default;
 };
 
-// Functions of an ELF image, sorted by address; one name per address. invalid: not an ELF image.
+// Functions of an ELF image, in any order; one name per address. invalid: not an ELF image.
 Result<std::vector<VdsoSymbol>> vdso_functions(Bytes image);
 
 // Our own vDSO as it is mapped. unsupported: there is none.

@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 #include <linux/perf_event.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <functional>
 #include <map>
@@ -243,6 +245,44 @@ TEST_CASE("a chain belongs to another BPF program after a new one was loaded at 
                                                                   {"first [bpf];[kernel]+336k", 1},
                                                                   {"[kernel]+336rk;second [bpf]", 2},
                                                                   {"second [bpf];[kernel]+336k", 1}});
+}
+
+TEST_CASE("the functions of a vDSO are sent once per epoch, when a stack contains it") {
+    const std::uint64_t base = ::getauxval(AT_SYSINFO_EHDR);
+    if (base == 0) {
+        WARN("NOT tested: this kernel maps no vDSO");
+        return;
+    }
+    const auto pid = static_cast<std::uint32_t>(::getpid());
+    ProcessTable table;
+    table.attach(pid);
+    const Setup setup;
+    Folder folder(setup.options, table);
+    const std::vector<std::uint64_t> elsewhere = {user_part, reinterpret_cast<std::uintptr_t>(&::getauxval)},
+                                     inside = {user_part, base + 0x900};
+    Receiver receiver;
+    const auto sent = [&] {
+        const wire::Batch batch = folder.close_batch();
+        receiver.take(batch);
+        std::set<std::string> names;
+        for (const wire::Symbol& symbol : batch.symbols) {
+            CHECK(receiver.strings.at(receiver.modules.at(symbol.module).path) == "[vdso]");
+            CHECK(symbol.size > 0);
+            names.insert(receiver.strings.at(symbol.name));
+        }
+        return names;
+    };
+    folder.add_sample(setup.sample(elsewhere, second, pid), 0);
+    CHECK(sent().empty());
+    folder.add_sample(setup.sample(inside, second, pid), 0);
+    const std::set<std::string> names = sent();
+    CHECK(std::ranges::any_of(names, [](const std::string& name) { return name.find("clock_gettime") != name.npos; }));
+    folder.add_sample(setup.sample(inside, second, pid), 0);
+    CHECK(sent().empty());
+    folder.begin_epoch();
+    (void)sent();
+    folder.add_sample(setup.sample(inside, second, pid), 0);
+    CHECK(sent() == names);
 }
 
 TEST_CASE("a sample without a stack is still a sample") {
