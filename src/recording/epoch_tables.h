@@ -44,8 +44,19 @@ struct EpochTables {
     Table<wire::Event> events;
 
     // Of all tables but the events, which are few.
-    [[nodiscard]] std::size_t unsent_count() const;
-    void flush(wire::Batch& batch);
+    [[nodiscard]] std::size_t unsent_count() const {
+        return strings.unsent_count() + modules.unsent_count() + locations.unsent_count() + stacks.unsent_count() +
+               processes.unsent_count() + threads.unsent_count();
+    }
+    void flush(wire::Batch& batch) {
+        strings.flush(batch.string_base, batch.strings);
+        modules.flush(batch.module_base, batch.modules);
+        locations.flush(batch.location_base, batch.locations);
+        stacks.flush(batch.stack_base, batch.stacks);
+        processes.flush(batch.process_base, batch.processes);
+        threads.flush(batch.thread_base, batch.threads);
+        events.flush(batch.event_base, batch.events);
+    }
 };
 
 }  // namespace flamewire::recording

@@ -2,16 +2,6 @@
 
 namespace flamewire::recording {
 
-std::uint64_t InternedTables::AddressKey::hash(std::uint64_t seed) const {
-    return mix_in(mix_in(seed, address), std::uint64_t{module} << 32 | flags);
-}
-std::uint64_t InternedTables::NameKey::hash(std::uint64_t seed) const {
-    return mix_in(mix_in(seed, std::uint64_t{name} << 32 | module), std::uint64_t{line} << 32 | (file << 8 ^ flags));
-}
-std::uint64_t InternedTables::NodeKey::hash(std::uint64_t seed) const {
-    return mix_in(seed, std::uint64_t{parent} << 32 | location);
-}
-
 wire::Id InternedTables::location(const wire::Location& location) {
     const bool named = location.name != 0 || location.file != 0 || location.line != 0;
     const wire::Id id =

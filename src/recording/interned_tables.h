@@ -33,16 +33,23 @@ private:
         wire::Id module = 0;
         std::uint32_t flags = 0;
         bool operator==(const AddressKey&) const = default;
-        [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const;
+        [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const {
+            return mix_in(mix_in(seed, address), std::uint64_t{module} << 32 | flags);
+        }
     };
     struct NameKey {
         wire::Id name = 0, module = 0, file = 0;
         std::uint32_t line = 0, flags = 0;
         bool operator==(const NameKey&) const = default;
-        [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const;
+        [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const {
+            return mix_in(mix_in(seed, std::uint64_t{name} << 32 | module),
+                          std::uint64_t{line} << 32 | (file << 8 ^ flags));
+        }
     };
     struct NodeKey : wire::StackNode {
-        [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const;
+        [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const {
+            return mix_in(seed, std::uint64_t{parent} << 32 | location);
+        }
     };
 
     IdTable<AddressKey> addresses_;

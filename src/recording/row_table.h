@@ -35,8 +35,6 @@ public:
         return rows;
     }
 
-    [[nodiscard]] bool empty() const { return rows_.empty(); }
-
 private:
     static std::size_t places_for(std::size_t rows) {
         std::size_t places = 64;

@@ -120,10 +120,8 @@ std::vector<SavedStack> Dictionary::keep(std::span<wire::Id* const> stacks) cons
 wire::Id Dictionary::put_back(const SavedStack& stack_kept) {
     wire::Id id = 0;
     for (const SavedFrame& frame : stack_kept) {
-        const wire::Id location = frame.name.empty()
-                                      ? address({frame.module, frame.address}, frame.flags)
-                                      : function_of(frame.module, {frame.name, frame.file, frame.line}, frame.flags);
-        id = stack(id, location);
+        const wire::Id name = string(frame.name), module_id = module(frame.module);
+        id = stack(id, tables_.location({module_id, frame.address, frame.flags, name, string(frame.file), frame.line}));
     }
     return id;
 }

@@ -71,8 +71,6 @@ void Folder::State::emit_accounts(wire::Batch& batch, bool last) {
     });
 }
 
-void Folder::State::add_row(const wire::Row& row) { rows.add(row); }
-
 void Folder::State::add_loss(const wire::Loss& loss) {
     for (wire::Loss& known : next.losses) {
         if (known.reason != loss.reason || known.event != loss.event || known.cpu_plus_1 != loss.cpu_plus_1) continue;
@@ -119,7 +117,7 @@ void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
     row.stack = folded.stack;
     row.count = 1;
     row.weight = sample.period;
-    if (!is_switch) state.add_row(row);
+    if (!is_switch) state.rows.add(row);
     if (folded.flags == 0) return;
     if ((folded.flags & stack_flag::unnamed_jit) != 0) state.processes.saw_unnamed_jit(process);
     if ((folded.flags & stack_flag::truncated) != 0)
@@ -173,7 +171,7 @@ void Folder::emit_off_cpu() {
         }
         row.count = 1;
         row.weight = slice.length_ns;
-        state.add_row(row);
+        state.rows.add(row);
         --state.unemitted_switches;
     }
 }
@@ -199,7 +197,7 @@ void Folder::add_unsampled(std::uint32_t event, std::uint32_t pid, std::uint64_t
     row.stack = state.dictionary.stack(0, state.dictionary.name("[not sampled: short-lived threads]"));
     row.count = 1;
     row.weight = weight;
-    state.add_row(row);
+    state.rows.add(row);
     --state.unemitted_switches;
 }
 

@@ -32,7 +32,6 @@ struct Folder::State {
     void add_waking(const SampleRecord& sample);
     void account(const SampleRecord& sample, ProcessHandle process, const FoldedStack& stack);
     void emit_accounts(wire::Batch& batch, bool last);
-    void add_row(const wire::Row& row);
     void lose(wire::LossReason reason, std::uint64_t time_ns, std::uint32_t event);
     void add_loss(const wire::Loss& loss);
 
