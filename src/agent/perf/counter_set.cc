@@ -13,8 +13,6 @@
 namespace flamewire::agent {
 namespace {
 
-// A clone() that began before its thread was opened, or switched, has ended after this time.
-constexpr std::uint64_t clone_ns = 1'000'000'000;
 // Most PMUs have 4 to 8 counters. A group must fit as a whole, or it is never counted.
 constexpr std::size_t max_group = 8;
 // nr, enabled and running precede the values of a group.
@@ -40,8 +38,7 @@ CounterSet::CounterSet(const CounterSetOptions& options, std::span<const Counter
       counters_(counters),
       kernel_(kernel),
       cpus_{-1},
-      enabled_(!options.start_disabled && !options.enable_on_exec),
-      exec_awaited_(options.enable_on_exec),
+      switch_(options.start_disabled, options.enable_on_exec),
       opened_(counters.size(), false) {
     if (options.by != CountBy::cpu) return;
     cpus_.clear();
@@ -64,8 +61,8 @@ CounterAttrOptions CounterSet::attr_options(bool leader) const {
     CounterAttrOptions options;
     options.inherit = options_.by != CountBy::thread && !options_.scope.wide;
     options.group_read = group_read_;
-    options.disabled = leader && !enabled_;
-    options.enable_on_exec = leader && exec_awaited_;
+    options.disabled = leader && !switch_.on;
+    options.enable_on_exec = leader && switch_.exec_awaited;
     return options;
 }
 
@@ -90,8 +87,7 @@ bool CounterSet::fits(const std::vector<std::uint32_t>& group) const {
 // For CPU events, each group has as many consecutive ones as fit.
 void CounterSet::plan() {
     std::vector<std::pair<std::string, std::size_t>> open_groups;  // PMU, index of its last group
-    const bool switched_on = std::exchange(enabled_, true);
-    const bool exec_awaited = std::exchange(exec_awaited_, false);
+    const EventSwitch kept = std::exchange(switch_, EventSwitch(false, false));
     for (std::uint32_t index = 0; index < counters_.size(); ++index) {
         if (counters_[index].status != wire::CounterStatus::counted) continue;
         const EventPart& event = counters_[index].event();
@@ -118,8 +114,7 @@ void CounterSet::plan() {
         }
         plan_.push_back({index});
     }
-    enabled_ = switched_on;
-    exec_awaited_ = exec_awaited;
+    switch_ = kept;
 }
 
 Result<bool> CounterSet::attach() {
@@ -143,9 +138,8 @@ Result<bool> CounterSet::attach() {
 Result<bool> CounterSet::attach_wide() {
     if (options_.by == CountBy::thread)
         return fail(ErrorCode::unsupported, "counters by thread need processes as the target");
-    (void)TRY(open_cgroups(options_.scope, cgroups_));
-    std::vector<std::uint32_t> cpus = options_.scope.cpus;
-    if (cpus.empty()) cpus = online_cpus(real_sysfs());
+    cgroups_ = TRY(open_cgroups(options_.scope));
+    const std::vector<std::uint32_t> cpus = TRY(cpus_of(options_.scope));
     if (options_.by == CountBy::cpu) cpus_.assign(cpus.begin(), cpus.end());
     int failure = ENODEV;
     for (std::size_t index = 0; index < cpus.size(); ++index)
@@ -175,7 +169,7 @@ int CounterSet::open_thread(std::uint32_t pid, std::uint32_t tid) {
         member.cpu_index = cpu;
         failure = open_member(member, cpus_[cpu]);
         member.complete_ns = monotonic_ns();
-        if (failure == EMFILE || failure == ENFILE) ++skipped_;
+        if (out_of_files(failure)) ++skipped_;
         if (member.groups.empty()) break;
         indexes.push_back(free_.empty() ? members_.size() : free_.back());
         if (free_.empty())
@@ -206,7 +200,7 @@ int CounterSet::open_member(Member& member, int cpu) {
         }
         for (const int fd : group.fds) kernel_.close(fd);
         failure = error;
-        if (error == ESRCH || error == EMFILE || error == ENFILE) return error;  // what is open already counts
+        if (error == ESRCH || out_of_files(error)) return error;  // what is open already counts
         // Open each counter alone, so that one that cannot be counted here does not affect the others.
         for (const std::uint32_t counter : planned) {
             Group single;
@@ -274,12 +268,8 @@ void CounterSet::on_task(const TaskRecord& task) {
         (void)open_thread(task.pid, task.tid);
 }
 
-// A child whose clone() is in progress copies the state that its parent's event had when clone() began, and the ioctl
-// does not reach it. So the readings apply the state again for as long as a clone() may take.
 Result<bool> CounterSet::switch_all(bool on) {
-    enabled_ = on;
-    exec_awaited_ = false;
-    apply_until_ns_ = monotonic_ns() + clone_ns;
+    switch_.set(on);
     apply_switch();
     return true;
 }
@@ -288,7 +278,7 @@ void CounterSet::apply_switch() {
     for (const Member& member : members_)
         for (const Group& group : member.groups)
             for (std::size_t i = 0; i < (group_read_ ? 1 : group.fds.size()); ++i)
-                (void)kernel_.ioctl(group.fds[i], enabled_ ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+                (void)kernel_.ioctl(group.fds[i], switch_.on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
 // Adds what this group counted since the previous reading to `deltas`, which has one entry per counter of the set.
@@ -389,9 +379,9 @@ std::vector<CounterDelta> CounterSet::read() {
         attach_until_ns_ = 0;
         inherited_.clear();
     }
-    if (apply_until_ns_ != 0) {
+    if (switch_.repeat_until_ns != 0) {
         apply_switch();
-        if (now > apply_until_ns_) apply_until_ns_ = 0;
+        switch_.repeated(now);
     }
     if (options_.by != CountBy::thread) return read_sums();
     std::vector<CounterDelta> deltas = std::exchange(of_ended_, {});

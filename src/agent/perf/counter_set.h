@@ -18,9 +18,10 @@
 #include <vector>
 
 #include "agent/perf/counter_spec.h"
-#include "agent/perf/event_set_options.h"
+#include "agent/perf/event_switch.h"
 #include "agent/perf/kernel.h"
 #include "agent/perf/record.h"
+#include "agent/perf/scope.h"
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -117,8 +118,7 @@ private:
     std::vector<int> cpus_;                         // -1: all
     std::vector<std::vector<std::uint32_t>> plan_;  // indexes of counters, by group
     bool group_read_ = true;
-    bool enabled_, exec_awaited_;
-    std::uint64_t apply_until_ns_ = 0;
+    EventSwitch switch_;
     std::vector<Member> members_;
     std::vector<std::size_t> free_;                                       // of members_
     std::unordered_map<std::uint32_t, std::vector<std::size_t>> by_tid_;  // into members_, of live threads

@@ -1,6 +1,5 @@
 #include "agent/perf/cpu_targets.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,8 +44,8 @@ Result<bool> CpuTargets::attach() {
     (void)TRY(events_.check_modes(std::span(&mode, 1)));
     targets_ = TRY(watch(events_.options().targets));
     for (const Target& target : events_.options().targets) followed_.insert(target.pid);
-    const std::vector<std::uint32_t> cpus = TRY(choose_cpus());
-    (void)TRY(open_cgroups(events_.options().scope, groups_));
+    const std::vector<std::uint32_t> cpus = TRY(cpus_of(events_.options().scope));
+    groups_ = TRY(open_cgroups(events_.options().scope));
     (void)TRY(events_.open_rings(cpus, std::span(&mode, 1)));
     events_.prepare_wakings(!groups_.empty());
     for (std::uint32_t index = 0; index < events_.rings().cpus().size(); ++index) (void)TRY(open_cpu(index, mode));
@@ -59,24 +58,6 @@ void CpuTargets::notify_instead_of_threads() {
         "The limit of open files is too low for events of each thread, so whole CPUs are sampled, and samples of other "
         "processes are discarded.",
         "ulimit -n 65536 before starting the agent");
-}
-
-Result<std::vector<std::uint32_t>> CpuTargets::choose_cpus() const {
-    const std::vector<std::uint32_t> online = online_cpus(real_sysfs());
-    for (const std::uint32_t cpu : events_.options().scope.cpus)
-        if (std::ranges::find(online, cpu) == online.end())
-            return fail(ErrorCode::not_found,
-                        fmt::format("CPU {} is not online (there are {})", cpu, cpu_list_text(online)));
-    return events_.options().scope.cpus.empty() ? online : events_.options().scope.cpus;
-}
-
-Result<bool> open_cgroups(const Scope& scope, std::vector<UniqueFd>& folders) {
-    for (const std::string& path : scope.cgroups) {
-        UniqueFd folder(System::current().open(path, O_DIRECTORY));
-        if (!folder) return fail_errno(fmt::format("open control group {}", path), -folder.get());
-        folders.push_back(std::move(folder));
-    }
-    return true;
 }
 
 // Opens process and map records for all that runs on the CPU, even if only a control group is sampled: a process may

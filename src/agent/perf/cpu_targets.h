@@ -41,7 +41,6 @@ public:
     [[nodiscard]] bool check_soon() const { return check_soon_; }
 
 private:
-    Result<std::vector<std::uint32_t>> choose_cpus() const;
     Result<bool> open_cpu(std::uint32_t cpu_index, wire::StackMode mode);
     [[nodiscard]] bool follows(std::uint32_t pid) const { return !of_targets_ || followed_.contains(pid); }
 

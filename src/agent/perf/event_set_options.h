@@ -2,12 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "agent/perf/capabilities.h"
-#include "base/fd.h"
-#include "base/result.h"
+#include "agent/perf/scope.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {
@@ -19,18 +17,6 @@ struct Target {
     std::uint32_t pid = 0;
     wire::StackMode mode = wire::StackMode::fp;
 };
-
-// Instead of processes: all that runs on some CPUs, or all that runs there in some control groups.
-struct Scope {
-    bool wide = false;
-    std::vector<std::uint32_t> cpus = {};        // ascending; empty: all that are online
-    std::vector<std::string> cgroups = {};       // folders, none inside another; empty: all tasks
-    wire::StackMode mode = wire::StackMode::fp;  // of all samples
-    bool operator==(const Scope&) const = default;
-};
-
-// Opens the folders of the control groups. Errors have an errno, and the message contains the folder's name.
-Result<bool> open_cgroups(const Scope& scope, std::vector<UniqueFd>& folders);
 
 // Called again and again while many threads are opened, so that the rings of the set in use do not overflow meanwhile.
 class OpeningObserver {

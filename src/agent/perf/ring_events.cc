@@ -13,12 +13,6 @@
 #include "base/system.h"
 
 namespace flamewire::agent {
-namespace {
-
-// A clone() that began before its thread's events were switched has ended after this time.
-constexpr std::uint64_t clone_ns = 1'000'000'000;
-
-}  // namespace
 
 RingEvents::RingEvents(const EventSetOptions& options, const Capabilities& capabilities, const Kernel& kernel,
                        bool whole_cpus)
@@ -26,8 +20,7 @@ RingEvents::RingEvents(const EventSetOptions& options, const Capabilities& capab
       capabilities_(capabilities),
       kernel_(kernel),
       whole_cpus_(whole_cpus),
-      sampling_(!options.start_disabled && !options.enable_on_exec),
-      exec_awaited_(options.enable_on_exec) {}
+      switch_(options.start_disabled, options.enable_on_exec) {}
 
 RingEvents::~RingEvents() {
     for (const auto* list : {&samples_, &sideband_})
@@ -182,8 +175,8 @@ int RingEvents::open_sample(std::uint32_t event, const EventPart& part, const Su
                                    .period = choice.period,
                                    .kernel = choice.kernel,
                                    // Wake-up events are not for a particular task, so they cannot wait for its exec.
-                                   .disabled = !sampling_ && !(exec_awaited_ && subject.wakings),
-                                   .enable_on_exec = exec_awaited_ && !subject.wakings,
+                                   .disabled = !switch_.on && !(switch_.exec_awaited && subject.wakings),
+                                   .enable_on_exec = switch_.exec_awaited && !subject.wakings,
                                    .whole_cpu = subject.tid < 0,
                                    .layout = layout_of(mode, spec, part)};
     if (subject.wakings)
@@ -211,7 +204,7 @@ int RingEvents::open_sample(std::uint32_t event, const EventPart& part, const Su
         error = -set_filter(opened.fd, spec, kernel_);
         if (error == 0 && starts_now) error = -std::min(kernel_.ioctl(opened.fd, PERF_EVENT_IOC_ENABLE, 0), 0);
         if (error != 0) kernel_.close(opened.fd);
-        if (starts_now) apply_until_ns_ = monotonic_ns() + clone_ns;  // for children born in between
+        if (starts_now) switch_.repeat();  // for children born in between
     }
     if (error != 0) return error;
     opened.event = event;
@@ -243,31 +236,23 @@ int RingEvents::open_event(perf_event_attr attr, const Subject& subject, std::si
     return -answer;
 }
 
-// A child whose clone() is in progress copies the state that its parent's event had when clone() began, and the ioctl
-// does not reach it. So the state is applied again for as long as a clone() may take.
 Result<bool> RingEvents::set_sampling(bool on) {
-    sampling_ = on;
-    exec_awaited_ = false;
-    apply_until_ns_ = monotonic_ns() + clone_ns;
+    switch_.set(on);
     return apply_sampling();
 }
 
 Result<bool> RingEvents::apply_sampling() {
     for (const OpenEvent& event : samples_) {
-        const int answer = kernel_.ioctl(event.fd, sampling_ ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+        const int answer = kernel_.ioctl(event.fd, switch_.on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
         if (answer < 0) return fail_errno("switch a perf event", -answer);
     }
     return true;
 }
 
 void RingEvents::repeat_sampling() {
-    if (apply_until_ns_ == 0) return;
+    if (switch_.repeat_until_ns == 0) return;
     (void)apply_sampling();
-    if (monotonic_ns() > apply_until_ns_) apply_until_ns_ = 0;
-}
-
-void RingEvents::on_exec() {
-    if (std::exchange(exec_awaited_, false)) sampling_ = true;
+    switch_.repeated(monotonic_ns());
 }
 
 OpenEvent* RingEvents::find(std::uint64_t id) {

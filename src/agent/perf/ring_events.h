@@ -12,6 +12,7 @@
 
 #include "agent/perf/attr.h"
 #include "agent/perf/event_set_options.h"
+#include "agent/perf/event_switch.h"
 #include "agent/perf/ring_set.h"
 
 namespace flamewire::agent {
@@ -72,8 +73,8 @@ public:
     // Call it now and then: children may be born in the old state meanwhile.
     void repeat_sampling();
     // The exec of the target, which turned sampling on if that was requested.
-    void on_exec();
-    [[nodiscard]] bool exec_awaited() const { return exec_awaited_; }
+    void on_exec() { switch_.on_exec(); }
+    [[nodiscard]] bool exec_awaited() const { return switch_.exec_awaited; }
 
     // The event with this id that takes samples; null: none.
     OpenEvent* find(std::uint64_t id);
@@ -107,9 +108,7 @@ private:
     Capabilities capabilities_;
     Kernel kernel_;
     bool whole_cpus_;
-    bool sampling_;      // the current state, from set_sampling() or exec
-    bool exec_awaited_;  // the target's exec will turn sampling on
-    std::uint64_t apply_until_ns_ = 0;
+    EventSwitch switch_;
     std::unique_ptr<RingSet> rings_;
     std::uint32_t sets_ = 0;
     std::vector<OpenEvent> samples_, sideband_;

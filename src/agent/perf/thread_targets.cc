@@ -17,8 +17,6 @@ namespace {
 
 // After the first scan, attaching ends within this time, even if the target creates threads faster than they are opened.
 constexpr std::uint64_t max_discovery_ns = 500'000'000;
-// A clone() that began before its thread was opened has ended after this time, so no later FORK is doubtful.
-constexpr std::uint64_t clone_ns = 1'000'000'000;
 // Opening so many threads takes a millisecond or a few.
 constexpr std::size_t threads_per_call = 16;
 // Whether the event is a clock, or a hardware event sampled by frequency.
@@ -80,7 +78,7 @@ Result<bool> ThreadTargets::attach() {
     notify_missing("threads-skipped", few_files_);
     notify_missing("threads-refused", refused_);
     unsampled_at_ns_ = monotonic_ns();
-    attach_until_ns_ = unsampled_at_ns_ + clone_ns;
+    attach_until_ns_ = unsampled_at_ns_ + clone_ns;  // then no FORK is doubtful any more
     return true;
 }
 
