@@ -403,6 +403,19 @@ TEST_CASE("a kernel that does not count losses: the first loss comes with the no
           "This kernel does not count what it loses (Linux 6.0 does): losses after the last record of a full ring are "
           "not counted.");
     CHECK(page->data_tail == sizeof loss_record);
+
+    // A loss with the id of an event.
+    const auto event = std::find_if(kernel.events.begin(), kernel.events.end(), [&](const auto& entry) {
+        return entry.second.output == owner->first && entry.second.attr.sample_period != 0;
+    });
+    REQUIRE(event != kernel.events.end());
+    Lost known;
+    known.id = known.identifier = static_cast<std::uint64_t>(event->first);
+    std::memcpy(static_cast<char*>(owner->second.memory) + kernel.page_size + sizeof known, &known, sizeof known);
+    page->data_head = 2 * sizeof known;
+    recording->set->drain(seen, release_everything);
+    CHECK(seen.lost == 14);
+    CHECK(seen.events == std::vector{std::optional<std::uint32_t>(), std::optional(0U)});
 }
 
 TEST_CASE("rings of 4, 16 and 64 KiB pages stay within the lockable memory") {
