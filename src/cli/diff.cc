@@ -26,7 +26,7 @@ struct DiffOptions {
     std::string before, after;
     OpenOptions open;
     OutputOptions output;
-    server::ViewParameters view;
+    views::Parameters view;
     double percent_limit = 0.5;
     std::size_t most_rows = 0;
     std::string by = "total", sort = "self";
@@ -56,14 +56,14 @@ struct Sides {
 
 Result<Comparison> compare(const profile::Store& before, const profile::Store& after, const Sides& sides,
                            const DiffOptions& options) {
-    server::ViewParameters first = options.view, same = options.view;
+    views::Parameters first = options.view, same = options.view;
     if (&sides.before == &sides.after) {
         first.tids = {profile::two_sides_before};
         same.tids = {profile::two_sides_after};
     }
-    const server::View left = TRY(resolve_view(first, before, sides.before.status().start_ns()));
+    const views::View left = TRY(resolve_view(first, before, sides.before.status().start_ns()));
     if (same.event.empty()) same.event = left.event_name;
-    const server::View right = TRY(resolve_view(same, after, sides.after.status().start_ns()));
+    const views::View right = TRY(resolve_view(same, after, sides.after.status().start_ns()));
     Comparison result;
     result.event = left.event_name;
     result.unit = left.unit;

@@ -14,8 +14,7 @@
 #include "cli/open_profile.h"
 #include "cli/terminal.h"
 #include "cli/view_options.h"
-#include "server/http/assets.h"
-#include "server/http/html_answer.h"
+#include "server/saved_answers.h"
 #include "server/session/archive.h"
 #include "server/source/bundle_sources.h"
 
@@ -26,34 +25,13 @@ struct ExportOptions {
     std::string file, format = "collapsed", output, group;
     bool weights = false, sources = false;
     OpenOptions open;
-    server::ViewParameters view;
+    views::Parameters view;
 };
 
 constexpr std::string_view html = "html", archive = "flamewire";
 
-// Builds the page with the answers that a server would give it.
-Result<std::string> html_of(const server::Session& session, const server::ViewParameters& view) {
-    server::Request request;
-    request.method = "GET";
-    if (!view.event.empty()) request.query["event"] = view.event;
-    if (view.start_ms > 0) request.query["start"] = fmt::format("{}", view.start_ms);
-    if (view.end_ms) request.query["end"] = fmt::format("{}", *view.end_ms);
-    const auto list = [&](const char* name, const auto& all) {
-        if (!all.empty()) request.query[name] = fmt::format("{}", fmt::join(all, ","));
-    };
-    list("pid", view.pids);
-    list("tid", view.tids);
-    list("container", view.containers);
-    list("pod", view.pods);
-    list("cgroup", view.cgroups);
-    server::Answer answer =
-        html_answer(session, request, {server::asset_bytes("app.js"), server::asset_bytes("app.css")});
-    if (answer.status != 200) return fail(ErrorCode::unsupported, std::move(answer.body));
-    return std::move(answer.body);
-}
-
 Result<std::string> exported(const server::Session& session, const ExportOptions& options) {
-    if (options.format == html) return html_of(session, options.view);
+    if (options.format == html) return server::saved_page(session, options.view);
     const profile::ExportFormat& format = *profile::find_export_format(options.format);
     const std::uint64_t start_ns = session.status().start_ns();
     const server::SessionInfo info = session.info();
@@ -64,7 +42,7 @@ Result<std::string> exported(const server::Session& session, const ExportOptions
     about.weights = options.weights;
     about.group = profile::parse_group(options.group).value_or(profile::GroupBy::none);
     return session.read([&](const profile::Store& store) -> Result<std::string> {
-        server::View view = TRY(resolve_view(options.view, store, start_ns));
+        views::View view = TRY(resolve_view(options.view, store, start_ns));
         TRY(check_places(options.view, store));
         // Write all events if the format supports several. Folded stacks name the event in each line.
         const bool first_only = format.one_event && format.name != "collapsed";

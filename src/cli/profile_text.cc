@@ -224,7 +224,7 @@ std::string session_head(const server::SessionInfo& info) {
     return head + notice_lines(info.notices);
 }
 
-std::string event_head(const profile::Store& store, const server::View& view) {
+std::string event_head(const profile::Store& store, const views::View& view) {
     const Weight total = profile::total_of(store, view.filter);
     std::string head = fmt::format("# {}: {} samples", printable(view.event_name), with_commas(total.samples));
     if (total.weight != 0) head += fmt::format(", {}", human_weight(static_cast<double>(total.weight), view.unit));
@@ -233,7 +233,7 @@ std::string event_head(const profile::Store& store, const server::View& view) {
     return head + "\n";
 }
 
-std::string function_table(const profile::Store& store, const server::View& view,
+std::string function_table(const profile::Store& store, const views::View& view,
                            const std::vector<profile::FunctionRow>& rows, const TableOptions& options,
                            const OutputStyle& style) {
     const Limits limits(profile::total_of(store, view.filter), options.percent_limit);

@@ -9,8 +9,8 @@
 #include "cli/terminal.h"
 #include "profile/query/grouping.h"
 #include "profile/query/query.h"
-#include "server/http/view.h"
 #include "server/session/session_info.h"
+#include "views/view.h"
 
 namespace flamewire::cli {
 
@@ -25,10 +25,10 @@ std::string session_head(const server::SessionInfo& info);
 // For each notice its text and its remedy, as lines that begin with '#'.
 std::string notice_lines(std::span<const wire::Notice> notices);
 // A line that begins with '#': samples, weight and unnamed share of one event.
-std::string event_head(const profile::Store& store, const server::View& view);
+std::string event_head(const profile::Store& store, const views::View& view);
 
 // One row per function: self and total share, samples, module, name. `rows` as in query.h.
-std::string function_table(const profile::Store& store, const server::View& view,
+std::string function_table(const profile::Store& store, const views::View& view,
                            const std::vector<profile::FunctionRow>& rows, const TableOptions& options,
                            const OutputStyle& style);
 // One row per node, callers before callees. Lines are indented only where calls branch.

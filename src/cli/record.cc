@@ -20,10 +20,10 @@
 #include "cli/terminal.h"
 #include "cli/view_options.h"
 #include "profile/formats/json.h"
-#include "server/http/quality_warnings.h"
 #include "server/session/label.h"
 #include "server/session/session_name.h"
 #include "server/session/side_files.h"
+#include "views/quality_warnings.h"
 
 namespace flamewire::cli {
 namespace {
@@ -66,15 +66,16 @@ Result<bool> keep_label(const RecordOptions& options, const std::string& stream)
     return server::write_label(server::side_file(stream, server::label_name), TRY(server::changed({}, change)));
 }
 
-std::string summary(const server::Session& session, const std::vector<server::View>& views,
-                    const RecordOptions& options, const OutputStyle& style) {
+std::string summary(const server::Session& session, const std::vector<views::View>& views, const RecordOptions& options,
+                    const OutputStyle& style) {
     const server::SessionInfo info = session.info();
-    const server::ModuleReports reports = session.symbols().reports();
+    const views::ModuleReports reports = session.symbols().reports();
     return session.read([&](const profile::Store& store) {
         std::string text;
         const TableOptions table{.percent_limit = 0, .most_rows = options.rows};
-        for (const server::View& view : views)
-            text += event_head(store, view) + notice_lines(server::quality_warnings(store, view, info, reports)) +
+        for (const views::View& view : views)
+            text += event_head(store, view) +
+                    notice_lines(views::quality_warnings(store, view, info.unwinding, info.notices, reports)) +
                     function_table(store, view, profile::functions(store, view.filter), table, style);
         return text;
     });
@@ -146,7 +147,7 @@ Result<int> record(const RecordOptions& options) {
         const std::string json = TRY(json_of(session, path, code));
         TRY(print_paged(json, options.output));
     } else if (!options.quiet) {
-        const std::vector<server::View> views = TRY(views_of(session, {}));
+        const std::vector<views::View> views = TRY(views_of(session, {}));
         // On standard error, separate from the command's own output, as perf does.
         fmt::print(stderr, "\n{}\nsession: {}\n", summary(session, views, options, style_of_errors(options.output)),
                    path);

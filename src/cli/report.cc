@@ -13,8 +13,7 @@
 #include "counters/sched_table.h"
 #include "profile/formats/json.h"
 #include "profile/query/thread_states.h"
-#include "server/http/profile_answers.h"
-#include "server/http/quality_warnings.h"
+#include "views/quality_warnings.h"
 
 namespace flamewire::cli {
 namespace {
@@ -23,7 +22,7 @@ struct ReportOptions {
     std::string file;
     OpenOptions open;
     OutputOptions output;
-    server::ViewParameters view;
+    views::Parameters view;
     TableOptions table;
     std::string sort = "self", only, group;
     bool inverted = false, collapse = false, sched = false;
@@ -31,7 +30,7 @@ struct ReportOptions {
 
 // Prints the tables of all events in one document, like the export.
 Result<int> print_json(const server::Session& session, const ReportOptions& options,
-                       const std::vector<server::View>& views) {
+                       const std::vector<views::View>& views) {
     profile::Filter filter = views.empty() ? profile::Filter{} : views.front().filter;
     if (options.view.event.empty()) filter.event.reset();
     const std::string text =
@@ -39,7 +38,7 @@ Result<int> print_json(const server::Session& session, const ReportOptions& opti
     return print_paged(text, options.output);
 }
 
-std::string tables_of(const profile::Store& store, const server::View& view, const std::string& warnings,
+std::string tables_of(const profile::Store& store, const views::View& view, const std::string& warnings,
                       const ReportOptions& options, const OutputStyle& style) {
     std::string text = "\n" + event_head(store, view) + warnings;
     if (options.only != "tree")
@@ -59,9 +58,9 @@ constexpr std::string_view wake_up_note =
 
 // Prints how threads spent their time, instead of functions.
 Result<int> print_scheduling(const server::Session& session, const ReportOptions& options) {
-    server::ViewParameters view = options.view;
+    views::Parameters view = options.view;
     view.event.clear();
-    const std::vector<server::View> views = TRY(views_of(session, view));
+    const std::vector<views::View> views = TRY(views_of(session, view));
     const profile::Filter filter = views.empty() ? profile::Filter{} : views.front().filter;
     std::vector<counters::SchedLine> lines;
     session.read([&](const profile::Store& store) {
@@ -89,17 +88,18 @@ Result<int> report(const ReportOptions& options) {
     const OpenProfile open = TRY(open_profile(options.file, options.open));
     const server::Session& session = *open.session;
     if (options.sched) return print_scheduling(session, options);
-    const std::vector<server::View> views = TRY(views_of(session, options.view));
+    const std::vector<views::View> views = TRY(views_of(session, options.view));
     if (options.output.json) return print_json(session, options, views);
     const OutputStyle style = style_of_output(options.output);
     const server::SessionInfo info = session.info();
-    const server::ModuleReports reports = session.symbols().reports();
+    const views::ModuleReports reports = session.symbols().reports();
     std::string text = session_head(info);
     if (views.empty()) text += "# no samples\n";
-    for (const server::View& view : views)
+    for (const views::View& view : views)
         text += session.read([&](const profile::Store& store) {
-            return tables_of(store, view, notice_lines(server::quality_warnings(store, view, info, reports)), options,
-                             style);
+            return tables_of(store, view,
+                             notice_lines(views::quality_warnings(store, view, info.unwinding, info.notices, reports)),
+                             options, style);
         });
     return print_paged(text, options.output);
 }

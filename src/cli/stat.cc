@@ -8,7 +8,8 @@
 #include "cli/command.h"
 #include "cli/open_profile.h"
 #include "cli/terminal.h"
-#include "server/http/counter_answers.h"
+#include "server/saved_answers.h"
+#include "views/counters.h"
 
 namespace flamewire::cli {
 namespace {
@@ -29,15 +30,14 @@ void add_command(std::vector<std::string>& arguments, const AgentOptions& agent)
 Result<int> print_counters(const StatOptions& options, const std::string& file) {
     const OpenProfile open = TRY(open_profile(file, options.open));
     const server::Session& session = *open.session;
-    if (options.output.json) {
-        const server::Answer answer = counters_answer(session, {});
-        return print_paged(answer.body + "\n", options.output);
-    }
+    if (options.output.json) return print_paged(server::counters_json(session) + "\n", options.output);
     const server::SessionInfo info = session.info();
-    const server::Counted counted = session.read([](const profile::Store& store) { return server::counted(store); });
-    if (counted.lines.empty()) return fail(ErrorCode::not_found, fmt::format("nothing was counted in {}", info.id));
+    const auto groups = session.read(
+        [](const profile::Store& store) { return views::counter_groups(store, {}, views::Breakdown::total, 1); });
+    if (groups.empty()) return fail(ErrorCode::not_found, fmt::format("nothing was counted in {}", info.id));
     const std::string title = fmt::format("'{}'", title_of(info));
-    return print_paged(counters::perf_stat_table(counted.lines, title, counted.elapsed_ns), options.output);
+    return print_paged(counters::perf_stat_table(groups.front().lines, title, groups.front().elapsed_ns),
+                       options.output);
 }
 
 Result<int> stat(const StatOptions& options) {

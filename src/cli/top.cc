@@ -47,7 +47,7 @@ constexpr std::string_view help_text =
     "  a      the last seconds or everything since the start\n  e      the next event\n  ?      this\n";
 
 struct Part {
-    server::View view;
+    views::View view;
     std::size_t index = 0, count = 0;  // among events with samples
 };
 

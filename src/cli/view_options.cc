@@ -13,7 +13,7 @@
 
 namespace flamewire::cli {
 
-void add_view_options(CLI::App& command, server::ViewParameters& view) {
+void add_view_options(CLI::App& command, views::Parameters& view) {
     command.add_option("-e,--event", view.event, "the event to show (default: all that have samples)")
         ->type_name("NAME");
     command
@@ -51,7 +51,7 @@ void add_group_option(CLI::App& command, std::string& group) {
         ->check(CLI::IsMember({"none", "process", "thread", "container", "cpu"}));
 }
 
-Result<bool> check_places(const server::ViewParameters& parameters, const profile::Store& store) {
+Result<bool> check_places(const views::Parameters& parameters, const profile::Store& store) {
     struct Place {
         std::string_view what;
         const std::vector<std::string>& wanted;
@@ -85,10 +85,10 @@ Result<bool> check_places(const server::ViewParameters& parameters, const profil
     return true;
 }
 
-Result<std::vector<server::View>> views_of(const server::Session& session, const server::ViewParameters& parameters) {
+Result<std::vector<views::View>> views_of(const server::Session& session, const views::Parameters& parameters) {
     const std::uint64_t start_ns = session.status().start_ns();
-    return session.read([&](const profile::Store& store) -> Result<std::vector<server::View>> {
-        std::vector<server::View> views;
+    return session.read([&](const profile::Store& store) -> Result<std::vector<views::View>> {
+        std::vector<views::View> views;
         TRY(check_places(parameters, store));
         if (!parameters.event.empty()) {
             views.push_back(TRY(resolve_view(parameters, store, start_ns)));
@@ -96,7 +96,7 @@ Result<std::vector<server::View>> views_of(const server::Session& session, const
         }
         for (profile::EventId event = 1; event < store.events().size(); ++event) {
             if (store.total(event).samples == 0) continue;
-            server::ViewParameters one = parameters;
+            views::Parameters one = parameters;
             one.event = store.events()[event].name;
             views.push_back(TRY(resolve_view(one, store, start_ns)));
         }

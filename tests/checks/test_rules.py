@@ -29,6 +29,7 @@ TYPESCRIPT = pathlib.Path(os.environ.get("FLAMEWIRE_BIN", "build/bin")).resolve(
     ("agent/process/process_records.h", "agent/perf/record.h"),
     ("profile/formats/import.cc", "profile/formats/perf_data/perf_data_import.h"),
     ("cli/record.cc", "server/options.h"),
+    ("cli/report.cc", "views/quality_warnings.h"),
     ("wire/frame.cc", "web_assets.h"),
 ])
 def test_allowed_includes(path, included):
@@ -41,6 +42,8 @@ def test_allowed_includes(path, included):
     ("agent/options.cc", "profile/store/store.h"),
     ("server/server.cc", "agent/options.h"),
     ("server/session/session.cc", "server/http/api.h"),
+    ("cli/report.cc", "server/http/profile_answers.h"),
+    ("views/counters.cc", "server/session/session.h"),
     ("profile/store/store.cc", "profile/formats/perf_data/header.h"),
     ("agent/process/maps.cc", "agent/perf/ring.h"),
     ("profile/query/call_tree.cc", "elf/elf_file.h"),

@@ -6,6 +6,7 @@
 #include "profile/formats/bounded_json.h"
 #include "profile/formats/thread_samples.h"
 #include "profile/query/query.h"
+#include "profile/query/unwinding.h"
 
 namespace flamewire::profile {
 
@@ -176,20 +177,6 @@ std::string_view kind_name(FrameKind kind) {
             break;
     }
     return "unknown";
-}
-
-std::string_view mode_name(wire::StackMode mode) {
-    switch (mode) {
-        case wire::StackMode::fp:
-            return "fp";
-        case wire::StackMode::hybrid:
-            return "hybrid";
-        case wire::StackMode::dwarf:
-            return "dwarf";
-        case wire::StackMode::lbr:
-            break;
-    }
-    return "lbr";
 }
 
 Result<std::string> json(const Store& store, const Filter& filter, const JsonOptions& options) {

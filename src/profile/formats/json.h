@@ -25,7 +25,5 @@ Result<std::string> json(const Store& store, const Filter& filter, const JsonOpt
 
 // The name of a frame kind in exports and answers: "user", "kernel", "jit", "inlined", "unknown".
 std::string_view kind_name(FrameKind kind);
-// The name of a stack mode: "fp", "hybrid", "dwarf", "lbr".
-std::string_view mode_name(wire::StackMode mode);
 
 }  // namespace flamewire::profile

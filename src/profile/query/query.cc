@@ -1,6 +1,8 @@
 // The queries that return lists: functions, threads, lines, files, slices of time.
 #include "profile/query/query.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -159,6 +161,13 @@ std::vector<ModuleRow> modules(const Store& store, const Filter& filter) {
         if (!is_zero(sums[module].total)) rows.push_back({module, sums[module].self, sums[module].total});
     sort_by_self(rows, Measure(tree.total[0]), [](const ModuleRow& row) { return row.module; });
     return rows;
+}
+
+bool lacks_symbols(const wire::Notice& notice, const symbol::ModuleIdentity& module) {
+    // "[jit] node 4242", "node (process 4242) runs …"
+    const std::string_view pid = std::string_view(module.path).substr(module.path.rfind(' ') + 1);
+    return module.kind == symbol::ModuleKind::jit && notice.code == "jit-names-missing" &&
+           notice.text.contains(fmt::format("(process {})", pid));
 }
 
 std::vector<bool> nameless_jit_modules(const Store& store) {

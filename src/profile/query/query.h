@@ -111,6 +111,8 @@ std::vector<ModuleRow> modules(const Store& store, const Filter& filter);
 
 // For each module, whether it is JIT code in which no function has a name.
 std::vector<bool> nameless_jit_modules(const Store& store);
+// Whether the notice reports that this module, which a program generated at run time, has no symbols.
+bool lacks_symbols(const wire::Notice& notice, const symbol::ModuleIdentity& module);
 
 // Whether the function's name is known, instead of an address or a marker such as [unknown process].
 bool is_named(const Function& function, std::string_view name);

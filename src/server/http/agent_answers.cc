@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "base/json_writer.h"
-#include "server/http/view.h"
+#include "server/http/parameters.h"
 #include "wire/control.h"
 #include "wire/frame.h"
 

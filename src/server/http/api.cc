@@ -19,7 +19,6 @@
 #include "server/http/module_answers.h"
 #include "server/http/pairing_answers.h"
 #include "server/http/profile_answers.h"
-#include "server/http/quality_warnings.h"
 #include "server/http/session_answers.h"
 #include "server/http/timeline_answers.h"
 #include "server/http/trim_merge_answers.h"

@@ -12,8 +12,8 @@
 #include "profile/formats/json.h"
 #include "profile/query/diff.h"
 #include "server/http/flamegraph.h"
+#include "server/http/parameters.h"
 #include "server/http/profile_answers.h"
-#include "server/http/view.h"
 
 namespace flamewire::server {
 namespace {
@@ -30,7 +30,7 @@ Result<Normalise> parse_normalise(std::string_view text) {
 struct Side {
     const Session& session;
     const profile::Store& store;
-    View view;
+    views::View view;
     double duration_ms = 0;
 };
 
@@ -64,7 +64,7 @@ std::string names_of(std::span<const profile::Event> events) {
 }
 
 // An error if the baseline's event does not measure the same thing.
-std::optional<Answer> mismatch(const Session& before, const profile::Store& store, const View& after) {
+std::optional<Answer> mismatch(const Session& before, const profile::Store& store, const views::View& after) {
     const auto events = store.events();
     const auto same = std::ranges::find(events.begin() + 1, events.end(), after.event_name, &profile::Event::name);
     if (same == events.end())
@@ -111,7 +111,7 @@ Answer with_comparison(const Session& before, const Session& after, const Reques
         before_parameters->event = after_view->event_name;
         const auto before_view = resolve_view(*before_parameters, old_store, before_start_ns);
         if (!before_view) return error_answer(before_view.error());
-        const auto covered_ms = [](const profile::Store& store, const View& view, std::uint64_t start_ns) {
+        const auto covered_ms = [](const profile::Store& store, const views::View& view, std::uint64_t start_ns) {
             return static_cast<double>(profile::covered_ns(store, view.filter, start_ns)) / 1e6;
         };
         const Comparison comparison{
@@ -234,7 +234,7 @@ void write_function(JsonWriter& json, const profile::FunctionDiff& row, const Pe
     json.end_object();
 }
 
-profile::Weight sum_of(const profile::Store& store, const View& view) {
+profile::Weight sum_of(const profile::Store& store, const views::View& view) {
     return profile::call_tree(store, view.filter, {.max_nodes = 1}).total;
 }
 

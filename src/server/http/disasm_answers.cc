@@ -374,8 +374,8 @@ Answer disasm_answer(const Session& session, const Request& request, symbol::Sym
     std::uint64_t version = 0;
     profile::Weight total;
     const std::uint64_t start_ns = session.status().start_ns();
-    const auto view = session.read([&](const profile::Store& store) -> Result<View> {
-        View resolved = TRY(resolve_view(*parameters, store, start_ns));
+    const auto view = session.read([&](const profile::Store& store) -> Result<views::View> {
+        views::View resolved = TRY(resolve_view(*parameters, store, start_ns));
         for (const Copy& copy : copies)
             if (!heat.contains(copy.module))
                 heat[copy.module] = profile::address_heat(store, resolved.filter, copy.module);

@@ -35,10 +35,6 @@ struct FunctionIndexes {
 
 }  // namespace
 
-double percent(std::uint64_t part, std::uint64_t whole) {
-    return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
 void write_view(JsonWriter& json, const ViewHead& head) {
     json.member("session", head.session);
     json.member("event", head.view.event_name);
@@ -162,8 +158,8 @@ void write_functions(JsonWriter& json, const ViewHead& head, const profile::Stor
         json.member("total", row.total.weight);
         json.member("self_samples", row.self.samples);
         json.member("total_samples", row.total.samples);
-        json.member("self_percent", percent(row.self.weight, total.weight));
-        json.member("total_percent", percent(row.total.weight, total.weight));
+        json.member("self_percent", views::percent(row.self.weight, total.weight));
+        json.member("total_percent", views::percent(row.total.weight, total.weight));
         json.end_object();
     });
     json.end_object();

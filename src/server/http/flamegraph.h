@@ -7,14 +7,14 @@
 #include "base/json_writer.h"
 #include "profile/query/grouping.h"
 #include "profile/query/query.h"
-#include "server/http/view.h"
+#include "views/view.h"
 
 namespace flamewire::server {
 
 // What all views begin with: session, event, unit and data_version.
 struct ViewHead {
     std::string_view session;
-    const View& view;
+    const views::View& view;
     std::uint64_t data_version = 0;
 };
 void write_view(JsonWriter& json, const ViewHead& head);
@@ -30,8 +30,5 @@ void write_sandwich(JsonWriter& json, const ViewHead& head, const profile::Store
                     const profile::Sandwich& sandwich);
 void write_functions(JsonWriter& json, const ViewHead& head, const profile::Store& store, const profile::Weight& total,
                      const std::vector<profile::FunctionRow>& rows);
-
-// 100 * part / whole; 0 if `whole` is 0.
-double percent(std::uint64_t part, std::uint64_t whole);
 
 }  // namespace flamewire::server

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/json_writer.h"
-#include "server/http/view.h"
+#include "server/http/parameters.h"
 
 namespace flamewire::server {
 
@@ -29,15 +29,15 @@ Answer metrics_history_answer(const Session& session, const Request& request) {
     const auto parameters = parse_view(request);
     if (!parameters) return error_answer(parameters.error());
     // Only the times apply; no event is selected.
-    const auto view = resolve_view({.event = {},
-                                    .start_ms = parameters->start_ms,
-                                    .end_ms = parameters->end_ms,
-                                    .pids = {},
-                                    .tids = {},
-                                    .containers = {},
-                                    .pods = {},
-                                    .cgroups = {}},
-                                   profile::Store(), session.status().start_ns());
+    const auto view = views::resolve_view({.event = {},
+                                           .start_ms = parameters->start_ms,
+                                           .end_ms = parameters->end_ms,
+                                           .pids = {},
+                                           .tids = {},
+                                           .containers = {},
+                                           .pods = {},
+                                           .cgroups = {}},
+                                          profile::Store(), session.status().start_ns());
     if (!view) return error_answer(view.error());
     std::uint64_t slices = 0;
     if (const auto text = request.parameter("slices"); !text.empty()) {

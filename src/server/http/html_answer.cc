@@ -10,7 +10,6 @@
 #include "server/http/counter_answers.h"
 #include "server/http/module_answers.h"
 #include "server/http/profile_answers.h"
-#include "server/http/quality_warnings.h"
 #include "server/http/session_answers.h"
 #include "server/http/timeline_answers.h"
 #include "server/session/iso_time.h"

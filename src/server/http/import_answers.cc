@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/json_writer.h"
-#include "server/http/view.h"
+#include "server/http/parameters.h"
 #include "server/limits.h"
 #include "wire/control.h"
 

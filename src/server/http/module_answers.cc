@@ -10,6 +10,7 @@
 #include "elf/elf_file.h"
 #include "profile/query/query.h"
 #include "server/http/session_view.h"
+#include "views/quality_warnings.h"
 #include "wire/control.h"
 
 namespace flamewire::server {
@@ -69,18 +70,6 @@ Result<std::string> build_id_of(const std::string& path) {
 
 }  // namespace
 
-symbol::ModuleReport without_names(const profile::Store& store, const profile::Module& module) {
-    symbol::ModuleReport report;
-    report.problem = "This code was generated at run time, and nothing on the target names it";
-    report.remedy = "enable perf maps in its runtime, if it supports them (/tmp/perf-PID.map)";
-    for (const wire::Notice& notice : store.notices()) {
-        if (!lacks_symbols(notice, module.identity)) continue;
-        report.problem = notice.text;
-        report.remedy = notice.remedy;
-    }
-    return report;
-}
-
 void write_fetch(JsonWriter& json, const ModuleFetch& fetch) {
     static constexpr std::string_view states[] = {"asked", "arriving", "arrived", "refused", "interrupted"};
     json.object();
@@ -98,7 +87,7 @@ void write_module(JsonWriter& json, const profile::Module& module, const symbol:
                                                      "symbols", "go_table",   "debug_info"};
     symbol::ModuleReport known;
     if (nameless_in != nullptr)
-        known = without_names(*nameless_in, module);
+        known = views::without_names(*nameless_in, module);
     else if (report != nullptr)
         known = *report;
     json.object();
@@ -134,7 +123,7 @@ const ModuleFetch* fetch_of(const std::map<profile::ModuleId, ModuleFetch>& fetc
 Answer modules_answer(const Session& session, const Request& request) {
     const auto reports = session.symbols().reports();
     const auto fetches = session.symbols().fetches(), debug_fetches = session.symbols().debug_fetches();
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+    return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead& head) {
         std::vector<profile::ModuleRow> rows = profile::modules(store, view.filter);
         profile::Weight total;
         for (const profile::Weight& slice : profile::histogram(store, view.filter, 1)) total += slice;
@@ -158,8 +147,8 @@ Answer modules_answer(const Session& session, const Request& request) {
             json.member("total", row.total.weight);
             json.member("self_samples", row.self.samples);
             json.member("total_samples", row.total.samples);
-            json.member("self_percent", percent(row.self.weight, total.weight));
-            json.member("total_percent", percent(row.total.weight, total.weight));
+            json.member("self_percent", views::percent(row.self.weight, total.weight));
+            json.member("total_percent", views::percent(row.total.weight, total.weight));
             json.end_object();
         });
         json.end_object();

@@ -10,9 +10,6 @@
 
 namespace flamewire::server {
 
-// Why JIT code has no symbols, from the agent's notice.
-symbol::ModuleReport without_names(const profile::Store& store, const profile::Module& module);
-
 void write_fetch(JsonWriter& json, const ModuleFetch& fetch);
 // The Module object of docs/openapi.yaml. `nameless_in`: the store of a JIT module without symbols; otherwise null.
 void write_module(JsonWriter& json, const profile::Module& module, const symbol::ModuleReport* report,

@@ -5,6 +5,7 @@
 #include "profile/formats/export.h"
 #include "profile/query/query.h"
 #include "server/http/session_view.h"
+#include "views/quality_warnings.h"
 
 namespace flamewire::server {
 namespace {
@@ -41,7 +42,7 @@ Answer export_answer(const Session& session, const Request& request, const profi
     const auto group = group_of(request);
     if (!group) return error_answer(group.error());
     about.group = *group;
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead&) {
+    return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead&) {
         profile::Filter filter = view.filter;
         // Export the whole session unless one event is requested.
         if (!format.one_event && request.parameter("event").empty()) filter.event.reset();
@@ -93,7 +94,7 @@ Answer flamegraph_answer(const Session& session, const Request& request) {
     if (!options) return error_answer(options.error());
     const auto group = group_of(request);
     if (!group) return error_answer(group.error());
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+    return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead& head) {
         JsonWriter json;
         write_flamegraph(json, head, store, profile::grouped_tree(store, view.filter, *group, *options));
         return json_answer(json.take());
@@ -106,7 +107,7 @@ Answer callers_answer(const Session& session, const Request& request) {
         return error_answer(400, "validation", "function is required: the name whose callers are requested");
     const auto options = tree_options(request);
     if (!options) return error_answer(options.error());
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+    return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead& head) {
         const profile::Sandwich sandwich =
             profile::sandwich(store, view.filter, function, request.parameter("module"), *options);
         if (sandwich.total == profile::Weight{})
@@ -118,10 +119,30 @@ Answer callers_answer(const Session& session, const Request& request) {
 }
 
 Answer functions_answer(const Session& session, const Request& request) {
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+    return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead& head) {
         JsonWriter json;
         write_functions(json, head, store, profile::total_of(store, view.filter),
                         profile::functions(store, view.filter));
+        return json_answer(json.take());
+    });
+}
+
+Answer warnings_answer(const Session& session, const Request& request) {
+    const SessionInfo info = session.info();
+    const views::ModuleReports reports = session.symbols().reports();
+    return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead& head) {
+        JsonWriter json;
+        json.object();
+        write_view(json, head);
+        json.list("warnings", views::quality_warnings(store, view, info.unwinding, info.notices, reports),
+                  [&](const wire::Notice& warning) {
+                      json.object();
+                      json.member("code", warning.code);
+                      json.member("text", warning.text);
+                      json.member("remedy", warning.remedy);
+                      json.end_object();
+                  });
+        json.end_object();
         return json_answer(json.take());
     });
 }
@@ -130,7 +151,7 @@ Answer thread_view_answer(const Session& session, const Request& request) {
     if (request.parameter("tid").empty()) return error_answer(400, "validation", "tid is required");
     const auto options = tree_options(request);
     if (!options) return error_answer(options.error());
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+    return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead& head) {
         const profile::CallTree tree = profile::call_tree(store, view.filter, *options);
         JsonWriter json;
         json.object();
@@ -144,7 +165,7 @@ Answer thread_view_answer(const Session& session, const Request& request) {
 }
 
 Answer source_files_answer(const Session& session, const Request& request) {
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+    return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead& head) {
         const profile::Weight total = profile::total_of(store, view.filter);
         JsonWriter json;
         json.object();
@@ -155,8 +176,8 @@ Answer source_files_answer(const Session& session, const Request& request) {
             json.member("file", store.string(row.file));
             json.member("self", row.self.weight);
             json.member("total", row.total.weight);
-            json.member("self_percent", percent(row.self.weight, total.weight));
-            json.member("total_percent", percent(row.total.weight, total.weight));
+            json.member("self_percent", views::percent(row.self.weight, total.weight));
+            json.member("total_percent", views::percent(row.total.weight, total.weight));
             json.end_object();
         });
         json.end_object();

@@ -17,6 +17,8 @@ Answer flamegraph_answer(const Session& session, const Request& request);
 // function=NAME, module=MODULE (default: any)
 Answer callers_answer(const Session& session, const Request& request);
 Answer functions_answer(const Session& session, const Request& request);
+// What makes the tables of this view mislead.
+Answer warnings_answer(const Session& session, const Request& request);
 // Also the state and CPU time of each thread (thread_answers.cc). slices=N: its samples in N time slices.
 Answer thread_summary_answer(const Session& session, const Request& request);
 // Time of each thread on a CPU, waiting for a CPU, sleeping and waiting for a device, as sums and per slice.

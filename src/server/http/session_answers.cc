@@ -8,7 +8,7 @@
 
 #include "profile/query/query.h"
 #include "server/http/module_answers.h"
-#include "server/http/view.h"
+#include "server/http/parameters.h"
 
 namespace flamewire::server {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "server/http/flamegraph.h"
+#include "server/http/parameters.h"
 #include "server/http/request.h"
-#include "server/http/view.h"
 #include "server/session/session.h"
 
 namespace flamewire::server {

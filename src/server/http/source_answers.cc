@@ -8,8 +8,8 @@
 #include "profile/query/code_heat.h"
 #include "profile/query/query.h"
 #include "server/http/flamegraph.h"
+#include "server/http/parameters.h"
 #include "server/http/profile_answers.h"
-#include "server/http/view.h"
 #include "server/session/source_bundle.h"
 
 namespace flamewire::server {
@@ -57,7 +57,7 @@ struct Heat {
     std::uint32_t hottest = 0;
 };
 
-Heat heat_of(const profile::Store& store, const View& view, std::string_view file) {
+Heat heat_of(const profile::Store& store, const views::View& view, std::string_view file) {
     Heat heat;
     heat.rows = profile::line_heat(store, view.filter, file);
     const profile::LineRow* hottest = nullptr;
@@ -94,8 +94,8 @@ void write_line(JsonWriter& json, std::uint32_t number, std::string_view source,
     json.member("weight", row.self.weight);
     json.member("total", row.total.weight);
     json.member("total_samples", row.total.samples);
-    json.member("percent", percent(row.self.weight, whole.weight));
-    json.member("total_percent", percent(row.total.weight, whole.weight));
+    json.member("percent", views::percent(row.self.weight, whole.weight));
+    json.member("total_percent", views::percent(row.total.weight, whole.weight));
     json.end_object();
 }
 
@@ -110,7 +110,7 @@ void write_inlined(JsonWriter& json, const profile::Store& store, const std::vec
         json.member("function_line", row.function_line);
         json.member("total", row.total.weight);
         json.member("total_samples", row.total.samples);
-        json.member("total_percent", percent(row.total.weight, whole.weight));
+        json.member("total_percent", views::percent(row.total.weight, whole.weight));
         json.end_object();
     });
 }

@@ -104,7 +104,7 @@ void write_top(JsonWriter& json, const profile::Store& store, const profile::Thr
         json.member("name", store.string(top.function.name));
         json.member("samples", top.self.samples);
         json.member("weight", top.self.weight);
-        json.member("percent", percent(top.self.weight, row.weight.weight));
+        json.member("percent", views::percent(top.self.weight, row.weight.weight));
         json.end_object();
     });
 }
@@ -162,7 +162,7 @@ Answer thread_summary_answer(const Session& session, const Request& request) {
     const auto slices = parse_slices(request);
     if (!slices) return error_answer(slices.error());
     const std::uint64_t origin_ns = session.status().start_ns();
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+    return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead& head) {
         const auto rows = profile::thread_summary(store, view.filter);
         const auto cpu = profile::thread_cpu(store, view.filter, rows, origin_ns);
         // The range as far as it is known. The reported states are those at its end.
@@ -194,7 +194,7 @@ Answer thread_summary_answer(const Session& session, const Request& request) {
             write_place(json, store.processes()[thread.process]);
             json.member("samples", row.weight.samples);
             json.member("weight", row.weight.weight);
-            json.member("percent", percent(row.weight.weight, total.weight));
+            json.member("percent", views::percent(row.weight.weight, total.weight));
             json.member("state", ended ? "ended" : state != states.end() ? state->second : "alive");
             write_cpu(json, used == cpu.end() ? profile::ThreadCpu{} : used->second);
             write_top(json, store, row);
@@ -214,7 +214,7 @@ Answer thread_states_answer(const Session& session, const Request& request) {
     const auto slices = parse_slices(request);
     if (!slices) return error_answer(slices.error());
     const std::uint64_t origin_ns = session.status().start_ns();
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+    return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead& head) {
         const auto states = profile::states_of_threads(store, view.filter, origin_ns, *slices);
         JsonWriter json;
         json.object();
@@ -240,7 +240,7 @@ Answer thread_states_answer(const Session& session, const Request& request) {
 }
 
 Answer scheduling_answer(const Session& session, const Request& request) {
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+    return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead& head) {
         const auto list = profile::scheduling(store, view.filter);
         wire::ThreadTimes all;
         for (const profile::Scheduling& one : list) all.add(one.times);

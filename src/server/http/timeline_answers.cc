@@ -151,7 +151,7 @@ Answer timeline_answer(const Session& session, const Request& request) {
     const auto parameters = parse_slices(request);
     if (!parameters) return error_answer(parameters.error());
     const std::uint64_t origin_ns = session.status().start_ns();
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
+    return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead& head) {
         // Without limits the axis covers the known time, with or without samples.
         const std::uint64_t known_ns = std::max(origin_ns, store.known_until_ns());
         profile::Filter filter = view.filter;
@@ -172,9 +172,9 @@ Answer timeline_answer(const Session& session, const Request& request) {
         json.member("session_end_ms", static_cast<double>(known_ns - origin_ns) / ns_per_ms);
         json.list("samples", weights, [&](const profile::Weight& weight) { json.number(weight.samples); });
         json.list("weight", weights, [&](const profile::Weight& weight) { json.number(weight.weight); });
-        if (*by != Breakdown::total)
+        if (*by != views::Breakdown::total)
             write_lanes(json, store, filter, slices->count,
-                        *by == Breakdown::cpu ? profile::Lanes::cpus : profile::Lanes::threads);
+                        *by == views::Breakdown::cpu ? profile::Lanes::cpus : profile::Lanes::threads);
         json.list("marks", store.marks().between(filter.start_ns, filter.end_ns, slices->width_ns()),
                   [&](const profile::Mark& mark) { write_mark(json, store, mark, origin_ns); });
         write_coarse(json, store, filter, origin_ns);

@@ -1,7 +1,7 @@
 #include "server/http/upload_answers.h"
 
 #include "base/json_writer.h"
-#include "server/http/view.h"
+#include "server/http/parameters.h"
 
 namespace flamewire::server {
 namespace {

@@ -79,8 +79,8 @@ void write_retention(JsonWriter& json, const Retention& retention) {
     json.end_object();
 }
 
-Unwinding parse_unwinding(const Fields& fields) {
-    Unwinding unwinding;
+profile::Unwinding parse_unwinding(const Fields& fields) {
+    profile::Unwinding unwinding;
     unwinding.mode = fields.text("unwind");
     unwinding.stack_bytes = fields.small("stack_bytes");
     unwinding.max_depth = fields.small("max_depth");
@@ -92,6 +92,17 @@ Unwinding parse_unwinding(const Fields& fields) {
                        total.integer("truncated"), total.integer("open_end"),   total.integer("stopped"),
                        total.integer("frames"),    total.integer("stack_bytes")};
     return unwinding;
+}
+
+void write_counts(JsonWriter& json, const profile::UnwindCounts& counts) {
+    json.member("samples", counts.samples);
+    json.member("whole", counts.whole);
+    json.member("joined", counts.joined);
+    json.member("truncated", counts.truncated);
+    json.member("open_end", counts.open_end);
+    json.member("stopped", counts.stopped);
+    json.member("frames", counts.frames);
+    json.member("stack_bytes", counts.stack_bytes);
 }
 
 SessionInfo parse_session(const Fields& fields) {
@@ -272,11 +283,27 @@ void write_session(JsonWriter& json, const SessionInfo& info) {
     write_session(json, info, [](JsonWriter&) {});
 }
 
-bool lacks_symbols(const wire::Notice& notice, const symbol::ModuleIdentity& module) {
-    // "[jit] node 4242", "node (process 4242) runs …"
-    const std::string_view pid = std::string_view(module.path).substr(module.path.rfind(' ') + 1);
-    return module.kind == symbol::ModuleKind::jit && notice.code == "jit-names-missing" &&
-           notice.text.contains(fmt::format("(process {})", pid));
+void write_unwinding(JsonWriter& json, const profile::Unwinding& unwinding) {
+    json.member("unwind", unwinding.mode);
+    json.member("stack_bytes", unwinding.stack_bytes);
+    json.member("max_depth", unwinding.max_depth);
+    json.key("unwind_totals");
+    json.object();
+    json.member("processes", unwinding.process_count);
+    write_counts(json, unwinding.total);
+    json.end_object();
+}
+
+void write_unwind_processes(JsonWriter& json, const profile::Unwinding& unwinding) {
+    json.list("unwind_processes", unwinding.processes, [&](const profile::UnwindProcess& process) {
+        json.object();
+        json.member("pid", process.pid);
+        json.member("comm", process.comm);
+        json.member("mode", process.mode);
+        json.member("why", process.why);
+        write_counts(json, process.counts);
+        json.end_object();
+    });
 }
 
 std::vector<wire::Notice> current_notices(const profile::Store& store) {
@@ -286,7 +313,8 @@ std::vector<wire::Notice> current_notices(const profile::Store& store) {
     const auto modules = store.modules();
     for (profile::ModuleId id = 1; id < modules.size(); ++id)
         if (!nameless[id])
-            std::erase_if(notices, [&](const wire::Notice& one) { return lacks_symbols(one, modules[id].identity); });
+            std::erase_if(notices,
+                          [&](const wire::Notice& one) { return profile::lacks_symbols(one, modules[id].identity); });
     return notices;
 }
 

@@ -10,9 +10,9 @@
 
 #include "base/json_writer.h"
 #include "base/result.h"
+#include "profile/query/unwinding.h"
 #include "profile/store/store.h"
 #include "server/session/label.h"
-#include "server/session/unwinding.h"
 
 namespace flamewire::server {
 
@@ -66,7 +66,7 @@ struct SessionInfo {
     std::vector<std::uint32_t> pids;
     std::uint64_t size_bytes = 0, batches = 0;
     std::uint32_t frequency_hz = 0;
-    Unwinding unwinding;
+    profile::Unwinding unwinding;
     std::string end_reason;
     std::optional<std::int32_t> exit_code;
     std::uint64_t data_version = 0;
@@ -86,8 +86,6 @@ bool is_lost(wire::LossReason reason);
 // Notices of the recording, without those that no longer apply, for example because code made at run time got symbols
 // later.
 std::vector<wire::Notice> current_notices(const profile::Store& store);
-// Whether the notice reports that this module, which a program generated at run time, has no symbols.
-bool lacks_symbols(const wire::Notice& notice, const symbol::ModuleIdentity& module);
 
 // The Session object of docs/openapi.yaml. `more` adds members (for example, modules) before the object ends.
 template <class More>
@@ -95,6 +93,10 @@ void write_session(JsonWriter& json, const SessionInfo& info, More more);
 void write_session(JsonWriter& json, const SessionInfo& info);
 void write_loss(JsonWriter& json, const LossInfo& loss);
 void write_reading(JsonWriter& json, const std::optional<ReadProgress>& reading);
+// Members of an open object: unwind, stack_bytes, max_depth and unwind_totals; the second function writes
+// unwind_processes.
+void write_unwinding(JsonWriter& json, const profile::Unwinding& unwinding);
+void write_unwind_processes(JsonWriter& json, const profile::Unwinding& unwinding);
 void write_session_members(JsonWriter& json, const SessionInfo& info);
 
 template <class More>

@@ -81,7 +81,7 @@ void summarize_store(const profile::Store& store, std::uint64_t first_row_ns, bo
     info.pending_names = store.pending_locations();
     set_events(store, info);
     set_losses(store, info);
-    info.unwinding = unwinding_of(store);
+    info.unwinding = profile::unwinding_of(store);
     info.notices = current_notices(store);
     if (const auto& end = store.end()) {
         info.end_reason = end->reason;

@@ -1,10 +1,9 @@
 // Warnings whose cause and remedy come from the agent's notices.
-#include "server/http/quality_warnings.h"
+#include "views/quality_warnings.h"
 
 #include <catch2/catch.hpp>
 
 #include "recording.h"
-#include "server/http/view.h"
 #include "server/session/catalog.h"
 
 using namespace flamewire;
@@ -29,9 +28,10 @@ std::vector<wire::Notice> warnings_of(const std::string& event, const std::strin
     const auto session = catalog->create(scene.id(), "demo").value();
     const wire::Frame frame = scene.frame(batch);
     session->ingest(frame.flag, frame.payload, test::arrival).value();
+    const SessionInfo info = session->info();
     return session->read([&](const profile::Store& store) {
-        const View view = resolve_view({}, store, session->status().start_ns()).value();
-        std::vector<wire::Notice> warnings = quality_warnings(store, view, session->info(), {});
+        const views::View view = views::resolve_view({}, store, session->status().start_ns()).value();
+        std::vector<wire::Notice> warnings = views::quality_warnings(store, view, info.unwinding, info.notices, {});
         std::erase_if(warnings, [](const wire::Notice& warning) { return warning.code == "unnamed"; });
         return warnings;
     });

@@ -217,19 +217,19 @@ TEST_CASE("the counts of whole stacks are the same live, in replay and in the si
     give(*session, scene.next()).value();
     scene.new_epoch();
     give(*session, scene.last()).value();
-    const Unwinding live = session->info().unwinding;
+    const profile::Unwinding live = session->info().unwinding;
     CHECK(live.mode == "auto");
     CHECK(live.stack_bytes == 16384);
     CHECK(live.max_depth == 1024);
     // The second batch has totals since the beginning.
-    const UnwindCounts counts{10, 4, 4, 2, 0, 0, 18, 163840};
+    const profile::UnwindCounts counts{10, 4, 4, 2, 0, 0, 18, 163840};
     CHECK(live.total == counts);
     CHECK(live.process_count == 1);
-    CHECK(live.processes == std::vector<UnwindProcess>{{42, "demo", "dwarf", "no frame pointers", counts}});
+    CHECK(live.processes == std::vector<profile::UnwindProcess>{{42, "demo", "dwarf", "no frame pointers", counts}});
     const auto replayed = Session::load("s", directory / "stream.flw", {}).value();
     CHECK(replayed->info().unwinding == live);
 
-    Unwinding listed = parse_sidecar(encode_sidecar(session->info())).value().unwinding;
+    profile::Unwinding listed = parse_sidecar(encode_sidecar(session->info())).value().unwinding;
     CHECK(listed.processes.empty());
     listed.processes = live.processes;
     CHECK(listed == live);
@@ -276,11 +276,11 @@ TEST_CASE("of many processes, those with most samples are listed, and all are co
         batch.unwinds.push_back(unwind);
     }
     REQUIRE(store.apply(batch));
-    const Unwinding unwinding = unwinding_of(store);
+    const profile::Unwinding unwinding = profile::unwinding_of(store);
     CHECK(unwinding.process_count == 1000);
     CHECK(unwinding.total.samples == 2 * 500 * 501 / 2);
     CHECK(unwinding.total.stopped == unwinding.total.samples);
-    REQUIRE(unwinding.processes.size() == Unwinding::most_processes);
+    REQUIRE(unwinding.processes.size() == profile::Unwinding::most_processes);
     CHECK(unwinding.processes[0].pid == 499);
     CHECK(unwinding.processes[1].pid == 999);
     CHECK(unwinding.processes[0].counts.samples == 500);

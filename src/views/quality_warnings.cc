@@ -1,4 +1,4 @@
-#include "server/http/quality_warnings.h"
+#include "views/quality_warnings.h"
 
 #include <fmt/format.h>
 
@@ -11,11 +11,8 @@
 
 #include "profile/query/accumulate.h"
 #include "profile/query/query.h"
-#include "server/http/flamegraph.h"
-#include "server/http/module_answers.h"
-#include "server/http/session_view.h"
 
-namespace flamewire::server {
+namespace flamewire::views {
 namespace {
 
 using profile::Weight;
@@ -49,7 +46,8 @@ struct Total {
 struct Profile {
     const profile::Store& store;
     const View& view;
-    const SessionInfo& info;
+    const profile::Unwinding& unwinding;
+    std::span<const Notice> notices;
     const ModuleReports& reports;
     Total total;
 };
@@ -61,9 +59,9 @@ bool is_file(const profile::Store& store, profile::StringId name) {
 }
 
 // Returns whether most unwinding that stopped early used frame pointers, so that unwind tables may find more.
-bool used_frame_pointers(const Unwinding& unwinding) {
+bool used_frame_pointers(const profile::Unwinding& unwinding) {
     std::uint64_t stopped = 0;
-    for (const UnwindProcess& process : unwinding.processes)
+    for (const profile::UnwindProcess& process : unwinding.processes)
         if (process.mode == "fp" || process.mode == "lbr") stopped += process.counts.stopped;
     return stopped * 2 > unwinding.total.stopped;
 }
@@ -92,7 +90,7 @@ bool only_at_first(const Profile& profile, Part part) {
 // The notice of the agent that it stopped copying stacks, if that affects this event.
 const Notice* dropped_copies(const Profile& profile) {
     const bool at_switches = std::ranges::find(events_at_switches, profile.view.event_name) != events_at_switches.end();
-    for (const Notice& notice : profile.info.notices | std::views::reverse) {
+    for (const Notice& notice : profile.notices | std::views::reverse) {
         if (notice.code != "stack-copies" || !notice.text.contains("come from frame pointers")) continue;
         if (at_switches || !notice.text.contains("of context switches")) return &notice;
     }
@@ -123,11 +121,10 @@ Notice incomplete_warning(const Profile& profile, const profile::MissingCallers&
     const auto warning = [&](std::string_view why, std::string remedy) {
         return Notice{"incomplete", cause + std::string(why), std::move(remedy)};
     };
-    if (profile.info.unwinding.mode == "auto" && only_at_first(profile, without_callers))
+    if (profile.unwinding.mode == "auto" && only_at_first(profile, without_callers))
         return warning("auto mode used frame pointers first, and then changed to a better mode",
                        "record for a longer time, or with --unwind dwarf");
-    if (used_frame_pointers(profile.info.unwinding))
-        return warning("frame pointers ended early", std::string(use_tables));
+    if (used_frame_pointers(profile.unwinding)) return warning("frame pointers ended early", std::string(use_tables));
     constexpr std::string_view no_way = "no unwind table or frame pointer led to the caller";
     if (const Notice* const dropped = dropped_copies(profile)) return warning(dropped->text, dropped->remedy);
     if (missing.module == 0) return warning(no_way, "");
@@ -137,7 +134,7 @@ Notice incomplete_warning(const Profile& profile, const profile::MissingCallers&
 
 Notice truncated_warning(const Profile& profile, const Weight& truncated) {
     const std::string cause = profile.total.share(truncated) + " has its outer callers cut off ([truncated]): ";
-    const Unwinding& unwinding = profile.info.unwinding;
+    const profile::Unwinding& unwinding = profile.unwinding;
     if (unwinding.mode == "auto" && only_at_first(profile, truncated_part))
         return {"truncated", cause + "auto mode copied less of each stack first, and then more",
                 fmt::format("record for a longer time, or with --stack-size {}", most_stack_bytes)};
@@ -152,7 +149,7 @@ Notice truncated_warning(const Profile& profile, const Weight& truncated) {
 
 Notice unsampled_warning(const Profile& profile, const Weight& unsampled) {
     // Whole CPUs can be sampled instead, unless the agent reported that it needs something for that.
-    const auto& notices = profile.info.notices;
+    const auto& notices = profile.notices;
     const auto refused = std::ranges::find(notices, "short-lived-threads", &Notice::code);
     const bool helps = refused != notices.end() && !refused->remedy.empty();
     return {
@@ -188,8 +185,8 @@ void add_gaps(const Profile& profile, std::vector<Notice>& warnings) {
 }
 
 // A frame-pointer chain that ends where code omits frame pointers looks complete.
-void add_open_ends(const Unwinding& unwinding, std::vector<Notice>& warnings) {
-    const UnwindCounts& counts = unwinding.total;
+void add_open_ends(const profile::Unwinding& unwinding, std::vector<Notice>& warnings) {
+    const profile::UnwindCounts& counts = unwinding.total;
     if (unwinding.mode == "fp" || counts.open_end * 100 <= counts.samples * threshold_percent) return;
     warnings.push_back({"open-ended",
                         fmt::format("{:.2f}% of the stacks were unwound by frame pointers alone: callers are missing, "
@@ -222,8 +219,8 @@ symbol::ModuleReport no_module_report(const Profile& profile, std::string_view m
     if (marker == "[no stack]") report.problem = "these samples have no stack";
     if (marker != "[unknown process]") return report;
     report.problem = "the memory map of the process was not read";
-    const auto unreadable = std::ranges::find(profile.info.notices, "maps-unreadable", &Notice::code);
-    if (unreadable != profile.info.notices.end()) report.remedy = unreadable->remedy;
+    const auto unreadable = std::ranges::find(profile.notices, "maps-unreadable", &Notice::code);
+    if (unreadable != profile.notices.end()) report.remedy = unreadable->remedy;
     return report;
 }
 
@@ -256,34 +253,27 @@ void add_unnamed(const Profile& profile, std::vector<Notice>& warnings) {
 
 }  // namespace
 
-std::vector<Notice> quality_warnings(const profile::Store& store, const View& view, const SessionInfo& info,
-                                     const ModuleReports& reports) {
-    const Profile profile{store, view, info, reports, Total(profile::total_of(store, view.filter))};
+symbol::ModuleReport without_names(const profile::Store& store, const profile::Module& module) {
+    symbol::ModuleReport report;
+    report.problem = "This code was generated at run time, and nothing on the target names it";
+    report.remedy = "enable perf maps in its runtime, if it supports them (/tmp/perf-PID.map)";
+    for (const wire::Notice& notice : store.notices()) {
+        if (!profile::lacks_symbols(notice, module.identity)) continue;
+        report.problem = notice.text;
+        report.remedy = notice.remedy;
+    }
+    return report;
+}
+
+std::vector<Notice> quality_warnings(const profile::Store& store, const View& view, const profile::Unwinding& unwinding,
+                                     std::span<const Notice> notices, const ModuleReports& reports) {
+    const Profile profile{store, view, unwinding, notices, reports, Total(profile::total_of(store, view.filter))};
     std::vector<Notice> warnings;
     if (profile.total.all == 0) return warnings;
     add_gaps(profile, warnings);
-    add_open_ends(info.unwinding, warnings);
+    add_open_ends(unwinding, warnings);
     add_unnamed(profile, warnings);
     return warnings;
 }
 
-Answer warnings_answer(const Session& session, const Request& request) {
-    const SessionInfo info = session.info();
-    const ModuleReports reports = session.symbols().reports();
-    return with_view(session, request, [&](const profile::Store& store, const View& view, const ViewHead& head) {
-        JsonWriter json;
-        json.object();
-        write_view(json, head);
-        json.list("warnings", quality_warnings(store, view, info, reports), [&](const Notice& warning) {
-            json.object();
-            json.member("code", warning.code);
-            json.member("text", warning.text);
-            json.member("remedy", warning.remedy);
-            json.end_object();
-        });
-        json.end_object();
-        return json_answer(json.take());
-    });
-}
-
-}  // namespace flamewire::server
+}  // namespace flamewire::views

@@ -1,5 +1,5 @@
 // How the user stacks of a session are unwound and how complete they are: the agent's counts for each process, listed
-// and summed. A value, part of SessionInfo.
+// and summed.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json_writer.h"
 #include "profile/store/store.h"
 
-namespace flamewire::server {
+namespace flamewire::profile {
 
 // Results of unwinding user stacks, for one process or all of them. wire::ProcessUnwind explains each number.
 struct UnwindCounts {
@@ -38,12 +37,10 @@ struct Unwinding {
     bool operator==(const Unwinding&) const = default;
 };
 
+// The name of a stack mode: "fp", "hybrid", "dwarf", "lbr".
+std::string_view mode_name(wire::StackMode mode);
+
 // For all processes of a store, and its recording.
-Unwinding unwinding_of(const profile::Store& store);
+Unwinding unwinding_of(const Store& store);
 
-// Members of an open object: unwind, stack_bytes, max_depth and unwind_totals; the second function writes
-// unwind_processes.
-void write_unwinding(JsonWriter& json, const Unwinding& unwinding);
-void write_unwind_processes(JsonWriter& json, const Unwinding& unwinding);
-
-}  // namespace flamewire::server
+}  // namespace flamewire::profile
