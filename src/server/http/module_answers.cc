@@ -125,8 +125,7 @@ Answer modules_answer(const Session& session, const Request& request) {
     const auto fetches = session.symbols().fetches(), debug_fetches = session.symbols().debug_fetches();
     return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead& head) {
         std::vector<profile::ModuleRow> rows = profile::modules(store, view.filter);
-        profile::Weight total;
-        for (const profile::Weight& slice : profile::histogram(store, view.filter, 1)) total += slice;
+        const profile::Weight total = profile::total_of(store, view.filter);
         // Modules without samples in the view follow at the end.
         std::vector<bool> listed(store.modules().size());
         for (const profile::ModuleRow& row : rows) listed[row.module] = true;

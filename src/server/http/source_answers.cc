@@ -190,8 +190,7 @@ Answer source_answer(const std::shared_ptr<Session>& shared, const Request& requ
         const auto view = resolve_view(*parameters, store, start_ns);
         if (!view) return error_answer(view.error());
         const Heat heat = heat_of(store, *view, file);
-        const auto whole = profile::histogram(store, view->filter, 1);
-        const profile::Weight total = whole.empty() ? profile::Weight{} : whole.front();
+        const profile::Weight total = profile::total_of(store, view->filter);
         const auto [begin, shown] = shown_range(*first, *count, lines.size(), heat.hottest);
         std::string note = match.note;
         if (heat.hottest > lines.size())
