@@ -6,13 +6,13 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
-#include <list>
 
 #include "profile/store/interruption.h"
 #include "server/http/acceptor.h"
 #include "server/http/access.h"
 #include "server/http/assets.h"
 #include "server/http/connections.h"
+#include "server/http/event_readers.h"
 #include "server/http/messages.h"
 #include "server/http/request_queue.h"
 #include "server/limits.h"
@@ -20,17 +20,8 @@
 namespace flamewire::server {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::chrono::seconds heartbeat{10};
-// Limits for a reader of the stream: time between writes, and bytes per second. Changes in between become one event.
-constexpr std::chrono::milliseconds event_interval{100};
-constexpr std::size_t reader_bytes_a_second = std::size_t{128} << 10;
-// The status covers all agents and sessions, so part of it changes all the time.
-constexpr std::chrono::milliseconds status_interval{500};
 constexpr std::size_t closing_connections = 64;
-
-using StreamResponse = restinio::response_builder_t<restinio::chunked_output_t>;
 
 class Server final : public HttpServer {
 public:
@@ -39,10 +30,9 @@ public:
         : io_(io),
           loader_(loader),
           options_(std::move(options)),
-          texts_(std::move(state)),
+          readers_(io, std::move(state)),
           beat_(io),
           second_(io),
-          status_timer_(io),
           acceptor_(asio::use_service<Acceptor>(io)),
           connections_(acceptor_.connections),
           quick_(io, quick_workers, limits::http_connections, limits::query_time,
@@ -89,56 +79,21 @@ public:
     std::uint16_t port() const override { return port_; }
     void serve(Api& api) override { api_ = &api; }
 
-    void status_changed() override {
-        if (status_due_) return;
-        status_due_ = true;
-        status_timer_.expires_at(std::max(status_at_ + status_interval, Clock::now()));
-        status_timer_.async_wait([this](const std::error_code& error) {
-            if (error) return;
-            status_due_ = false;
-            status_at_ = Clock::now();
-            texts_.status_changed();
-            each_stream([](Stream& stream) { stream.marks.status(); });
-        });
-    }
-    void session_changed(const std::string& id) override {
-        texts_.session_changed(id);
-        each_stream([&](Stream& stream) { stream.marks.session(id); });
-    }
-    void agent_changed(const std::string& id) override {
-        texts_.agent_changed(id);
-        each_stream([&](Stream& stream) { stream.marks.agent(id); });
-    }
-    void sessions_changed() override {
-        each_stream([](Stream& stream) { stream.marks.sessions(); });
-    }
+    void status_changed() override { readers_.status_changed(); }
+    void session_changed(const std::string& id) override { readers_.session_changed(id); }
+    void agent_changed(const std::string& id) override { readers_.agent_changed(id); }
+    void sessions_changed() override { readers_.sessions_changed(); }
 
     void stop() override {
         stopping_ = true;
         beat_.cancel();
         second_.cancel();
         for (RequestQueue* queue : {&quick_, &queries_, &writing_, &background_}) queue->stop();
-        status_timer_.cancel();
-        for (const auto& stream : std::list<StreamPtr>(streams_)) {
-            stream->timer.cancel();
-            if (!stream->writing) stream->response.done();
-        }
-        streams_.clear();
+        readers_.stop();
         acceptor_.close();
     }
 
 private:
-    struct Stream {
-        Stream(StreamResponse answer, asio::io_context& io, std::string session)
-            : response(std::move(answer)), marks(std::move(session)), timer(io) {}
-        StreamResponse response;
-        EventMarks marks;
-        asio::steady_timer timer;
-        Clock::time_point next{};  // not before
-        bool writing = false, waiting = false, gone = false;
-    };
-    using StreamPtr = std::shared_ptr<Stream>;
-
     template <class Settings>
     void apply_settings(Settings& settings, const asio::ip::address& address) {
         const auto watch = std::make_shared<ConnectionWatch>(connections_);
@@ -288,74 +243,16 @@ private:
     }
 
     void open_stream(const RequestHandle& handle, const Request& request, bool head) {
-        if (streams_.size() >= limits::streams) {
-            limit_reached(Limit::streams);
-            return respond(handle, error_answer(503, "internal", "too many readers of the stream"), head);
-        }
-        auto response = handle->create_response<restinio::chunked_output_t>();
-        response.append_header(restinio::http_field::content_type, "text/event-stream");
-        response.append_header(restinio::http_field::cache_control, "no-store");
-        response.append_header("X-Accel-Buffering", "no");  // nginx passes it on without buffering
-        add_security_headers(response);
-        auto stream = std::make_shared<Stream>(std::move(response), io_, std::string(request.parameter("session")));
-        streams_.push_back(stream);
-        // The text may be old if it was made for earlier readers.
-        if (Clock::now() - status_at_ > status_interval) texts_.status_changed();
-        stream->marks.status();
-        for (const std::string& id : texts_.state().live()) stream->marks.session(id);
-        for (const std::string& id : texts_.state().agents()) stream->marks.agent(id);
-        send_marked(stream);
-    }
-
-    template <class Mark>
-    void each_stream(Mark mark) {
-        for (const StreamPtr& stream : std::list<StreamPtr>(streams_)) {
-            mark(*stream);
-            send_marked(stream);
-        }
-    }
-
-    // Writes what is marked: now, after the current write, or when the pause is over.
-    void send_marked(const StreamPtr& stream) {
-        if (stream->gone || stream->writing || stream->waiting || !stream->marks.any()) return;
-        const auto now = Clock::now();
-        if (now < stream->next) {
-            stream->waiting = true;
-            stream->timer.expires_at(stream->next);
-            stream->timer.async_wait([this, stream](const std::error_code& error) {
-                stream->waiting = false;
-                if (!error) send_marked(stream);
-            });
-            return;
-        }
-        std::string text = stream->marks.render(texts_);
-        const std::chrono::milliseconds length(text.size() * 1000 / reader_bytes_a_second);
-        stream->next = now + std::max(event_interval, length);
-        write(stream, std::move(text));
-    }
-
-    void write(const StreamPtr& stream, std::string text) {
-        if (text.empty()) return;
-        stream->writing = true;
-        stream->response.append_chunk(std::move(text));
-        stream->response.flush([this, stream](const asio::error_code& error) {
-            stream->writing = false;
-            if (error || stopping_) {
-                stream->gone = true;
-                streams_.remove(stream);
-                return;
-            }
-            // Post it, because this is the callback of the write.
-            asio::post(io_, [this, stream] { send_marked(stream); });
-        });
+        if (readers_.add(handle, std::string(request.parameter("session")))) return;
+        limit_reached(Limit::streams);
+        respond(handle, error_answer(503, "internal", "too many readers of the stream"), head);
     }
 
     void beat() {
         beat_.expires_after(heartbeat);
         beat_.async_wait([this](const std::error_code& error) {
             if (error) return;
-            for (const StreamPtr& stream : std::list<StreamPtr>(streams_))
-                if (!stream->writing && !stream->gone) write(stream, ":\n\n");
+            readers_.beat();
             access_.settle();
             beat();
         });
@@ -376,15 +273,12 @@ private:
     asio::io_context& io_;
     SessionLoader& loader_;
     const Options options_;
-    EventTexts texts_;
-    asio::steady_timer beat_, second_, status_timer_;
-    Clock::time_point status_at_{};  // when the status was last sent to readers
-    bool status_due_ = false;
+    EventReaders readers_;
+    asio::steady_timer beat_, second_;
     Access access_;
     Acceptor& acceptor_;
     const std::shared_ptr<Connections> connections_;
     RequestQueue quick_, queries_, writing_, background_;
-    std::list<StreamPtr> streams_;
     Api* api_ = nullptr;
     std::uint16_t port_ = 0;
     bool stopping_ = false;
