@@ -204,7 +204,7 @@ Result<std::string> parse_prefix(std::string_view text) {
     return fmt::format("/{}/", text);
 }
 
-void ServerCommandLine::add(CLI::App& app) {
+void ServerCommandLine::add_addresses(CLI::App& app) {
     app.add_option("--port", options_.port, "TCP port for agents; 0 picks a free one")
         ->capture_default_str()
         ->check(CLI::Range(0, 65535));
@@ -234,17 +234,9 @@ void ServerCommandLine::add(CLI::App& app) {
     app.add_option("--web-dir", options_.web_dir,
                    "for development only: serve the page's files from this folder instead of the program")
         ->type_name("DIR");
-    app.add_option("--data-dir", options_.data_dir, "where sessions are kept (default: flamewire below XDG_DATA_HOME)");
-    app.add_option("--agent", agents_, "connect to a listening agent, HOST:PORT (repeatable)")
-        ->type_name("HOST:PORT")
-        ->allow_extra_args(false);
-    add_symbol_options(app, options_.settings);
-    app.add_option(
-           "--browse-root", options_.browse_roots,
-           "folder in which the page may browse for files (repeatable), or none; default: source folder, sysroot, "
-           "folders of binaries, home")
-        ->type_name("DIR")
-        ->allow_extra_args(false);
+}
+
+void ServerCommandLine::add_sessions(CLI::App& app) {
     app.add_option("--max-samples", options_.max_samples, "rows in memory for each session; older ones become coarser")
         ->capture_default_str();
     app.add_option("--table-memory", table_memory_,
@@ -270,6 +262,22 @@ void ServerCommandLine::add(CLI::App& app) {
     app.add_option("--keep-size", keep_size_,
                    "disk space for all sessions (500M, 20G); beyond it, the oldest ended ones are deleted")
         ->type_name("SIZE");
+}
+
+void ServerCommandLine::add(CLI::App& app) {
+    add_addresses(app);
+    app.add_option("--data-dir", options_.data_dir, "where sessions are kept (default: flamewire below XDG_DATA_HOME)");
+    app.add_option("--agent", agents_, "connect to a listening agent, HOST:PORT (repeatable)")
+        ->type_name("HOST:PORT")
+        ->allow_extra_args(false);
+    add_symbol_options(app, options_.settings);
+    app.add_option(
+           "--browse-root", options_.browse_roots,
+           "folder in which the page may browse for files (repeatable), or none; default: source folder, sysroot, "
+           "folders of binaries, home")
+        ->type_name("DIR")
+        ->allow_extra_args(false);
+    add_sessions(app);
     app.add_option("--addr2line", addr2line_, "not needed: symbols are read in process");
     app.add_option("--readelf", readelf_, "not needed: files are read in process");
     app.add_option("--fetch-modules", fetch_modules_, "ask agents for the symbols of files that are not here (on)")

@@ -76,6 +76,9 @@ public:
     Result<Options> finish();
 
 private:
+    void add_addresses(CLI::App& app);  // where agents and browsers connect
+    void add_sessions(CLI::App& app);   // their limits, and which are kept
+
     Options options_;
     std::vector<std::string> agents_, tags_;
     std::string http_prefix_, keep_size_, table_memory_, session_size_, import_memory_, addr2line_, readelf_,

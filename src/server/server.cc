@@ -4,7 +4,6 @@
 #include "server/server.h"
 
 #include <asio/io_context.hpp>
-#include <asio/ip/udp.hpp>
 #include <asio/signal_set.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/thread_pool.hpp>
@@ -13,11 +12,9 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <memory>
 #include <string>
@@ -33,6 +30,7 @@
 #include "server/session/debug_fetch.h"
 #include "server/session/imports.h"
 #include "server/session/prune.h"
+#include "server/start_text.h"
 #include "symbol/symbolizer.h"
 
 namespace flamewire::server {
@@ -42,32 +40,6 @@ constexpr unsigned ingest_workers = 2;
 // Agents, browsers and open files. More descriptors are possible, but slower.
 constexpr std::size_t expected_descriptors = 4'096;
 constexpr std::chrono::seconds prune_interval{10};
-
-// More people can read a journal than the terminal that started the server.
-bool into_journal() { return std::getenv("JOURNAL_STREAM") != nullptr && ::isatty(STDOUT_FILENO) == 0; }
-
-std::string url_host(const std::string& bind) {
-    if (bind == "0.0.0.0") return "127.0.0.1";
-    if (bind == "::") return "[::1]";
-    return bind.find(':') == std::string::npos ? bind : "[" + bind + "]";
-}
-
-// The address by which boards most likely reach this machine: the source address of its default route. Nothing is sent.
-std::string own_address() {
-    asio::io_context io;
-    asio::ip::udp::socket socket(io);
-    std::error_code error;
-    socket.connect({asio::ip::make_address("192.0.2.1"), 9}, error);  // reserved for documentation
-    const auto here = error ? asio::ip::udp::endpoint() : socket.local_endpoint(error);
-    if (error || here.address().is_unspecified() || here.address().is_loopback()) return "ADDRESS-OF-THIS-MACHINE";
-    return here.address().to_string();
-}
-
-std::string target_command(const Options& options, std::uint16_t port) {
-    std::string host = options.bind;
-    if (host == "0.0.0.0" || host == "::") host = own_address();
-    return fmt::format("flamewire-agent --server {}{}", host, port == 9999 ? "" : fmt::format(" --port {}", port));
-}
 
 class Server {
 public:
@@ -110,8 +82,7 @@ public:
         ServerFacts facts;
         facts.agent_bind = options_.bind;
         facts.agent_port = port;
-        facts.http_url = fmt::format("{}://{}:{}{}", options_.http_cert.empty() ? "http" : "https",
-                                     url_host(options_.http_bind), http_->port(), options_.http_prefix);
+        facts.http_url = http_url(options_, http_->port());
         facts.target_command = target_command(options_, port);
         facts.insecure = options_.insecure;
         facts.token_required = !http_token_.empty();
@@ -119,7 +90,7 @@ public:
         facts.page = {asset_bytes("app.js"), asset_bytes("app.css")};
         facts.browse_roots = browse_roots(options_.browse_roots);
         facts.keep = options_.keep;
-        print_start(facts);
+        print_start(options_, facts, http_token_, keys_);
         if (!options_.settings.debuginfod.empty())
             debug_fetch_ = std::make_unique<DebugFetch>(
                 options_.settings.debuginfod_directory, options_.settings.debuginfod_cache_bytes,
@@ -162,46 +133,11 @@ public:
     }
 
 private:
-    void print_start(const ServerFacts& facts) {
-        for (const std::string& remark : options_.remarks) fmt::print(stderr, "{}\n", remark);
-        const bool this_machine = is_loopback(options_.bind);
-        const bool secrets = !into_journal();
-        std::string pair = " --pair CODE";
-        if (secrets) {
-            // A full disk must not prevent access to the sessions on it.
-            if (const auto key = keys_.unused())
-                pair = " --pair " + secure::pairing_code(*key);
-            else
-                fmt::print(stderr, "no pairing code for another agent: {}\n", key.error().message);
-        }
-        fmt::print("agent-port: {}\npage: {}{}\n\nOn a target: {}{}\n", facts.agent_port, facts.http_url,
-                   http_token_.empty() || !secrets ? "" : "?token=" + http_token_, facts.target_command, pair);
-        if (http_token_.empty())
-            fmt::print("--http-open: every user of this machine can use the page\n");
-        else if (!secrets)
-            fmt::print("The page asks for the token in {}\n",
-                       options_.http_token_file.empty() ? kept_token_path() : options_.http_token_file);
-        if (!http_token_.empty() && options_.http_cert.empty() && !is_loopback(options_.http_bind))
-            fmt::print(
-                "The page is not encrypted: in a network that is not yours add --http-cert and --http-key, or use an "
-                "SSH tunnel\n");
-        if (!secrets)
-            fmt::print("To make a code for an agent: flamewire-server --data-dir {} --new-key, or on the page\n",
-                       facts.data_dir);
-        if (this_machine) fmt::print("Agents on this machine only; for boards leave --bind out\n");
-        if (options_.insecure)
-            fmt::print("INSECURE: agents are accepted without encryption and without a pairing code\n");
-        fmt::print("Sessions are kept in {}\n", facts.data_dir);
-        std::fflush(stdout);
-    }
-
-    [[nodiscard]] std::string kept_token_path() const { return options_.data_dir + "/http-token"; }
-
     // Empty with --http-open.
     [[nodiscard]] Result<std::string> page_token() const {
         if (options_.http_open) return std::string{};
         if (!options_.http_token_file.empty()) return read_token(options_.http_token_file);
-        const std::string path = kept_token_path();
+        const std::string path = kept_token_path(options_);
         if (file_status(path)) return read_token(path);
         std::string token = TRY(random_token());
         // A full disk must not prevent access to the sessions on it. The exception is a journal: the token is never
