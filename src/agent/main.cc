@@ -1,5 +1,5 @@
 // flamewire-agent: parses the command line, forks the command to launch before any state of the agent can leak into it,
-// and then runs a RecordingController.
+// and then runs an AgentLoop.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netdb.h>
@@ -16,11 +16,11 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/control/agent_loop.h"
 #include "agent/control/doctor.h"
 #include "agent/control/launch.h"
 #include "agent/control/pairing.h"
 #include "agent/control/privileges.h"
-#include "agent/control/recording_controller.h"
 #include "agent/log.h"
 #include "agent/machine.h"
 #include "agent/options.h"
@@ -122,9 +122,8 @@ int run(int argc, char** argv) {
     be_polite();
     // With a session file, the agent does not receive network input.
     if (line->options.mode != Mode::output) give_up_privileges(line->options);
-    RecordingController controller(std::move(line->options), std::move(pairing->key), command ? &*command : nullptr,
-                                   signals_as_file());
-    return controller.run();
+    AgentLoop loop(std::move(line->options), std::move(pairing->key), command ? &*command : nullptr, signals_as_file());
+    return loop.run();
 }
 
 }  // namespace

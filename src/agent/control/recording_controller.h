@@ -1,140 +1,115 @@
-// Runs the agent: starts the link, starts recordings for the command line and for commands, handles signals, the
-// launched command and timeouts, and exits cleanly. Runs on one thread (run). The link thread and the worker only read
-// shared state, under short locks.
+// The recordings of the agent, one at a time: starts them for the command line and for commands, follows --name, and
+// ends them. Keeps what the next recording uses. More than 25 functions, because one mutex protects what other threads
+// read: each of these values has a function to get and one to set it.
 #pragma once
 
-#include <atomic>
-#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "agent/capture/capturing_sink.h"
 #include "agent/commands.h"
 #include "agent/control/launch.h"
-#include "agent/control/module_transfer.h"
 #include "agent/control/output.h"
+#include "agent/control/recording_capture.h"
 #include "agent/control/sched_sink.h"
-#include "agent/control/worker.h"
-#include "agent/health/reporter.h"
-#include "agent/link/link.h"
 #include "agent/options.h"
 #include "agent/process/named_processes.h"
 #include "agent/recording/recorder.h"
-#include "base/fd.h"
-#include "secure/pairing_key.h"
 
 namespace flamewire::agent {
 
-class RecordingController final : private Control {
-public:
-    // `command` is the launched child of `-- CMD`, waiting to exec, or null. `signals` is a signalfd of SIGINT,
-    // SIGTERM, SIGHUP and SIGCHLD, which are blocked.
-    // `pairing`: the key that encrypts the link; required with --listen.
-    RecordingController(Options options, std::optional<secure::PairingKey> pairing, LaunchedCommand* command,
-                        UniqueFd signals);
-    ~RecordingController() override;
+// Why these processes cannot be recorded.
+std::optional<Error> problem_of(const std::vector<std::uint32_t>& pids);
 
-    // Runs until the end. Returns the exit code of the program.
-    int run();
+// The name whose processes the current or next recording has.
+struct FollowedName {
+    NamedProcesses processes;
+    bool by_server = false;
+};
+
+class RecordingController {
+public:
+    // `command` is the launched child of `-- CMD`, waiting to exec, or null. When a recording ends, `wake`, an eventfd,
+    // is written. `on_start` is called after each start.
+    RecordingController(const Options& options, const Machine& machine, std::string agent_id, LaunchedCommand* command,
+                        int wake, std::function<void()> on_start);
+
+    // Checks what the command line asks for. If that is not possible, logs the reason and returns an exit code.
+    std::optional<int> prepare();
+    void use_link(Link& link) { link_sink_.emplace(link); }
+
+    // Starts the recording of the command line, or begins to wait for --name.
+    Result<bool> start_target();
+    Result<Running> record(RecordingTarget target, Settings settings, RequestedEvents wanted);
+    // Ends the current recording, with `reason` unless it has ended by itself, and logs the result.
+    void end(std::string reason, std::int32_t exit_code);
+    // Ends a recording that has ended by itself, and returns how.
+    std::optional<Ended> take_ended();
+
+    // Finds processes of --name when next_poll_ns() has passed. Fails if they cannot be recorded.
+    Result<bool> poll_names();
+    [[nodiscard]] std::optional<std::uint64_t> next_poll_ns() const;
+    // Returns what was followed before.
+    std::optional<FollowedName> follow(std::optional<FollowedName> name);
+    void follow_nothing();
+
+    // When the duration of --output is over.
+    [[nodiscard]] std::optional<std::uint64_t> ends_ns() const { return ends_ns_; }
+    [[nodiscard]] bool is_recording() const { return recording_; }
+    [[nodiscard]] std::shared_ptr<Recorder> current() const { return recording_ ? recorder() : nullptr; }
+    [[nodiscard]] LaunchedCommand* command() const { return command_; }
+    // The launched command could not be run.
+    [[nodiscard]] bool command_gone() const { return command_gone_; }
+    [[nodiscard]] FileSink* file() { return file_ ? &*file_ : nullptr; }
+    [[nodiscard]] const Sysfs& sysfs() const { return sysfs_; }
+    [[nodiscard]] const AllowedProcesses& allowed() const { return allowed_; }
+    void set_next(Settings settings, RequestedEvents wanted);
+
+    // From any thread. recorder: running, or the last one.
+    [[nodiscard]] std::shared_ptr<Recorder> recorder() const;
+    [[nodiscard]] Settings settings() const;  // of the next start
+    [[nodiscard]] Capabilities capabilities() const;
+    void set_capabilities(Capabilities capabilities);
+    [[nodiscard]] std::string waiting_for() const;
 
 private:
-    StatusReport status() override;
-    Capabilities capabilities() override;
-    Result<Running> start(const StartRequest& request) override;
-    Result<Running> start_requested(const StartRequest& request);
-    Result<Running> stop() override;
-    Result<Running> pause() override;
-    Result<Running> resume() override;
-    Result<std::optional<Running>> configure(const SettingsChange& change) override;
-    Result<Running> count_by(CountBy by) override;
-    Result<bool> resolve_kernel() override;
-    HealthSettings configure_metrics(const HealthChange& change) override;
-    std::vector<ProcessEntry> list_processes() override;
-    ProcessCheck verify_pid(std::uint32_t pid) override;
-    Result<Capabilities> reprobe() override;
-
-    Result<bool> start_link();
-    wire::Hello hello();
-    void start_health();
-    std::optional<OwnState> read_own_state();
-    void take_command(wire::Command command);
-    void handle_commands();
-    void send_module(const wire::Command& command);
-
-    Result<bool> start_target();
     Result<bool> start_command();
-    void find_named_processes();
+    BatchSink& choose_sink();
+    Result<bool> find_named();
     void follow_name();
-    Result<Running> record(RecordingTarget target, Settings settings, RequestedEvents wanted);
-    Result<Environment> begin_capture(const RecordingPlan& plan, const Capabilities& capabilities, BatchSink*& sink);
-    void end_capture();
-    void end_recording(std::string reason, std::int32_t exit_code);
-    void log_end(const Recorder& recorder, const Ended& ended) const;
-    void print_counters(const Recorder& recorder) const;
+    void set_waiting_for(std::string name);
 
-    void wait();
-    void handle_signals();
-    // Quits if the launched command has exited, or if the recording has ended after a signal.
-    void check_end();
-    void check_recording();
-    void check_clock();
-    void finish();
-    void quit(int exit_code);
-    void fail_with(const Error& error);
-
-    [[nodiscard]] std::shared_ptr<Recorder> recorder() const;
-    // What works on this machine, including kernel symbol names, which do not depend on perf.
-    [[nodiscard]] Capabilities probe() const;
-    // The current capabilities, for opening events: sysctls can change while the agent runs.
-    [[nodiscard]] Capabilities capabilities_now() const;
-    [[nodiscard]] std::optional<Error> problem_of(const std::vector<std::uint32_t>& pids) const;
-    // Also reports targets that a server may not choose.
-    [[nodiscard]] std::optional<Error> problem_for_server(const std::vector<std::uint32_t>& pids) const;
-    [[nodiscard]] Result<RecordingTarget> wide_for_server(const WideTarget& wide) const;
-
-    Options options_;
-    std::optional<secure::PairingKey> pairing_;
-    LaunchedCommand* command_;
-    UniqueFd signals_, wake_;
-    Machine machine_ = describe_machine();
-    Sysfs sysfs_ = real_sysfs();
-    ResidentMemory memory_;
+    const Options& options_;
+    const Machine& machine_;
     std::string agent_id_;
-    Settings settings_;  // of the next start; set by run()'s thread, read by the worker under mutex_
+    LaunchedCommand* command_;
+    int wake_;
+    std::function<void()> on_start_;
+    Sysfs sysfs_ = real_sysfs();
     AllowedProcesses allowed_;
     RequestedEvents first_requested_;  // of settings_, for the target of the command line
 
     std::optional<FileSink> file_;
     NoSink no_sink_;
     std::optional<SchedSink> sched_sink_;
-    std::unique_ptr<Link> link_;
-    std::atomic<Link*> link_ready_{nullptr};
     std::optional<LinkSink> link_sink_;
-    std::unique_ptr<Capture> capture_;  // of the first recording, while it runs
-    std::optional<CapturingSink> capturing_sink_;
+    RecordingCapture capture_;
 
-    ModuleTransfers modules_;
-    std::optional<std::uint64_t> output_ends_ns_;
-    std::optional<NamedProcesses> named_;  // target of the current or next recording
-    bool named_by_server_ = false;
+    std::optional<std::uint64_t> ends_ns_;
+    std::optional<FollowedName> followed_;
     bool waiting_for_name_ = false;  // to start the recording
     std::uint64_t next_poll_ns_ = 0;
-    std::optional<int> exit_code_;
-    std::uint64_t signalled_ns_ = 0;  // when the first signal had been handled; 0: none
     bool command_gone_ = false;
 
     mutable std::mutex mutex_;
-    std::shared_ptr<Recorder> recorder_;  // running, or the last one
+    std::shared_ptr<Recorder> recorder_;
     bool recording_ = false;
+    Settings settings_;
     Capabilities capabilities_;
-    std::deque<wire::Command> commands_;
     std::string waiting_for_;
-
-    std::optional<HealthReporter> health_;
-    Worker worker_;  // health_ and worker_ are last: their threads use everything above
 };
 
 }  // namespace flamewire::agent

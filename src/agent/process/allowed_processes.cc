@@ -74,4 +74,9 @@ std::optional<Error> AllowedProcesses::refusal(std::uint32_t pid, const std::str
                              command, list)};
 }
 
+std::vector<std::uint32_t> AllowedProcesses::among(std::vector<std::uint32_t> pids) const {
+    std::erase_if(pids, [&](std::uint32_t pid) { return refusal(pid).has_value(); });
+    return pids;
+}
+
 }  // namespace flamewire::agent

@@ -29,6 +29,8 @@ public:
     // opening it reports the error. A process that cannot be inspected is refused. The user is the effective one. The
     // command is the file name of the executable, or the comm if that is not readable.
     [[nodiscard]] std::optional<Error> refusal(std::uint32_t pid, const std::string& proc_root = "/proc") const;
+    // Without those that are refused.
+    [[nodiscard]] std::vector<std::uint32_t> among(std::vector<std::uint32_t> pids) const;
 
 private:
     AllowedWords words_;
