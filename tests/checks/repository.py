@@ -81,7 +81,7 @@ def types_defined_twice(headers: dict[str, str]) -> list[str]:
 
 
 # The remaining classes with functions in several files.
-SEVERAL_FILES = {"src/agent/control: RecordingController", "src/profile/store: Tables"}
+SEVERAL_FILES = {"src/profile/store: Tables"}
 DEFINES_FUNCTION = re.compile(r"^(?![\s/#}])(?!using |namespace |return )[^=;(]*?(?<![\w:])((?:\w+::)+)(?:~?\w+|operator\W+)\(", re.MULTILINE)
 
 
