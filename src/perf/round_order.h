@@ -1,9 +1,9 @@
 // Sorts the records of a perf.data file by time. perf drains the ring of each CPU in turn and ends each such round with
 // a record (PERF_RECORD_FINISHED_ROUND). Records after it are not older than the newest record of the round before.
 //
-// The agent's merge (agent/perf/merge.h) is another problem: it has the rings themselves, each in order, and a clock. So
-// it compares only the oldest record of each ring, and no record leaves its ring before its turn. A file does not say
-// from which ring a record is, so all records of two rounds must wait here.
+// The agent's merge (agent/perf/merge.h) is another problem: it has the rings themselves, each in order, and a clock.
+// So it compares only the oldest record of each ring, and no record leaves its ring before its turn. A file does not
+// say from which ring a record is, so all records of two rounds must wait here.
 #pragma once
 
 #include <algorithm>

@@ -130,7 +130,8 @@ void EventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
     perf::Origin origin;
     Delivery delivery{merged};
     delivery.event = events_.writer_of(merged.bytes, delivery.is_copy);
-    const SampleLayout layout = delivery.event ? delivery.event->layout : SampleLayout{};
+    static constexpr SampleLayout unknown{};
+    const SampleLayout& layout = delivery.event ? delivery.event->layout : unknown;
     if (decode_record(merged.bytes, layout, record_, origin) != perf::Decoded::ok) return;
     delivery.id = origin.id;
     if (!std::holds_alternative<SampleRecord>(record_)) delivery.event = events_.find(origin.id);
