@@ -7,15 +7,26 @@
 #include <vector>
 
 #include "agent/perf/record.h"
-#include "agent/pipeline/callchain.h"
 #include "agent/pipeline/dictionary.h"
 #include "agent/pipeline/kernel_names.h"
 #include "agent/pipeline/located_frames.h"
 #include "agent/process/process_table.h"
+#include "base/code_address.h"
 #include "process/kernel_symbols.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {
+
+// A frame of a call chain, or of a walk over copied stack bytes.
+struct ChainFrame {
+    std::uint64_t address = 0;
+    bool kernel = false;
+    bool return_address = false;  // of `address`, see CodeAddress
+    bool joined = false;          // copied from the thread's previous samples
+    bool caller_missing = false;  // unwind::Frame::caller_missing
+
+    [[nodiscard]] CodeAddress code_address() const { return {address, return_address}; }
+};
 
 class FrameLocator {
 public:

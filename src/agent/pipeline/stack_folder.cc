@@ -1,7 +1,8 @@
 #include "agent/pipeline/stack_folder.h"
 
-#include <algorithm>
 #include <utility>
+
+#include "perf/callchain.h"
 
 namespace flamewire::agent {
 namespace {
@@ -49,15 +50,17 @@ FoldedStack StackFolder::fold_frames(ProcessHandle process, unwind::StopReason s
     return result;
 }
 
-// Splits the call chain of the sample: kernel frames into `frames_`, user addresses into `user_chain_`.
+// Splits the call chain of the sample: kernel frames into `frames_`, user addresses into `user_chain_`. Frames of a guest
+// belong to another machine.
 void StackFolder::split(const SampleRecord& sample) {
     frames_.clear();
     user_chain_.clear();
-    stored_ = split_callchain(sample.callchain, sample.user_mode(), frames_);
-    const auto user =
-        std::find_if(frames_.begin(), frames_.end(), [](const ChainFrame& frame) { return !frame.kernel; });
-    for (auto frame = user; frame != frames_.end(); ++frame) user_chain_.push_back(frame->address);
-    frames_.erase(user, frames_.end());
+    using perf::CpuMode;
+    stored_ = perf::split_callchain(sample.callchain, sample.user_mode() ? CpuMode::user : CpuMode::kernel,
+                                    [&](std::uint64_t address, CpuMode mode, bool return_address) {
+                                        if (mode == CpuMode::kernel) frames_.push_back({address, true, return_address});
+                                        if (mode == CpuMode::user) user_chain_.push_back(address);
+                                    });
 }
 
 // Appends `user_stack_` after the kernel frames.

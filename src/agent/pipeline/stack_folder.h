@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "agent/perf/record.h"
-#include "agent/pipeline/callchain.h"
 #include "agent/pipeline/dictionary.h"
 #include "agent/pipeline/folded_stack.h"
 #include "agent/pipeline/frame_locator.h"

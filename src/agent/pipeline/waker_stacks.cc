@@ -1,10 +1,9 @@
 #include "agent/pipeline/waker_stacks.h"
 
-#include <linux/perf_event.h>
-
 #include <algorithm>
 
 #include "base/file.h"
+#include "perf/abi.h"
 
 namespace flamewire::agent {
 namespace {
@@ -20,7 +19,7 @@ wire::Id WakerStacks::fold(const SampleRecord& sample, ThreadHandle woken) {
     const ThreadHandle waker = sample.by_interrupt ? 0 : processes_.newest_thread(sample.pid, sample.tid);
     const bool own = !sample.of_cpu && waker != 0 && processes_.thread(waker).process == process;
     if (!own) {
-        const auto user = std::ranges::find(sample.callchain, static_cast<std::uint64_t>(PERF_CONTEXT_USER));
+        const auto user = std::ranges::find(sample.callchain, perf::context::user);
         seen.callchain = sample.callchain.first(static_cast<std::size_t>(user - sample.callchain.begin()));
         seen.mode = wire::StackMode::fp;
         seen.ip = seen.register_abi = seen.register_mask = 0;
