@@ -27,13 +27,20 @@ void append_tight(std::vector<T>& column, const T& value) {
     }
 }
 
-std::uint64_t hash_seed();
+// Random in each process, and different from each other.
+struct HashSecrets {
+    std::uint64_t seed = 0, first = 0, second = 0;
+};
+extern const HashSecrets hash_secrets;
+
+inline std::uint64_t hash_seed() { return hash_secrets.seed; }
 std::uint64_t hash_text(std::string_view text);
 
-// The two halves of a 128-bit product, XORed, so that every input bit affects every bit of the hash.
+// The two halves of a 128-bit product, XORed, so that every input bit affects every bit of the hash. The factors contain
+// secrets: with known constants, an input that makes one of them 0 would erase the other.
 inline std::uint64_t hash_mix(std::uint64_t a, std::uint64_t b) {
     __extension__ using Wide = unsigned __int128;
-    const Wide product = static_cast<Wide>(a ^ 0x9e3779b97f4a7c15U) * (b ^ 0xe7037ed1a0b428dbU);
+    const Wide product = static_cast<Wide>(a ^ hash_secrets.first) * (b ^ hash_secrets.second);
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 

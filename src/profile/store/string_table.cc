@@ -16,15 +16,15 @@ std::uint64_t load_bytes(std::string_view bytes) {
     return word;
 }
 
+HashSecrets make_secrets() {
+    std::random_device device;
+    const auto random = [&] { return (static_cast<std::uint64_t>(device()) << 32) | device(); };
+    return {random(), random(), random()};
+}
+
 }  // namespace
 
-std::uint64_t hash_seed() {
-    static const std::uint64_t seed = [] {
-        std::random_device device;
-        return (static_cast<std::uint64_t>(device()) << 32) | device();
-    }();
-    return seed;
-}
+const HashSecrets hash_secrets = make_secrets();
 
 std::uint64_t hash_text(std::string_view text) {
     std::uint64_t hash = hash_seed() ^ text.size();

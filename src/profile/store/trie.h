@@ -46,11 +46,7 @@ public:
 
 private:
     static std::uint64_t hash_of(std::uint32_t parent, std::uint32_t label) {
-        return hash_mix((static_cast<std::uint64_t>(parent) << 32) | label, seed());
-    }
-    static std::uint64_t seed() {
-        static const std::uint64_t value = hash_seed();
-        return value;
+        return hash_mix((static_cast<std::uint64_t>(parent) << 32) | label, hash_seed());
     }
 
     std::vector<std::uint32_t> parents_{0};

@@ -1,9 +1,25 @@
 // Tables and epochs: which entries are the same again, and which are not.
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include <cstring>
+#include <set>
 
 #include "../batch_maker.h"
+#include "profile/store/id_index.h"
 
 namespace flamewire::profile {
+
+TEST_CASE("texts with a chosen word in common have different hashes") {
+    // With known factors, one word makes the product 0 and erases everything before it.
+    for (const std::uint64_t word : {0x9e3779b97f4a7c15U, 0xe7037ed1a0b428dbU, 0x0UL, ~0x0UL}) {
+        std::string chosen(sizeof word, '\0');
+        std::memcpy(chosen.data(), &word, sizeof word);
+        std::set<std::uint64_t> hashes;
+        for (int i = 0; i < 1'000; ++i) hashes.insert(hash_text(fmt::format("{:08}", i) + chosen + "end"));
+        CHECK(hashes.size() == 1'000);
+    }
+}
 
 TEST_CASE("an empty store has empty answers") {
     const Store store;
