@@ -1,10 +1,7 @@
 #include "server/http/counter_answers.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "base/json_writer.h"
+#include "server/http/flamegraph.h"
 #include "server/http/parameters.h"
 #include "views/counters.h"
 
@@ -57,12 +54,9 @@ template <class Ms>
 void write_group(JsonWriter& json, const profile::Store& store, const views::CounterGroup& group, Ms ms) {
     json.object();
     if (group.scope.thread != 0) {
-        const profile::Thread& thread = store.threads()[group.scope.thread];
         json.key("thread");
         json.object();
-        json.member("tid", thread.tid);
-        json.member("pid", thread.pid);
-        json.member("comm", thread.comm);
+        write_thread(json, store.threads()[group.scope.thread]);
         json.end_object();
     }
     if (group.scope.cpu_plus_1 != 0) json.member("cpu", group.scope.cpu_plus_1 - 1);
@@ -99,14 +93,8 @@ Answer counters_answer(const Session& session, const Request& request) {
     auto parameters = parse_view(request);
     if (!parameters) return error_answer(parameters.error());
     parameters->event.clear();
-    std::uint64_t slices = default_slices;
-    if (const auto text = request.parameter("slices"); !text.empty()) {
-        const auto parsed = parse_integer("slices", text);
-        if (!parsed) return error_answer(parsed.error());
-        slices = *parsed;
-    }
-    if (slices == 0 || slices > max_slices)
-        return error_answer(400, "validation", fmt::format("slices must be between 1 and {}", max_slices));
+    const auto slices = parse_slices(request, default_slices, max_slices);
+    if (!slices) return error_answer(slices.error());
     return session.read([&](const profile::Store& store) -> Answer {
         // A session without samples begins with its first reading.
         std::uint64_t origin_ns = session.status().start_ns();
@@ -126,7 +114,7 @@ Answer counters_answer(const Session& session, const Request& request) {
                                                             : "cpu");
         const std::uint64_t coarse_ns = store.counters().coarse_until_ns();
         if (coarse_ns != 0) json.member("coarse_until_ms", ms(coarse_ns));
-        json.list("groups", views::counter_groups(store, view->filter, *by, slices),
+        json.list("groups", views::counter_groups(store, view->filter, *by, *slices),
                   [&](const views::CounterGroup& group) { write_group(json, store, group, ms); });
         json.end_object();
         return json_answer(json.take());

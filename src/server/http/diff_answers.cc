@@ -127,14 +127,6 @@ Answer with_comparison(const Session& before, const Session& after, const Reques
     });
 }
 
-void write_weight(JsonWriter& json, std::string_view name, const profile::Weight& weight) {
-    json.key(name);
-    json.object();
-    json.member("samples", weight.samples);
-    json.member("weight", weight.weight);
-    json.end_object();
-}
-
 // `total`: of what is shown. `whole`: of the whole view.
 void write_comparison(JsonWriter& json, const Comparison& comparison, const profile::WeightPair& total,
                       const profile::WeightPair& whole, const Per& per) {

@@ -44,11 +44,21 @@ void write_view(JsonWriter& json, const ViewHead& head) {
 
 void write_head(JsonWriter& json, const ViewHead& head, const profile::Weight& total) {
     write_view(json, head);
-    json.key("total");
+    write_weight(json, "total", total);
+}
+
+void write_weight(JsonWriter& json, std::string_view name, const profile::Weight& weight) {
+    json.key(name);
     json.object();
-    json.member("samples", total.samples);
-    json.member("weight", total.weight);
+    json.member("samples", weight.samples);
+    json.member("weight", weight.weight);
     json.end_object();
+}
+
+void write_thread(JsonWriter& json, const profile::Thread& thread) {
+    json.member("tid", thread.tid);
+    json.member("pid", thread.pid);
+    json.member("comm", thread.comm);
 }
 
 void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Store& store,
@@ -103,13 +113,6 @@ void write_tree(JsonWriter& json, const profile::Store& store, const profile::Ca
 
 void write_sandwich(JsonWriter& json, const ViewHead& head, const profile::Store& store,
                     const profile::Sandwich& sandwich) {
-    const auto weight = [&](std::string_view name, const profile::Weight& value) {
-        json.key(name);
-        json.object();
-        json.member("samples", value.samples);
-        json.member("weight", value.weight);
-        json.end_object();
-    };
     const auto tree = [&](std::string_view name, const profile::CallTree& half) {
         json.key(name);
         json.object();
@@ -134,8 +137,8 @@ void write_sandwich(JsonWriter& json, const ViewHead& head, const profile::Store
     json.member("name", store.string(function.name));
     json.member("module", store.string(function.module));
     json.member("kind", profile::kind_name(function.kind));
-    weight("function_self", sandwich.self);
-    weight("function_total", sandwich.total);
+    write_weight(json, "function_self", sandwich.self);
+    write_weight(json, "function_total", sandwich.total);
     list("direct_callers", sandwich.direct_callers);
     list("direct_callees", sandwich.direct_callees);
     tree("callers", sandwich.callers);

@@ -21,6 +21,11 @@ void write_view(JsonWriter& json, const ViewHead& head);
 // The same, plus total.
 void write_head(JsonWriter& json, const ViewHead& head, const profile::Weight& total);
 
+// A member {samples, weight}.
+void write_weight(JsonWriter& json, std::string_view name, const profile::Weight& weight);
+// Members of an open object: tid, pid and comm.
+void write_thread(JsonWriter& json, const profile::Thread& thread);
+
 void write_flamegraph(JsonWriter& json, const ViewHead& head, const profile::Store& store,
                       const profile::GroupedTree& tree);
 // Only the tree's members, after a head. `groups`: see GroupedTree.

@@ -53,6 +53,15 @@ Result<std::uint64_t> parse_integer(std::string_view name, std::string_view text
     return value;
 }
 
+Result<std::uint64_t> parse_slices(const Request& request, std::uint64_t standard, std::uint64_t most) {
+    const std::string_view text = request.parameter("slices");
+    if (text.empty()) return standard;
+    const std::uint64_t slices = TRY(parse_integer("slices", text));
+    if (slices == 0 || slices > most)
+        return fail(ErrorCode::invalid, fmt::format("slices must be between 1 and {}", most));
+    return slices;
+}
+
 Result<views::Breakdown> parse_breakdown(std::string_view text) {
     if (text.empty() || text == "total") return views::Breakdown::total;
     if (text == "thread") return views::Breakdown::thread;

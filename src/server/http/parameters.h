@@ -21,4 +21,7 @@ Result<views::Breakdown> parse_breakdown(std::string_view text);
 Result<double> parse_number(std::string_view name, std::string_view text);
 Result<std::uint64_t> parse_integer(std::string_view name, std::string_view text);
 
+// The parameter slices: a number from 1 to `most`, or `standard` if it is not given.
+Result<std::uint64_t> parse_slices(const Request& request, std::uint64_t standard, std::uint64_t most);
+
 }  // namespace flamewire::server

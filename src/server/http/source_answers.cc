@@ -203,11 +203,7 @@ Answer source_answer(const std::shared_ptr<Session>& shared, const Request& requ
         json.member("session", session.id());
         json.member("event", view->event_name);
         json.member("unit", view->unit);
-        json.key("total");
-        json.object();
-        json.member("samples", total.samples);
-        json.member("weight", total.weight);
-        json.end_object();
+        write_weight(json, "total", total);
         json.key("lines");
         json.array();
         for (std::uint64_t i = 0; i < shown; ++i)

@@ -116,22 +116,7 @@ void write_place(JsonWriter& json, const profile::Process& process) {
     if (const std::string pod = parse_cgroup_path(process.cgroup).pod_uid; !pod.empty()) json.member("pod_uid", pod);
 }
 
-Result<std::uint64_t> parse_slices(const Request& request) {
-    const std::string_view text = request.parameter("slices");
-    if (text.empty()) return 0;
-    const std::uint64_t slices = TRY(parse_integer("slices", text));
-    if (slices == 0 || slices > max_slices)
-        return fail(ErrorCode::invalid, fmt::format("slices must be between 1 and {}", max_slices));
-    return slices;
-}
-
 double ms(std::uint64_t ns) { return static_cast<double>(ns) / 1e6; }
-
-void write_thread(JsonWriter& json, const profile::Thread& thread) {
-    json.member("tid", thread.tid);
-    json.member("pid", thread.pid);
-    json.member("comm", thread.comm);
-}
 
 void write_durations(JsonWriter& json, std::string_view name, const wire::Durations& durations) {
     json.key(name);
@@ -159,7 +144,7 @@ void write_times(JsonWriter& json, const wire::ThreadTimes& times) {
 }  // namespace
 
 Answer thread_summary_answer(const Session& session, const Request& request) {
-    const auto slices = parse_slices(request);
+    const auto slices = parse_slices(request, 0, max_slices);
     if (!slices) return error_answer(slices.error());
     const std::uint64_t origin_ns = session.status().start_ns();
     return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead& head) {
@@ -188,9 +173,7 @@ Answer thread_summary_answer(const Session& session, const Request& request) {
             const auto state = states.find({thread.pid, thread.tid});
             const auto used = cpu.find(row.thread);
             json.object();
-            json.member("tid", thread.tid);
-            json.member("pid", thread.pid);
-            json.member("comm", thread.comm);
+            write_thread(json, thread);
             write_place(json, store.processes()[thread.process]);
             json.member("samples", row.weight.samples);
             json.member("weight", row.weight.weight);
@@ -211,7 +194,7 @@ Answer thread_summary_answer(const Session& session, const Request& request) {
 }
 
 Answer thread_states_answer(const Session& session, const Request& request) {
-    const auto slices = parse_slices(request);
+    const auto slices = parse_slices(request, 0, max_slices);
     if (!slices) return error_answer(slices.error());
     const std::uint64_t origin_ns = session.status().start_ns();
     return with_view(session, request, [&](const profile::Store& store, const views::View& view, const ViewHead& head) {

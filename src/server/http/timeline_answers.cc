@@ -1,7 +1,5 @@
 #include "server/http/timeline_answers.h"
 
-#include <fmt/format.h>
-
 #include "server/http/session_view.h"
 #include "views/timeline.h"
 
@@ -13,11 +11,7 @@ constexpr double ns_per_ms = 1e6;
 Result<views::TimelineOptions> parse_options(const Request& request) {
     views::TimelineOptions options;
     options.by = TRY(parse_breakdown(request.parameter("by")));
-    if (const auto text = request.parameter("slices"); !text.empty()) {
-        options.slices = TRY(parse_integer("slices", text));
-        if (options.slices == 0 || options.slices > views::max_timeline_slices)
-            return fail(ErrorCode::invalid, fmt::format("slices must be between 1 and {}", views::max_timeline_slices));
-    }
+    options.slices = TRY(parse_slices(request, options.slices, views::max_timeline_slices));
     if (const auto text = request.parameter("bucket"); !text.empty()) {
         options.bucket_ms = TRY(parse_number("bucket", text));
         if (*options.bucket_ms < 1) return fail(ErrorCode::invalid, "bucket must be a time in ms, at least 1");
@@ -32,10 +26,7 @@ void write_lanes(JsonWriter& json, const profile::Store& store, const views::Tim
         if (of_cpus) {
             json.member("cpu", lane.id);
         } else {
-            const profile::Thread& thread = store.threads()[lane.id];
-            json.member("tid", thread.tid);
-            json.member("pid", thread.pid);
-            json.member("comm", thread.comm);
+            write_thread(json, store.threads()[lane.id]);
         }
         json.list("samples", lane.slices, [&](const profile::Weight& weight) { json.number(weight.samples); });
         json.list("weight", lane.slices, [&](const profile::Weight& weight) { json.number(weight.weight); });
