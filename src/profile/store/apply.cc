@@ -1,5 +1,5 @@
-// Applies a batch to the tables. The whole batch is validated before anything is applied, so a batch from a broken or
-// hostile agent changes nothing.
+#include "profile/store/apply.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -154,56 +154,31 @@ wire::Recording bounded(wire::Recording recording) {
     return recording;
 }
 
-}  // namespace
-
-Result<bool> Store::Tables::validate(const wire::Batch& batch, const EpochMaps& maps) const {
-    const Bounds bounds = TRY(bounds_after(batch, maps));
-    (void)TRY(check_entries(batch, bounds));
-    (void)TRY(check_stacks(batch, maps, bounds, stack_depth));
-    (void)TRY(check_rows(batch, bounds));
-    return check_rest(batch, bounds);
-}
-
-bool Store::Tables::apply(const wire::Batch& batch) {
-    const std::size_t threads_before = threads.size();
-    count_beside_frames();
-    apply_tables(batch);
-    apply_symbols(batch);
-    const bool state_changed = apply_state(batch);
-    apply_rows(batch);
-    enforce_limits();
-    full = memory_bytes() - rows.memory_bytes() > limits.max_table_bytes;
-    const bool changed = state_changed || !batch.rows.empty() || !batch.symbols.empty() || !batch.lifecycle.empty() ||
-                         !batch.events.empty() || threads.size() != threads_before;
-    if (changed) ++version;
-    return changed;
-}
-
 // Appends the store's ids of the entries that are new in this epoch.
 template <class Entry, class Intern>
-static void extend_map(std::vector<std::uint32_t>& map, wire::Id base, const std::vector<Entry>& entries,
-                       Intern intern) {
+void extend_map(std::vector<std::uint32_t>& map, wire::Id base, const std::vector<Entry>& entries, Intern intern) {
     for (std::size_t i = entries.empty() ? 0 : map.size() - base; i < entries.size(); ++i)
         map.push_back(intern(entries[i]));
 }
 
-void Store::Tables::apply_tables(const wire::Batch& batch) {
-    EpochMaps& maps = epoch;
+void apply_tables(Store::Tables& t, const wire::Batch& batch) {
+    EpochMaps& maps = t.epoch;
     extend_map(maps.strings, batch.string_base, batch.strings,
-               [&](const std::string& text) { return strings.intern(text); });
+               [&](const std::string& text) { return t.strings.intern(text); });
     if (batch.recording) {
-        const bool changed = recording && batch.recording->changed_ns > recording->changed_ns;
+        const bool changed = t.recording && batch.recording->changed_ns > t.recording->changed_ns;
         if (changed && batch.recording->changed_ns <= max_time_ns && batch.recording->gap_ns <= max_time_ns)
-            marks.add({.kind = MarkKind::change,
-                       .start_ns = batch.recording->changed_ns,
-                       .end_ns = batch.recording->changed_ns + batch.recording->gap_ns,
-                       .name = strings.intern(what_changed(*recording, *batch.recording))});
-        recording = bounded(*batch.recording);
-        for (Module& module : modules)
-            if (module.identity.kind == symbol::ModuleKind::kernel) module.identity.boot_id = recording->boot_id;
+            t.marks.add({.kind = MarkKind::change,
+                         .start_ns = batch.recording->changed_ns,
+                         .end_ns = batch.recording->changed_ns + batch.recording->gap_ns,
+                         .name = t.strings.intern(what_changed(*t.recording, *batch.recording))});
+        t.recording = bounded(*batch.recording);
+        for (Module& module : t.modules)
+            if (module.identity.kind == symbol::ModuleKind::kernel) module.identity.boot_id = t.recording->boot_id;
     }
-    extend_map(maps.modules, batch.module_base, batch.modules,
-               [&](const wire::Module& module) { return intern_module(module, strings[maps.strings[module.path]]); });
+    extend_map(maps.modules, batch.module_base, batch.modules, [&](const wire::Module& module) {
+        return t.intern_module(module, t.strings[maps.strings[module.path]]);
+    });
     extend_map(maps.locations, batch.location_base, batch.locations, [&](const wire::Location& entry) {
         Location location;
         location.address = entry.address;
@@ -212,148 +187,113 @@ void Store::Tables::apply_tables(const wire::Batch& batch) {
         location.file = maps.strings[entry.file];
         location.line = entry.line;
         location.flags = static_cast<std::uint8_t>(entry.flags);
-        return intern_location(location);
+        return t.intern_location(location);
     });
     extend_map(maps.stacks, batch.stack_base, batch.stacks, [&](const wire::StackNode& node) {
-        return intern_stack(maps.stacks[node.parent], maps.locations[node.location]);
+        return t.intern_stack(maps.stacks[node.parent], maps.locations[node.location]);
     });
     extend_map(maps.processes, batch.process_base, batch.processes,
-               [&](const wire::Process& process) { return intern_process(process, maps.strings); });
+               [&](const wire::Process& process) { return t.intern_process(process, maps.strings); });
     extend_map(maps.threads, batch.thread_base, batch.threads, [&](const wire::Thread& thread) {
-        return intern_thread(maps.processes[thread.process], thread.tid, strings[maps.strings[thread.comm]]);
+        return t.intern_thread(maps.processes[thread.process], thread.tid, t.strings[maps.strings[thread.comm]]);
     });
     extend_map(maps.events, batch.event_base, batch.events, [&](const wire::Event& event) {
-        return intern_event(strings[maps.strings[event.name]], strings[maps.strings[event.unit]], event);
+        return t.intern_event(t.strings[maps.strings[event.name]], t.strings[maps.strings[event.unit]], event);
     });
 }
 
-void Store::Tables::apply_symbols(const wire::Batch& batch) {
+void apply_symbols(Store::Tables& t, const wire::Batch& batch) {
     std::unordered_map<ModuleId, std::vector<SymbolInterval>> added;
     for (const wire::Symbol& symbol : batch.symbols)
-        added[epoch.modules[symbol.module]].push_back({symbol.address, symbol.size, epoch.strings[symbol.name]});
-    std::vector<std::uint8_t> renamed(modules.size());
+        added[t.epoch.modules[symbol.module]].push_back({symbol.address, symbol.size, t.epoch.strings[symbol.name]});
+    std::vector<std::uint8_t> renamed(t.modules.size());
     bool any = false;
     for (const auto& [module, intervals] : added)
-        if (module_symbols[module].add(intervals)) renamed[module] = any = true;
+        if (t.module_symbols[module].add(intervals)) renamed[module] = any = true;
     if (!any) return;
-    std::vector<std::uint8_t> changed(locations.size());
+    std::vector<std::uint8_t> changed(t.locations.size());
     any = false;
-    for (LocationId id = 1; id < locations.size(); ++id) {
-        if (renamed[locations[id].module] == 0) continue;
-        if (locations[id].by_symbolizer && !is_ended_program(locations[id])) continue;
-        const LocationFrame frame = frame_from_wire(locations[id]);
-        if (replace_frames(id, {&frame, 1})) changed[id] = any = true;
+    for (LocationId id = 1; id < t.locations.size(); ++id) {
+        if (renamed[t.locations[id].module] == 0) continue;
+        if (t.locations[id].by_symbolizer && !t.is_ended_program(t.locations[id])) continue;
+        const LocationFrame frame = t.frame_from_wire(t.locations[id]);
+        if (t.replace_frames(id, {&frame, 1})) changed[id] = any = true;
     }
-    if (any) remap_nodes(changed);
+    if (any) t.remap_nodes(changed);
 }
 
-void Store::Tables::apply_rows(const wire::Batch& batch) {
+void apply_rows(Store::Tables& t, const wire::Batch& batch) {
     for (const wire::Row& row : batch.rows) {
-        const Lane lane{epoch.events[row.event], epoch.threads[row.thread], row.cpu};
-        rows.append(batch.bucket_ns, {row.bucket, lane, epoch.stacks[row.stack], row.count, row.weight});
-        event_totals[lane.event] += {row.count, row.weight};
-        first_row_ns = std::min(first_row_ns, row.bucket * batch.bucket_ns);
-        last_row_end_ns = std::max(last_row_end_ns, (row.bucket + 1) * batch.bucket_ns);
+        const Lane lane{t.epoch.events[row.event], t.epoch.threads[row.thread], row.cpu};
+        t.rows.append(batch.bucket_ns, {row.bucket, lane, t.epoch.stacks[row.stack], row.count, row.weight});
+        t.event_totals[lane.event] += {row.count, row.weight};
+        t.first_row_ns = std::min(t.first_row_ns, row.bucket * batch.bucket_ns);
+        t.last_row_end_ns = std::max(t.last_row_end_ns, (row.bucket + 1) * batch.bucket_ns);
     }
 }
 
-void Store::Tables::apply_lifecycle(const wire::Lifecycle& entry) {
-    const ThreadId id = epoch.threads[entry.thread];
+void apply_lifecycle(Store::Tables& t, const wire::Lifecycle& entry) {
+    const ThreadId id = t.epoch.threads[entry.thread];
     if (id == 0) return;
-    Thread& thread = threads[id];
+    Thread& thread = t.threads[id];
     const bool renamed = entry.kind == wire::LifecycleKind::comm || entry.kind == wire::LifecycleKind::exec;
     if (renamed && entry.comm != 0) {
-        thread.comm = strings[epoch.strings[entry.comm]];
-        if (thread.tid == thread.pid) processes[thread.process].comm = thread.comm;
+        thread.comm = t.strings[t.epoch.strings[entry.comm]];
+        if (thread.tid == thread.pid) t.processes[thread.process].comm = thread.comm;
     }
     // A tid that is reused within a process is the same entry.
     if (entry.kind == wire::LifecycleKind::exit) thread.ended_ns = std::min(entry.time_ns, max_time_ns);
     if (entry.kind == wire::LifecycleKind::fork) thread.ended_ns = 0;
     const std::optional<MarkKind> kind = mark_of(entry.kind);
     if (!kind || thread.tid != thread.pid || entry.time_ns > max_time_ns) return;
-    const StringId name = entry.comm != 0 ? epoch.strings[entry.comm] : strings.intern(thread.comm);
-    marks.add({.kind = *kind, .start_ns = entry.time_ns, .end_ns = entry.time_ns, .thread = id, .name = name});
+    const StringId name = entry.comm != 0 ? t.epoch.strings[entry.comm] : t.strings.intern(thread.comm);
+    t.marks.add({.kind = *kind, .start_ns = entry.time_ns, .end_ns = entry.time_ns, .thread = id, .name = name});
 }
 
-bool Store::Tables::apply_state(const wire::Batch& batch) {
-    if (batch.monotonic_ns <= max_time_ns) closed_ns = std::max(closed_ns, batch.monotonic_ns);
-    for (const wire::Lifecycle& entry : batch.lifecycle) apply_lifecycle(entry);
+bool apply_state(Store::Tables& t, const wire::Batch& batch) {
+    if (batch.monotonic_ns <= max_time_ns) t.closed_ns = std::max(t.closed_ns, batch.monotonic_ns);
+    for (const wire::Lifecycle& entry : batch.lifecycle) apply_lifecycle(t, entry);
     for (const wire::Loss& loss : batch.losses) {
-        add_loss({loss.reason, epoch.events[loss.event], loss.count, loss.first_ns, loss.last_ns, false});
+        t.add_loss({loss.reason, t.epoch.events[loss.event], loss.count, loss.first_ns, loss.last_ns, false});
         if (loss.count == 0 || is_shown(loss.reason) || batch.monotonic_ns > max_time_ns) continue;
         // These rows are missing among others that are shown. note_missing() marks the time of the missing batches.
         if (loss.reason == wire::LossReason::batches_missing) continue;
         // If the time of a loss is unknown, use the time at which the batch was closed.
         const std::uint64_t last_ns = loss.last_ns == 0 ? batch.monotonic_ns : std::min(loss.last_ns, max_time_ns);
-        marks.add({.kind = MarkKind::loss,
-                   .start_ns = loss.first_ns == 0 ? last_ns : std::min(loss.first_ns, last_ns),
-                   .end_ns = last_ns,
-                   .count = loss.count,
-                   .reason = loss.reason,
-                   .event = epoch.events[loss.event]});
+        t.marks.add({.kind = MarkKind::loss,
+                     .start_ns = loss.first_ns == 0 ? last_ns : std::min(loss.first_ns, last_ns),
+                     .end_ns = last_ns,
+                     .count = loss.count,
+                     .reason = loss.reason,
+                     .event = t.epoch.events[loss.event]});
     }
     for (const wire::Notice& given : batch.notices) {
-        if (notices.size() >= max_notices) break;
+        if (t.notices.size() >= max_notices) break;
         const wire::Notice notice{given.code.substr(0, max_notice_bytes), given.text.substr(0, max_notice_bytes),
                                   given.remedy.substr(0, max_notice_bytes)};
-        if (std::ranges::find(notices, notice) == notices.end()) notices.push_back(notice);
+        if (std::ranges::find(t.notices, notice) == t.notices.end()) t.notices.push_back(notice);
     }
     for (const wire::ProcessUnwind& unwind : batch.unwinds) {
-        const ProcessId process = epoch.processes[unwind.process];
-        std::optional<wire::ProcessUnwind>& kept = processes[process].unwind;
-        if (!kept) processes_with_stacks.push_back(process);
+        const ProcessId process = t.epoch.processes[unwind.process];
+        std::optional<wire::ProcessUnwind>& kept = t.processes[process].unwind;
+        if (!kept) t.processes_with_stacks.push_back(process);
         kept = unwind;
         if (kept->why.size() > max_why_bytes) kept->why.resize(max_why_bytes);
     }
     for (const wire::CounterReading& reading : batch.counters)
         for (const wire::CounterValue& value : reading.values)
-            counters.add({epoch.strings[value.name], epoch.strings[value.unit], epoch.strings[value.part],
-                          epoch.threads[value.thread], value.cpu_plus_1},
-                         {reading.start_ns, reading.end_ns, value.value, value.enabled_ns, value.running_ns,
-                          value.status, reading.after_gap});
-    for (const wire::ThreadTimes& times : batch.thread_times) thread_times.add(epoch.threads[times.thread], times);
-    if (batch.agent) agent_stats = batch.agent;
-    if (batch.end) end = wire::End{batch.end->reason.substr(0, max_why_bytes), batch.end->exit_code};
+            t.counters.add({t.epoch.strings[value.name], t.epoch.strings[value.unit], t.epoch.strings[value.part],
+                            t.epoch.threads[value.thread], value.cpu_plus_1},
+                           {reading.start_ns, reading.end_ns, value.value, value.enabled_ns, value.running_ns,
+                            value.status, reading.after_gap});
+    for (const wire::ThreadTimes& times : batch.thread_times) t.thread_times.add(t.epoch.threads[times.thread], times);
+    if (batch.agent) t.agent_stats = batch.agent;
+    if (batch.end) t.end = wire::End{batch.end->reason.substr(0, max_why_bytes), batch.end->exit_code};
     return batch.recording || batch.agent || batch.end || !batch.losses.empty() || !batch.notices.empty() ||
            !batch.unwinds.empty() || !batch.counters.empty() || !batch.thread_times.empty();
 }
 
-// The tables do not change, so only ids of known events are looked up.
-void Store::Tables::count_only(const wire::Batch& batch) {
-    const bool known = batch.recording_id == epoch.recording_id && batch.epoch == epoch.epoch;
-    const auto event_of = [&](wire::Id id) {
-        return known && id < epoch.events.size() ? epoch.events[id] : EventId{0};
-    };
-    for (const wire::Row& row : batch.rows) {
-        const bool sane = batch.bucket_ns != 0 && row.bucket < max_time_ns / batch.bucket_ns;
-        const std::uint64_t at_ns = sane ? row.bucket * batch.bucket_ns : 0;
-        add_loss({wire::LossReason::unknown, event_of(row.event), row.count, at_ns, at_ns, true});
-    }
-    for (const wire::Loss& loss : batch.losses)
-        add_loss({loss.reason, event_of(loss.event), loss.count, loss.first_ns, loss.last_ns, false});
-    if (batch.monotonic_ns <= max_time_ns) closed_ns = std::max(closed_ns, batch.monotonic_ns);
-    if (batch.agent) agent_stats = batch.agent;
-    if (batch.end) end = wire::End{batch.end->reason.substr(0, max_why_bytes), batch.end->exit_code};
-    ++version;
-}
-
-void Store::Tables::add_loss(const LossTotal& loss) {
-    if (loss.count == 0) return;
-    const std::uint64_t key = (static_cast<std::uint64_t>(loss.event) << 16) |
-                              (static_cast<std::uint64_t>(loss.reason) << 8) | (loss.by_store ? 1U : 0U);
-    const auto [entry, added] = loss_index.try_emplace(key, losses.size());
-    if (added) {
-        losses.push_back(loss);
-        return;
-    }
-    LossTotal& total = losses[entry->second];
-    total.count += loss.count;
-    if (loss.first_ns != 0)
-        total.first_ns = total.first_ns == 0 ? loss.first_ns : std::min(total.first_ns, loss.first_ns);
-    total.last_ns = std::max(total.last_ns, loss.last_ns);
-}
-
-void Store::Tables::enforce_limits() {
+void enforce_limits(Store::Tables& t) {
     const auto weights_by_event = [](const RowChunk& chunk) {
         std::unordered_map<EventId, Weight> weights;
         for (std::size_t row = 0; row < chunk.size(); ++row)
@@ -361,29 +301,74 @@ void Store::Tables::enforce_limits() {
         return weights;
     };
     // A coarse bucket can begin before the first sample and end after the last.
-    const auto begin_of = [&](const RowChunk& chunk) { return std::max(chunk.first_ns(), first_row_ns); };
-    const auto end_of = [&](const RowChunk& chunk) { return std::min(chunk.end_ns(), last_row_end_ns); };
+    const auto begin_of = [&](const RowChunk& chunk) { return std::max(chunk.first_ns(), t.first_row_ns); };
+    const auto end_of = [&](const RowChunk& chunk) { return std::min(chunk.end_ns(), t.last_row_end_ns); };
     const CoarsenHooks hooks{
-        .fold_thread = [&](ThreadId thread) { return intern_thread(threads[thread].process, 0, "[threads]"); },
+        .fold_thread = [&](ThreadId thread) { return t.intern_thread(t.threads[thread].process, 0, "[t.threads]"); },
         .coarsened =
             [&](const RowChunk& chunk) {
                 for (const auto& [event, weight] : weights_by_event(chunk))
-                    add_loss({wire::LossReason::time_coarsened, event, weight.samples, begin_of(chunk), end_of(chunk),
-                              true});
+                    t.add_loss({wire::LossReason::time_coarsened, event, weight.samples, begin_of(chunk), end_of(chunk),
+                                true});
             },
         .dropped =
             [&](const RowChunk& chunk) {
                 for (const auto& [event, weight] : weights_by_event(chunk)) {
-                    add_loss({wire::LossReason::unknown, event, weight.samples, begin_of(chunk), end_of(chunk), true});
-                    event_totals[event].samples -= weight.samples;
-                    event_totals[event].weight -= weight.weight;
+                    t.add_loss(
+                        {wire::LossReason::unknown, event, weight.samples, begin_of(chunk), end_of(chunk), true});
+                    t.event_totals[event].samples -= weight.samples;
+                    t.event_totals[event].weight -= weight.weight;
                 }
-                if (dropped_end_ns == 0) dropped_first_ns = begin_of(chunk);
-                dropped_first_ns = std::min(dropped_first_ns, begin_of(chunk));
-                dropped_end_ns = std::max(dropped_end_ns, end_of(chunk));
+                if (t.dropped_end_ns == 0) t.dropped_first_ns = begin_of(chunk);
+                t.dropped_first_ns = std::min(t.dropped_first_ns, begin_of(chunk));
+                t.dropped_end_ns = std::max(t.dropped_end_ns, end_of(chunk));
             },
     };
-    enforce_row_limit(rows, limits.max_rows, hooks);
+    enforce_row_limit(t.rows, t.limits.max_rows, hooks);
+}
+
+}  // namespace
+
+Result<bool> validate(const Store::Tables& t, const wire::Batch& batch, const EpochMaps& maps) {
+    const Bounds bounds = TRY(bounds_after(batch, maps));
+    (void)TRY(check_entries(batch, bounds));
+    (void)TRY(check_stacks(batch, maps, bounds, t.stack_depth));
+    (void)TRY(check_rows(batch, bounds));
+    return check_rest(batch, bounds);
+}
+
+bool apply_batch(Store::Tables& t, const wire::Batch& batch) {
+    const std::size_t threads_before = t.threads.size();
+    t.count_beside_frames();
+    apply_tables(t, batch);
+    apply_symbols(t, batch);
+    const bool state_changed = apply_state(t, batch);
+    apply_rows(t, batch);
+    enforce_limits(t);
+    t.full = t.memory_bytes() - t.rows.memory_bytes() > t.limits.max_table_bytes;
+    const bool changed = state_changed || !batch.rows.empty() || !batch.symbols.empty() || !batch.lifecycle.empty() ||
+                         !batch.events.empty() || t.threads.size() != threads_before;
+    if (changed) ++t.version;
+    return changed;
+}
+
+// The tables do not change, so only ids of known events are looked up.
+void count_only(Store::Tables& t, const wire::Batch& batch) {
+    const bool known = batch.recording_id == t.epoch.recording_id && batch.epoch == t.epoch.epoch;
+    const auto event_of = [&](wire::Id id) {
+        return known && id < t.epoch.events.size() ? t.epoch.events[id] : EventId{0};
+    };
+    for (const wire::Row& row : batch.rows) {
+        const bool sane = batch.bucket_ns != 0 && row.bucket < max_time_ns / batch.bucket_ns;
+        const std::uint64_t at_ns = sane ? row.bucket * batch.bucket_ns : 0;
+        t.add_loss({wire::LossReason::unknown, event_of(row.event), row.count, at_ns, at_ns, true});
+    }
+    for (const wire::Loss& loss : batch.losses)
+        t.add_loss({loss.reason, event_of(loss.event), loss.count, loss.first_ns, loss.last_ns, false});
+    if (batch.monotonic_ns <= max_time_ns) t.closed_ns = std::max(t.closed_ns, batch.monotonic_ns);
+    if (batch.agent) t.agent_stats = batch.agent;
+    if (batch.end) t.end = wire::End{batch.end->reason.substr(0, max_why_bytes), batch.end->exit_code};
+    ++t.version;
 }
 
 }  // namespace flamewire::profile

@@ -2,17 +2,11 @@
 
 #include <algorithm>
 
+#include "profile/store/apply.h"
 #include "profile/store/coarsen.h"
 #include "profile/store/tables.h"
 
 namespace flamewire::profile {
-
-// Only tests use small limits. A smaller limit would leave no room for a usable chunk.
-static constexpr std::size_t least_max_rows = 64;
-
-Store::Tables::Tables(StoreLimits store_limits)
-    : limits{std::max(store_limits.max_rows, least_max_rows), store_limits.max_table_bytes},
-      rows(chunk_rows_for(limits.max_rows)) {}
 
 Store::Store(StoreLimits limits) : tables_(std::make_unique<Tables>(limits)) {}
 Store::~Store() = default;
@@ -22,22 +16,22 @@ Store& Store::operator=(Store&&) noexcept = default;
 Result<bool> Store::apply(const wire::Batch& batch) {
     Tables& t = *tables_;
     if (t.full) {
-        t.count_only(batch);
+        count_only(t, batch);
         return true;
     }
     const bool same_recording = batch.recording_id == t.epoch.recording_id;
     if (same_recording && t.epoch.epoch != 0 && batch.epoch < t.epoch.epoch)
         return fail(ErrorCode::invalid, "the batch is of an epoch that has ended");
     if (same_recording && batch.epoch == t.epoch.epoch) {
-        (void)TRY(t.validate(batch, t.epoch));
+        (void)TRY(validate(t, batch, t.epoch));
     } else {
         EpochMaps fresh;
         fresh.recording_id = batch.recording_id;
         fresh.epoch = batch.epoch;
-        (void)TRY(t.validate(batch, fresh));
+        (void)TRY(validate(t, batch, fresh));
         t.epoch = std::move(fresh);
     }
-    return t.apply(batch);
+    return apply_batch(t, batch);
 }
 
 std::vector<PendingModule> Store::take_pending() {
@@ -218,23 +212,6 @@ std::vector<Coverage> Store::coverage() const {
         }
     }
     return stretches;
-}
-
-std::size_t Store::Tables::memory_bytes() const {
-    const auto bytes = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
-    std::size_t sum = strings.memory_bytes() + counters.memory_bytes() + thread_times.memory_bytes() +
-                      marks.memory_bytes() + functions.memory_bytes() + rows.memory_bytes() + stacks.memory_bytes() +
-                      nodes.memory_bytes() + module_index.memory_bytes() + location_index.memory_bytes() +
-                      process_index.memory_bytes() + thread_index.memory_bytes() + event_index.memory_bytes();
-    sum += bytes(modules) + bytes(module_files) + bytes(module_symbols) + bytes(locations) + bytes(wanted) +
-           bytes(frames) + bytes(stack_depth) + bytes(node_of_stack) + bytes(processes) + bytes(processes_with_stacks) +
-           bytes(threads) + bytes(events);
-    sum += module_text_bytes;
-    for (const SymbolIntervals& symbols : module_symbols) sum += symbols.memory_bytes();
-    for (const auto* map : {&epoch.strings, &epoch.modules, &epoch.locations, &epoch.stacks, &epoch.processes,
-                            &epoch.threads, &epoch.events})
-        sum += bytes(*map);
-    return sum;
 }
 
 }  // namespace flamewire::profile

@@ -130,7 +130,7 @@ struct Store::Tables {
     std::size_t module_text_bytes = 0;  // not counted in the tables' own vectors
     bool full = false;                  // limits.max_table_bytes was reached
 
-    // intern.cc: return the id of an entry, which may exist already.
+    // These return the id of an entry, which may exist already.
     ModuleId intern_module(const wire::Module& module, std::string_view path);
     LocationId intern_location(const Location& location);
     StackId intern_stack(StackId parent, LocationId location);
@@ -161,17 +161,7 @@ struct Store::Tables {
     void remap_nodes(std::span<const std::uint8_t> changed);
     void rebuild_nodes();
 
-    // apply.cc
-    [[nodiscard]] Result<bool> validate(const wire::Batch& batch, const EpochMaps& maps) const;
-    bool apply(const wire::Batch& batch);  // the batch must be valid in the current epoch
-    void apply_tables(const wire::Batch& batch);
-    void apply_symbols(const wire::Batch& batch);
-    void apply_rows(const wire::Batch& batch);
-    void apply_lifecycle(const wire::Lifecycle& entry);
-    bool apply_state(const wire::Batch& batch);
-    void enforce_limits();
     void add_loss(const LossTotal& loss);
-    void count_only(const wire::Batch& batch);  // what a full store does with a batch
 
     [[nodiscard]] std::size_t memory_bytes() const;
 };

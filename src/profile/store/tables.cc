@@ -1,11 +1,16 @@
 // Maps entries of a batch to ids of the store. Equal entries get the same id, in any epoch.
+#include "profile/store/tables.h"
+
 #include <algorithm>
 
-#include "profile/store/tables.h"
+#include "profile/store/coarsen.h"
 
 namespace flamewire::profile {
 
 namespace {
+
+// Only tests use small limits. A smaller limit would leave no room for a usable chunk.
+constexpr std::size_t least_max_rows = 64;
 
 std::string_view base_name(std::string_view path) {
     const std::size_t slash = path.rfind('/');
@@ -71,6 +76,10 @@ void update_text(std::string_view& text, std::string_view newer) {
 }
 
 }  // namespace
+
+Store::Tables::Tables(StoreLimits store_limits)
+    : limits{std::max(store_limits.max_rows, least_max_rows), store_limits.max_table_bytes},
+      rows(chunk_rows_for(limits.max_rows)) {}
 
 ModuleId Store::Tables::intern_module(const wire::Module& module, std::string_view path) {
     symbol::ModuleIdentity identity{
@@ -170,6 +179,39 @@ EventId Store::Tables::intern_event(std::string_view name, std::string_view unit
     events[id].frequency_hz = event.frequency_hz;
     events[id].period = event.period;
     return id;
+}
+
+void Store::Tables::add_loss(const LossTotal& loss) {
+    if (loss.count == 0) return;
+    const std::uint64_t key = (static_cast<std::uint64_t>(loss.event) << 16) |
+                              (static_cast<std::uint64_t>(loss.reason) << 8) | (loss.by_store ? 1U : 0U);
+    const auto [entry, added] = loss_index.try_emplace(key, losses.size());
+    if (added) {
+        losses.push_back(loss);
+        return;
+    }
+    LossTotal& total = losses[entry->second];
+    total.count += loss.count;
+    if (loss.first_ns != 0)
+        total.first_ns = total.first_ns == 0 ? loss.first_ns : std::min(total.first_ns, loss.first_ns);
+    total.last_ns = std::max(total.last_ns, loss.last_ns);
+}
+
+std::size_t Store::Tables::memory_bytes() const {
+    const auto bytes = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
+    std::size_t sum = strings.memory_bytes() + counters.memory_bytes() + thread_times.memory_bytes() +
+                      marks.memory_bytes() + functions.memory_bytes() + rows.memory_bytes() + stacks.memory_bytes() +
+                      nodes.memory_bytes() + module_index.memory_bytes() + location_index.memory_bytes() +
+                      process_index.memory_bytes() + thread_index.memory_bytes() + event_index.memory_bytes();
+    sum += bytes(modules) + bytes(module_files) + bytes(module_symbols) + bytes(locations) + bytes(wanted) +
+           bytes(frames) + bytes(stack_depth) + bytes(node_of_stack) + bytes(processes) + bytes(processes_with_stacks) +
+           bytes(threads) + bytes(events);
+    sum += module_text_bytes;
+    for (const SymbolIntervals& symbols : module_symbols) sum += symbols.memory_bytes();
+    for (const auto* map : {&epoch.strings, &epoch.modules, &epoch.locations, &epoch.stacks, &epoch.processes,
+                            &epoch.threads, &epoch.events})
+        sum += bytes(*map);
+    return sum;
 }
 
 }  // namespace flamewire::profile
