@@ -51,6 +51,49 @@ void return_to_caller(const CodeConvention& convention, Way& way) {
     registers[convention.sp].add += convention.word_size;
 }
 
+static Fate push(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
+    auto& registers = way.registers;
+    Value& stack = registers[convention.sp];
+    // Only a prologue pushes the link register. If a call came before, that call does not return, and another
+    // function starts here.
+    if (pushes_link(convention, effect) && registers[convention.link].kind == Value::Kind::unknown) return Fate::ends;
+    stack.add -= effect.bytes;
+    Value where = stack;
+    if (where.kind == Value::Kind::unknown) return Fate::goes_on;
+    for (std::uint8_t number = 0; number < convention.pc; ++number) {
+        if (!has(effect.mask, number)) continue;
+        if (way.stores.size() >= most_stores) return Fate::ends;
+        way.stores.push_back({where, registers[number]});
+        where.add += convention.word_size;
+    }
+    return Fate::goes_on;
+}
+
+static Fate pop(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
+    auto& registers = way.registers;
+    Value& stack = registers[convention.sp];
+    Value where = stack;
+    stack.add += effect.bytes;
+    for (std::uint8_t number = 0; number < most_registers; ++number) {
+        if (!has(effect.mask, number)) continue;
+        registers[number] = number == convention.sp ? way.load(where).as_address(convention) : way.load(where);
+        where.add += convention.word_size;
+    }
+    return has(effect.mask, convention.pc) ? Fate::returns : Fate::goes_on;
+}
+
+static Fate access(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
+    auto& registers = way.registers;
+    Value where = registers[effect.base].as_address(convention);
+    where.add += effect.bytes;
+    if (effect.kind == Kind::load)
+        registers[effect.reg] = effect.reg == convention.sp ? way.load(where).as_address(convention) : way.load(where);
+    // Keep the first stores: a function saves registers before it spills others.
+    else if (where.kind == Value::Kind::address && way.stores.size() < most_stores)
+        way.stores.push_back({where, registers[effect.reg]});
+    return Fate::goes_on;
+}
+
 Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
     auto& registers = way.registers;
     Value& stack = registers[convention.sp];
@@ -64,35 +107,13 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
                 if (has(convention.lost_by_call, number)) registers[number] = {};
             way.called = true;
             return Fate::goes_on;
-        case Kind::push: {
-            // Only a prologue pushes the link register. If a call came before, that call does not return, and another
-            // function starts here.
-            if (pushes_link(convention, effect) && registers[convention.link].kind == Value::Kind::unknown)
-                return Fate::ends;
-            stack.add -= effect.bytes;
-            Value where = stack;
-            if (where.kind == Value::Kind::unknown) return Fate::goes_on;
-            for (std::uint8_t number = 0; number < convention.pc; ++number) {
-                if (!has(effect.mask, number)) continue;
-                if (way.stores.size() >= most_stores) return Fate::ends;
-                way.stores.push_back({where, registers[number]});
-                where.add += convention.word_size;
-            }
-            return Fate::goes_on;
-        }
+        case Kind::push:
+            return push(convention, way, effect);
         case Kind::leave:
             stack = registers[effect.reg].as_address(convention);
             [[fallthrough]];
-        case Kind::pop: {
-            Value where = stack;
-            stack.add += effect.bytes;
-            for (std::uint8_t number = 0; number < most_registers; ++number) {
-                if (!has(effect.mask, number)) continue;
-                registers[number] = number == convention.sp ? way.load(where).as_address(convention) : way.load(where);
-                where.add += convention.word_size;
-            }
-            return has(effect.mask, convention.pc) ? Fate::returns : Fate::goes_on;
-        }
+        case Kind::pop:
+            return pop(convention, way, effect);
         case Kind::add:
             stack.add += effect.bytes;
             return Fate::goes_on;
@@ -103,7 +124,7 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
                 registers[effect.reg] = {};
             return Fate::goes_on;
         case Kind::copy_to:
-            // As above, without a link register: only a prologue sets the frame pointer.
+            // As in push(), without a link register: only a prologue sets the frame pointer.
             if (convention.link == no_register && way.called && has(convention.frame_pointers, effect.reg))
                 return Fate::ends;
             registers[effect.reg] = stack;
@@ -120,17 +141,8 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
             registers[effect.reg] = {};
             return Fate::goes_on;
         case Kind::load:
-        case Kind::store: {
-            Value where = registers[effect.base].as_address(convention);
-            where.add += effect.bytes;
-            if (effect.kind == Kind::load)
-                registers[effect.reg] =
-                    effect.reg == convention.sp ? way.load(where).as_address(convention) : way.load(where);
-            // Keep the first stores: a function saves registers before it spills others.
-            else if (where.kind == Value::Kind::address && way.stores.size() < most_stores)
-                way.stores.push_back({where, registers[effect.reg]});
-            return Fate::goes_on;
-        }
+        case Kind::store:
+            return access(convention, way, effect);
         case Kind::returns:
             return_to_caller(convention, way);
             return Fate::returns;
