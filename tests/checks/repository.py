@@ -99,6 +99,61 @@ def split_classes(sources: dict[str, str], headers: dict[str, str]) -> list[str]
             for (folder, owner), files in sorted(places.items()) if len(files) > 1 and f"{folder}: {owner}" not in SEVERAL_FILES]
 
 
+MOST_LINES_OF_FILE, MOST_LINES_OF_FUNCTION = 400, 60
+# Files, and functions as "file: name", that are longer, each with the reason.
+LONGER = {
+    "src/agent/perf/counter_set.cc": "to be split",
+    "src/server/http/api.cc": "to be split",
+    "src/server/http/http_server.cc": "to be split",
+    "src/server/server.cc": "to be split",
+    "src/server/http/api.cc: Api::status": "to be split",
+    "src/server/options.cc: ServerCommandLine::add": "one statement for each option",
+    "src/server/source/source_lookup.cc: SourceLookup::find": "to be split",
+    "src/profile/formats/chrome_events.cc: value": "one case for each place in the file",
+    "src/profile/symbols/symbol_cache_codec.cc: read_field": "one case for each field of the file",
+    "src/unwind/code/arm_instruction.cc: arm_effect": "one condition for each instruction",
+    "src/unwind/code/x86_instruction.cc: by_opcode": "one case for each instruction",
+    "src/unwind/frame/expression.cc: Machine::execute": "one case for each operation of DWARF",
+    "src/wire/batch_columns.cc: counters": "one case for each field of the message",
+}
+NOT_A_FUNCTION = re.compile(r"(?:if|for|while|switch|do|else|case|default|try|catch|namespace|class|struct|enum|union|return|template|extern)\b|[#{}:]|//")
+NAME_OF_FUNCTION = re.compile(r"((?:\w+::)*(?:~?\w+|operator\W+))\(")
+
+
+def functions(text: str) -> list[tuple[str, int, int]]:
+    """(name, first line, number of lines) of functions that clang-format has formatted: both ends have the same indentation."""
+    lines, found = text.splitlines(), []
+    for end, line in enumerate(lines):
+        if not re.fullmatch(r" *\}", line):
+            continue
+        indent = len(line) - 1
+        begin = next((at for at in range(end - 1, -1, -1) if lines[at].strip() and not lines[at].startswith("#")
+                      and len(lines[at]) - len(lines[at].lstrip()) <= indent), None)
+        if begin is None or len(lines[begin]) - len(lines[begin].lstrip()) != indent:
+            continue
+        if (name := NAME_OF_FUNCTION.search(lines[begin])) and not NOT_A_FUNCTION.match(lines[begin].lstrip()):
+            found.append((name[1], begin + 1, end - begin + 1))
+    return found
+
+
+def too_long(texts: dict[str, str], longer: dict[str, str]) -> list[str]:
+    """Sources and headers with too many lines, their functions with too many, and exceptions that are not needed."""
+    found, used = [], set()
+
+    def report(key: str, at: str, size: int, most: int, remedy: str) -> None:
+        if size <= most:
+            return
+        used.add(key)
+        if key not in longer:
+            found.append(f"{at} has {size} lines, more than {most}: {remedy}")
+
+    for name, text in sorted(texts.items()):
+        report(name, name, len(text.splitlines()), MOST_LINES_OF_FILE, "move a part that is a thing of its own to another file")
+        for function, line, size in functions(text):
+            report(f"{name}: {function}", f"{name}:{line}: {function}()", size, MOST_LINES_OF_FUNCTION, "split the function")
+    return found + [f"{key} is not too long anymore; remove it from LONGER in tests/checks/repository.py" for key in sorted(longer.keys() - used)]
+
+
 # RapidJSON's default parser recurses for each level. The first of these files limits the depth; the second one parses
 # without a tree.
 JSON_PARSERS = ("src/wire/control.cc", "src/profile/formats/json_shape.cc")

@@ -304,3 +304,20 @@ def test_classes_with_several_files():
     sources["src/a/hinge.cc"] = "bool Door::operator==(const Door& other) const {\n"
     assert repository.split_classes(sources, headers) == [
         "src/a: Door has functions in src/a/door.cc, src/a/hinge.cc; split the class, or join the files"]
+
+
+def test_long_files_and_functions():
+    body = "    step();\n"
+    short = "int Door::open(int x,\n               int y) {\n" + body * 57 + "}\n"
+    long = short.replace(body, body + body, 1).replace("open", "close")
+    member = "class Door {\n    void lock() {\n" + "    " + ("    " + body) * 60 + "    }\n};\n"
+    block = "void f() {\n    if (x) {\n" + ("    " + body) * 30 + "    }\n}\n"
+    assert repository.functions(short) == [("Door::open", 1, 60)]
+    assert repository.too_long({"src/a.cc": short + block, "src/b.h": "\n" * 400}, {}) == []
+    texts = {"src/a.cc": long, "src/b.h": member, "src/c.cc": "\n" * 401}
+    assert repository.too_long(texts, {}) == [
+        "src/a.cc:1: Door::close() has 61 lines, more than 60: split the function",
+        "src/b.h:2: lock() has 62 lines, more than 60: split the function",
+        "src/c.cc has 401 lines, more than 400: move a part that is a thing of its own to another file"]
+    reasons = {"src/a.cc: Door::close": "", "src/b.h: lock": "", "src/c.cc": "", "src/d.cc": ""}
+    assert repository.too_long(texts, reasons) == ["src/d.cc is not too long anymore; remove it from LONGER in tests/checks/repository.py"]
