@@ -109,7 +109,6 @@ LONGER = {
     "src/server/http/api.cc: Api::status": "to be split",
     "src/server/options.cc: ServerCommandLine::add": "one statement for each option",
     "src/server/source/source_lookup.cc: SourceLookup::find": "to be split",
-    "src/profile/formats/chrome_events.cc: value": "one case for each place in the file",
     "src/profile/symbols/symbol_cache_codec.cc: read_field": "one case for each field of the file",
     "src/unwind/code/arm_instruction.cc: arm_effect": "one condition for each instruction",
     "src/unwind/code/x86_instruction.cc: by_opcode": "one case for each instruction",

@@ -6,81 +6,10 @@
 #include <cmath>
 #include <limits>
 
+#include "profile/formats/json_fields.h"
+
 namespace flamewire::profile::chrome {
 namespace {
-
-enum Place : int {
-    event = 1,
-    phase,
-    name,
-    time,
-    length,
-    thread_length,
-    pid,
-    tid,
-    id,
-    given_name,
-    node,
-    node_id,
-    node_parent,
-    node_function,
-    node_url,
-    node_line,
-    node_child,
-    node_hits,
-    tree,
-    tree_line,
-    sample,
-    sample_pid,
-    sample_tid,
-    sample_time,
-    sample_frame,
-    delta,
-    sample_at,
-    start,
-    end_time,
-    stack_frame,
-    frame_name,
-    frame_parent,
-};
-
-// A trace is an array, or an object that contains one. A CPU profile is an object, or the data of an event.
-const JsonShape& shape() {
-// Until 2016 V8 wrote the tree as nested nodes (`head`), with times in `timestamps`.
-#define FLAMEWIRE_PROFILE(path)                                                                                      \
-    {path "nodes[]", node}, {path "nodes[].id", node_id}, {path "nodes[].parent", node_parent},                      \
-        {path "nodes[].callFrame.functionName", node_function}, {path "nodes[].callFrame.url", node_url},            \
-        {path "nodes[].callFrame.lineNumber", node_line}, {path "nodes[].children[]", node_child},                   \
-        {path "nodes[].hitCount", node_hits}, {path "head", tree}, {path "head.id", node_id},                        \
-        {path "head.functionName", node_function}, {path "head.url", node_url}, {path "head.lineNumber", tree_line}, \
-        {path "head.hitCount", node_hits}, {path "head.children[]", 0, path "head"}, {path "samples[]", sample},     \
-        {path "timestamps[]", sample_at}, {path "timeDeltas[]", delta}, {path "startTime", start}, {                 \
-        path "endTime", end_time                                                                                     \
-    }
-#define FLAMEWIRE_EVENT(path)                                                                            \
-    {path, event}, {path ".ph", phase}, {path ".name", name}, {path ".ts", time}, {path ".dur", length}, \
-        {path ".tdur", thread_length}, {path ".pid", pid}, {path ".tid", tid}, {path ".id", id},         \
-        {path ".args.name", given_name}, FLAMEWIRE_PROFILE(path ".args.data.cpuProfile."),               \
-        {path ".args.data.timeDeltas[]", delta}, {path ".args.data.startTime", start}, {                 \
-        path ".args.data.endTime", end_time                                                              \
-    }
-    static const JsonShape places{
-        FLAMEWIRE_PROFILE(""),
-        FLAMEWIRE_EVENT("[]"),
-        FLAMEWIRE_EVENT("traceEvents[]"),
-        // Samples of a trace, from Hermes and other tools.
-        {"samples[].pid", sample_pid},
-        {"samples[].tid", sample_tid},
-        {"samples[].ts", sample_time},
-        {"samples[].sf", sample_frame},
-        {"stackFrames.*", stack_frame},
-        {"stackFrames.*.name", frame_name},
-        {"stackFrames.*.parent", frame_parent},
-    };
-#undef FLAMEWIRE_EVENT
-#undef FLAMEWIRE_PROFILE
-    return places;
-}
 
 // Some tools write numbers as text.
 double number_of(const JsonValue& value) {
@@ -102,121 +31,35 @@ std::uint32_t count_of(const JsonValue& value) {
     return static_cast<std::uint32_t>(value.whole(most, 0));
 }
 
-class Reader final : public JsonSink {
+struct Event {
+    std::string name, given_name, id;
+    char phase = 0;
+    double time_us = 0, length_us = 0;
+    ThreadKey thread{0, 0};
+};
+struct Sample {
+    ThreadKey thread{0, 0};
+    double time_us = 0;
+    StringId frame = 0;
+};
+
+class Reader {
 public:
     explicit Reader(Content& content) : content_(content) {}
 
-    void key(int /*place*/, std::string_view text) override {
-        content_.stack_frames.nodes.push_back({.id = content_.texts.intern(text)});
-    }
-    bool begin(int place) override {
-        switch (place) {
-            case Place::event:
-                event_ = {};
-                part_ = {};
-                in_event_ = true;
-                break;
-            case Place::node:
-                profile().tree.nodes.emplace_back();
-                break;
-            case Place::tree:
-                begin_tree_node();
-                break;
-            case Place::sample:
-                sample_ = {};
-                break;
-            default:
-                break;
-        }
-        return true;
-    }
-    bool end(int place) override {
-        if (place == Place::event) finish_event();
-        if (place == Place::tree) end_tree_node();
-        if (place == Place::sample) add_sample();
-        return true;
-    }
-    bool value(int place, const JsonValue& value) override {
-        switch (place) {
-            case Place::phase:
-                event_.phase = value.text.size() == 1 ? value.text[0] : '\0';
-                break;
-            case Place::name:
-                event_.name = value.text;
-                break;
-            case Place::given_name:
-                event_.given_name = value.text;
-                break;
-            case Place::time:
-                event_.time_us = number_of(value);
-                break;
-            case Place::length:
-                event_.length_us = number_of(value);
-                break;
-            case Place::thread_length:
-                if (event_.length_us == 0) event_.length_us = number_of(value);
-                break;
-            case Place::pid:
-                event_.thread.first = text_of(value);
-                break;
-            case Place::tid:
-                event_.thread.second = text_of(value);
-                break;
-            case Place::id:
-                event_.id =
-                    value.kind == JsonValue::Kind::text ? std::string(value.text) : std::to_string(value.number);
-                break;
-            case Place::sample:
-                profile().samples.nodes.push_back(node_of(value));
-                break;
-            case Place::sample_at:
-                profile().samples.times_us.push_back(number_of(value));
-                break;
-            case Place::delta:
-                profile().samples.deltas_us.push_back(number_of(value));
-                break;
-            case Place::start:
-                profile().samples.start_us = number_of(value);
-                break;
-            case Place::end_time:
-                profile().samples.end_us = number_of(value);
-                break;
-            case Place::sample_pid:
-                sample_.thread.first = text_of(value);
-                break;
-            case Place::sample_tid:
-                sample_.thread.second = text_of(value);
-                break;
-            case Place::sample_time:
-                sample_.time_us = number_of(value);
-                break;
-            case Place::sample_frame:
-                sample_.frame = text_of(value);
-                break;
-            case Place::frame_name:
-                content_.stack_frames.nodes.back().name = content_.texts.intern(value.text);
-                break;
-            case Place::frame_parent:
-                content_.stack_frames.nodes.back().parent = text_of(value);
-                break;
-            default:
-                node_value(place, value);
-        }
-        return true;
-    }
+    Event event;
+    Sample sample;
 
-private:
-    struct Event {
-        std::string name, given_name, id;
-        char phase = 0;
-        double time_us = 0, length_us = 0;
-        ThreadKey thread{0, 0};
-    };
-    struct Sample {
-        ThreadKey thread{0, 0};
-        double time_us = 0;
-        StringId frame = 0;
-    };
+    void begin_event() {
+        event = {};
+        part_ = {};
+        in_event_ = true;
+    }
+    void begin_stack_frame(std::string_view id) {
+        content_.stack_frames.nodes.push_back({.id = content_.texts.intern(id)});
+    }
+    Node& stack_frame() { return content_.stack_frames.nodes.back(); }
+    StringId intern(const JsonValue& value) { return content_.texts.intern(value.text); }
 
     // The profile of the file, or the part of it in this event. The event's thread and id can follow the part.
     CpuProfile& profile() { return in_event_ ? part_ : content_.profiles[{0, ""}]; }
@@ -247,62 +90,57 @@ private:
         if (!open_.empty()) waiting_[open_.size()].push_back(one.id);
     }
 
-    void node_value(int place, const JsonValue& value) {
-        if (profile().tree.nodes.empty()) return;
+    // The node that is being read. Without one, the value goes to a node that is not used.
+    Node& node() {
         std::vector<Node>& nodes = profile().tree.nodes;
-        Node& one = open_.empty() ? nodes.back() : nodes[open_.back()];
-        constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max() - 1;
-        if (place == Place::node_id) one.id = node_of(value);
-        if (place == Place::node_parent) one.parent = node_of(value);
-        if (place == Place::node_function) one.name = content_.texts.intern(value.text);
-        if (place == Place::node_url) one.url = content_.texts.intern(value.text);
-        if (place == Place::node_hits) one.hits = count_of(value);
-        // Lines of nodes are 0-based, with -1 for none. Lines of the tree are 1-based.
-        if (place == Place::node_line)
-            one.line = value.number < 0 ? 0 : static_cast<std::uint32_t>(value.whole(most, most) + 1);
-        if (place == Place::tree_line) one.line = count_of(value);
-        if (place == Place::node_child) profile().tree.children.emplace_back(node_of(value), one.id);
+        if (nodes.empty()) return no_node_;
+        return open_.empty() ? nodes.back() : nodes[open_.back()];
+    }
+    void add_child(std::uint64_t child) {
+        CallTree& tree = profile().tree;
+        if (!tree.nodes.empty()) tree.children.emplace_back(child, node().id);
     }
 
     void add_sample() {
-        Samples& samples = content_.samples[sample_.thread];
-        samples.thread = sample_.thread;
-        if (samples.nodes.empty()) samples.start_us = sample_.time_us;
-        samples.nodes.push_back(sample_.frame);
-        samples.times_us.push_back(sample_.time_us);
+        Samples& samples = content_.samples[sample.thread];
+        samples.thread = sample.thread;
+        if (samples.nodes.empty()) samples.start_us = sample.time_us;
+        samples.nodes.push_back(sample.frame);
+        samples.times_us.push_back(sample.time_us);
     }
 
     void finish_event() {
         in_event_ = false;
-        if (event_.name == "Profile" || event_.name == "ProfileChunk") return add_part();
-        if (event_.name == "CpuProfile") {  // the whole profile in one event
-            event_.id = fmt::format("CpuProfile {}", content_.profiles.size());
-            event_.name = "Profile";
+        if (event.name == "Profile" || event.name == "ProfileChunk") return add_part();
+        if (event.name == "CpuProfile") {  // the whole profile in one event
+            event.id = fmt::format("CpuProfile {}", content_.profiles.size());
+            event.name = "Profile";
             return add_part();
         }
-        switch (event_.phase) {
+        switch (event.phase) {
             case 'B':
             case 'E':
             case 'X':
-                content_.spans[event_.thread].push_back(
-                    {event_.time_us, event_.length_us, content_.texts.intern(event_.name), event_.phase, order_++});
+                content_.spans[event.thread].push_back(
+                    {event.time_us, event.length_us, content_.texts.intern(event.name), event.phase, order_++});
                 break;
             case 'M':
-                if (event_.name == "thread_name")
-                    content_.thread_names[event_.thread] = content_.texts.intern(event_.given_name);
-                if (event_.name == "process_name")
-                    content_.process_names[event_.thread.first] = content_.texts.intern(event_.given_name);
+                if (event.name == "thread_name")
+                    content_.thread_names[event.thread] = content_.texts.intern(event.given_name);
+                if (event.name == "process_name")
+                    content_.process_names[event.thread.first] = content_.texts.intern(event.given_name);
                 break;
             default:
                 ++content_.other_events;
         }
     }
 
+private:
     void add_part() {
-        CpuProfile& whole = content_.profiles[{event_.thread.first, event_.id}];
+        CpuProfile& whole = content_.profiles[{event.thread.first, event.id}];
         // The profiled thread sends the first part. A writer thread sends the other parts.
-        if (event_.name == "Profile") {
-            whole.samples.thread = event_.thread;
+        if (event.name == "Profile") {
+            whole.samples.thread = event.thread;
             whole.samples.start_us = part_.samples.start_us;
             whole.in_seconds = part_.in_seconds;
         }
@@ -316,8 +154,7 @@ private:
     }
 
     Content& content_;
-    Event event_;
-    Sample sample_;
+    Node no_node_;
     CpuProfile part_;
     bool in_event_ = false;
     std::vector<std::size_t> open_;                              // open nodes of a tree, from the root
@@ -325,11 +162,101 @@ private:
     std::uint32_t order_ = 0;
 };
 
+using Value = const JsonValue&;
+using Fields = std::vector<JsonField<Reader>>;
+
+void ignore(Reader& /*in*/, Value /*value*/) {}
+void name_node(Reader& in, Value value) { in.node().name = in.intern(value); }
+void locate_node(Reader& in, Value value) { in.node().url = in.intern(value); }
+void identify_node(Reader& in, Value value) { in.node().id = node_of(value); }
+void count_node(Reader& in, Value value) { in.node().hits = count_of(value); }
+void add_delta(Reader& in, Value value) { in.profile().samples.deltas_us.push_back(number_of(value)); }
+void set_start(Reader& in, Value value) { in.profile().samples.start_us = number_of(value); }
+void set_end(Reader& in, Value value) { in.profile().samples.end_us = number_of(value); }
+
+// A CPU profile is an object, or the data of an event. Until 2016 V8 wrote the tree as nested nodes (`head`), with times
+// in `timestamps`. Lines of nodes are 0-based, with -1 for none. Lines of the tree are 1-based.
+Fields profile_fields() {
+    return {
+        {"nodes[]", ignore, [](Reader& in) { in.profile().tree.nodes.emplace_back(); }},
+        {"nodes[].id", identify_node},
+        {"nodes[].parent", [](Reader& in, Value value) { in.node().parent = node_of(value); }},
+        {"nodes[].callFrame.functionName", name_node},
+        {"nodes[].callFrame.url", locate_node},
+        {"nodes[].callFrame.lineNumber",
+         [](Reader& in, Value value) {
+             constexpr std::uint64_t most = no_index - 1;
+             in.node().line = value.number < 0 ? 0 : static_cast<std::uint32_t>(value.whole(most, most) + 1);
+         }},
+        {"nodes[].children[]", [](Reader& in, Value value) { in.add_child(node_of(value)); }},
+        {"nodes[].hitCount", count_node},
+        {"head", ignore, [](Reader& in) { in.begin_tree_node(); }, [](Reader& in) { in.end_tree_node(); }},
+        {"head.id", identify_node},
+        {"head.functionName", name_node},
+        {"head.url", locate_node},
+        {"head.lineNumber", [](Reader& in, Value value) { in.node().line = count_of(value); }},
+        {"head.hitCount", count_node},
+        {.path = "head.children[]", .same_as = "head"},
+        {"samples[]", [](Reader& in, Value value) { in.profile().samples.nodes.push_back(node_of(value)); },
+         [](Reader& in) { in.sample = {}; }, [](Reader& in) { in.add_sample(); }},
+        {"timestamps[]", [](Reader& in, Value value) { in.profile().samples.times_us.push_back(number_of(value)); }},
+        {"timeDeltas[]", add_delta},
+        {"startTime", set_start},
+        {"endTime", set_end},
+    };
+}
+
+Fields event_fields() {
+    Fields all{
+        {"", ignore, [](Reader& in) { in.begin_event(); }, [](Reader& in) { in.finish_event(); }},
+        {".ph", [](Reader& in, Value value) { in.event.phase = value.text.size() == 1 ? value.text[0] : '\0'; }},
+        {".name", [](Reader& in, Value value) { in.event.name = value.text; }},
+        {".ts", [](Reader& in, Value value) { in.event.time_us = number_of(value); }},
+        {".dur", [](Reader& in, Value value) { in.event.length_us = number_of(value); }},
+        {".tdur",
+         [](Reader& in, Value value) {
+             if (in.event.length_us == 0) in.event.length_us = number_of(value);
+         }},
+        {".pid", [](Reader& in, Value value) { in.event.thread.first = in.text_of(value); }},
+        {".tid", [](Reader& in, Value value) { in.event.thread.second = in.text_of(value); }},
+        {".id",
+         [](Reader& in, Value value) {
+             const bool text = value.kind == JsonValue::Kind::text;
+             in.event.id = text ? std::string(value.text) : std::to_string(value.number);
+         }},
+        {".args.name", [](Reader& in, Value value) { in.event.given_name = value.text; }},
+        {".args.data.timeDeltas[]", add_delta},
+        {".args.data.startTime", set_start},
+        {".args.data.endTime", set_end},
+    };
+    append(all, ".args.data.cpuProfile.", profile_fields());
+    return all;
+}
+
+// A trace is an array, or an object that contains one. Hermes and other tools add samples and their stacks.
+Fields make_fields() {
+    Fields all = profile_fields();
+    append(all, "[]", event_fields());
+    append(all, "traceEvents[]", event_fields());
+    append(all, "",
+           Fields{
+               {"samples[].pid", [](Reader& in, Value value) { in.sample.thread.first = in.text_of(value); }},
+               {"samples[].tid", [](Reader& in, Value value) { in.sample.thread.second = in.text_of(value); }},
+               {"samples[].ts", [](Reader& in, Value value) { in.sample.time_us = number_of(value); }},
+               {"samples[].sf", [](Reader& in, Value value) { in.sample.frame = in.text_of(value); }},
+               {.path = "stackFrames.*", .key = [](Reader& in, std::string_view id) { in.begin_stack_frame(id); }},
+               {"stackFrames.*.name", [](Reader& in, Value value) { in.stack_frame().name = in.intern(value); }},
+               {"stackFrames.*.parent", [](Reader& in, Value value) { in.stack_frame().parent = in.text_of(value); }},
+           });
+    return all;
+}
+
 }  // namespace
 
 Result<JsonEnd> read(ImportJob& job, Content& content) {
+    static const Fields fields = make_fields();
     Reader reader(content);
-    return read_json(job, shape(), reader);
+    return JsonFields(fields, reader).read(job);
 }
 
 }  // namespace flamewire::profile::chrome

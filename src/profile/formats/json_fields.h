@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profile/formats/json_shape.h"
@@ -42,6 +43,8 @@ struct JsonField {
     // For an object or array. A place with `begin` and without `value` cannot have another value.
     void (*begin)(Reader&) = nullptr;
     void (*end)(Reader&) = nullptr;
+    void (*key)(Reader&, std::string_view) = nullptr;  // for a "*"
+    std::string same_as{};                             // see JsonShape
 };
 
 // Appends `added`, whose paths continue `path`.
@@ -49,6 +52,7 @@ template <class Reader>
 void append(std::vector<JsonField<Reader>>& fields, const std::string& path, std::vector<JsonField<Reader>> added) {
     for (JsonField<Reader>& field : added) {
         field.path.insert(0, path);
+        if (!field.same_as.empty()) field.same_as.insert(0, path);
         fields.push_back(std::move(field));
     }
 }
@@ -63,7 +67,7 @@ public:
         std::vector<JsonShape::Place> places;
         places.reserve(fields_.size());
         for (const JsonField<Reader>& field : fields_)
-            places.push_back({field.path, static_cast<int>(places.size()) + 1});
+            places.push_back({field.path, static_cast<int>(places.size()) + 1, field.same_as});
         return read_json(job, JsonShape(places), *this);
     }
 
@@ -72,6 +76,9 @@ private:
         const JsonField<Reader>& field = at(place);
         if (field.value != nullptr) field.value(reader_, value);
         return field.value != nullptr || field.begin == nullptr;
+    }
+    void key(int place, std::string_view name) override {
+        if (const auto key = at(place).key) key(reader_, name);
     }
     bool begin(int place) override {
         if (const auto begin = at(place).begin) begin(reader_);
