@@ -1,5 +1,6 @@
 // Writes JSON with RapidJSON: answers, replies, side files and exports. Names from a target are arbitrary bytes, so keys
 // and text become valid UTF-8, and NaN and infinity become 0. All calls can be chained.
+// Each kind of value has two functions: in a list, and as a member.
 #pragma once
 
 #include <rapidjson/document.h>

@@ -1,6 +1,7 @@
 // Replays the results of a capture. A program that makes the recorded calls gets the recorded results. A program that
 // makes fewer, more or reordered calls, for example after a change of the agent, gets the result that the same call had
 // in the same round, or else the closest one. Such results and calls without any result are counted.
+// It has a function for each call of System, and for each of Kernel.
 #pragma once
 
 #include <functional>

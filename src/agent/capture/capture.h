@@ -1,5 +1,5 @@
 // Writes a capture (format.h): a System and a Kernel that make the real calls and record their results. While the
-// recording runs, only its sampler thread may use it.
+// recording runs, only its sampler thread may use it. It has a function for each call of those two interfaces.
 #pragma once
 
 #include <cstdint>

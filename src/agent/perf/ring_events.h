@@ -1,5 +1,5 @@
 // The events of an event set, which write into shared rings, one pair per CPU: opens them, turns sampling on and off,
-// and finds the event that wrote a record.
+// and finds the event that wrote a record. Most of its many functions are one step of opening an event.
 #pragma once
 
 #include <cstdint>

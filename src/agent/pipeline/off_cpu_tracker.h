@@ -22,6 +22,8 @@
 // Besides the slices, which have stacks, this class produces thread times: the time each thread spent in each state,
 // and the length of each run on a CPU and of the wait in the run queue before it. Active threads get them ten times per
 // second, all threads once per second. Time between two contradictory records of a thread is left out.
+//
+// It has many functions, because there is one for each kind of record and of news from /proc.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Processes (pid, start time, exec generation), threads, address spaces and modules of the target. Fed by records in
 // time order, and completed from /proc lazily and rate-limited. Resolves (pid, ip) to a module and an ELF address. Not
-// thread-safe.
+// thread-safe. It has many functions because it is the only way from the sampler to the parts of this folder.
 #pragma once
 
 #include <cstdint>

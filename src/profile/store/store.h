@@ -1,5 +1,6 @@
 // All data of one session in memory: tables, the two tries, the rows. The owner adds batches and symbolized frames, and
-// queries (query.h) read. Not thread-safe: the owner serializes writers and lets readers share (a shared mutex).
+// queries (query.h) read. Not thread-safe: the owner serializes writers and lets readers share (a shared mutex). Most of
+// its functions return one table or one total.
 //
 // Rows refer to the address trie (one node per distinct address path). The function trie is derived: each address node
 // maps to the node of its innermost frame, inlined frames expanded. When symbols get better, the function trie is

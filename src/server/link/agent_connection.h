@@ -1,6 +1,6 @@
 // One socket to an agent, encrypted or not. It reads and writes frames within limits. It handles only the framing, plus
 // one check: the first frame must be a hello-sized reply. A peer of another protocol is disconnected before any of its
-// bytes are stored. Lives on the io thread.
+// bytes are stored. Lives on the io thread. Each event of the socket and of a handshake has a function.
 #pragma once
 
 #include <asio/ip/tcp.hpp>
