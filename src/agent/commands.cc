@@ -321,12 +321,9 @@ Result<std::string> dispatch(const wire::Command& command, const Machine& machin
 
 std::string_view state_name(State state) {
     switch (state) {
-        case State::idle:
-            return "idle";
-        case State::profiling:
-            return "profiling";
-        case State::paused:
-            return "paused";
+        case State::idle: return "idle";
+        case State::profiling: return "profiling";
+        case State::paused: return "paused";
     }
     return "idle";
 }

@@ -112,7 +112,7 @@ constexpr Rule rules[] = {
     flag("--version"),
     flag("--doctor"),
 };
-constexpr int first_code = 256;  // of getopt_long, for rules[0]
+constexpr int first_code = 256;         // of getopt_long, for rules[0]
 static_assert(std::size(rules) <= 64);  // bits of Parsed::given
 
 consteval int code_of(std::string_view name) {
@@ -155,16 +155,13 @@ Result<bool> read_metrics(std::string_view text, HealthSettings& to) {
 
 Result<bool> read_other(int code, std::string_view text, Options& to) {
     switch (code) {
-        case code_of("--server"):
-            return read_server(text, to);
-        case code_of("--pid"):
-            return parse_pids("--pid", text, to.pids);
+        case code_of("--server"): return read_server(text, to);
+        case code_of("--pid"): return parse_pids("--pid", text, to.pids);
         case code_of("--name"):
             if (text.empty()) return usage("--name needs the name of a process");
             to.names.emplace_back(text);
             break;
-        case code_of("--cpus"):
-            return parse_cpus("--cpus", text, to.wide.cpus);
+        case code_of("--cpus"): return parse_cpus("--cpus", text, to.wide.cpus);
         case code_of("--cgroup"):
             if (text.empty() || to.wide.cgroups.size() == limits::max_cgroups)
                 return usage(
@@ -175,28 +172,22 @@ Result<bool> read_other(int code, std::string_view text, Options& to) {
             if (text.empty()) return usage("--container must be an id, its beginning, or a name");
             to.wide.container = text;
             break;
-        case code_of("--allow-pid"):
-            return parse_pids("--allow-pid", text, to.allowed.pids);
-        case code_of("--allow-user"):
-            return parse_words("--allow-user", text, to.allowed.users);
+        case code_of("--allow-pid"): return parse_pids("--allow-pid", text, to.allowed.pids);
+        case code_of("--allow-user"): return parse_words("--allow-user", text, to.allowed.users);
         case code_of("--allow-command"):
             (void)TRY(parse_words("--allow-command", text, to.allowed.commands));
             if (text.find('/') != text.npos)
                 return usage("--allow-command takes the file names of executables, without their folders");
             break;
-        case code_of("--unwind"):
-            to.settings.unwind = text;
-            return check_unwind(text);
+        case code_of("--unwind"): to.settings.unwind = text; return check_unwind(text);
         case code_of("--ring-pages"):
             to.ring_pages =
                 static_cast<std::uint32_t>(TRY(parse_number("--ring-pages", text, 1, limits::max_ring_pages)));
             if (!std::has_single_bit(to.ring_pages))
                 return usage(fmt::format("--ring-pages must be a power of two, not {}", to.ring_pages));
             break;
-        case code_of("--metrics"):
-            return read_metrics(text, to.health);
-        default:
-            break;
+        case code_of("--metrics"): return read_metrics(text, to.health);
+        default: break;
     }
     return true;
 }

@@ -26,14 +26,10 @@ namespace {
 
 const char* name_of(unwind::Arch arch) {
     switch (arch) {
-        case unwind::Arch::x86_64:
-            return "x86_64";
-        case unwind::Arch::x86:
-            return "x86";
-        case unwind::Arch::aarch64:
-            return "aarch64";
-        case unwind::Arch::arm:
-            return "arm";
+        case unwind::Arch::x86_64: return "x86_64";
+        case unwind::Arch::x86: return "x86";
+        case unwind::Arch::aarch64: return "aarch64";
+        case unwind::Arch::arm: return "arm";
     }
     return "unknown";
 }

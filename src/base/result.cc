@@ -14,26 +14,19 @@ static ErrorCode code_of_errno(int errno_value) {
         case ENOENT:
         case ESRCH:
         case ENODEV:
-        case ENXIO:
-            return ErrorCode::not_found;
+        case ENXIO: return ErrorCode::not_found;
         case EACCES:
-        case EPERM:
-            return ErrorCode::permission;
+        case EPERM: return ErrorCode::permission;
         case EOPNOTSUPP:
-        case ENOSYS:
-            return ErrorCode::unsupported;
+        case ENOSYS: return ErrorCode::unsupported;
         case EBUSY:
         case EMFILE:
         case ENFILE:
-        case EAGAIN:
-            return ErrorCode::busy;
-        case EINVAL:
-            return ErrorCode::invalid;
+        case EAGAIN: return ErrorCode::busy;
+        case EINVAL: return ErrorCode::invalid;
         case EPIPE:
-        case ECONNRESET:
-            return ErrorCode::closed;
-        default:
-            return ErrorCode::io;
+        case ECONNRESET: return ErrorCode::closed;
+        default: return ErrorCode::io;
     }
 }
 

@@ -164,16 +164,11 @@ std::ptrdiff_t System::read_memory(std::uint32_t pid, std::size_t word_bytes, st
 std::int64_t System::now(Clock clock) {
     static const std::int64_t offset_ns = namespace_offset_ns();
     switch (clock) {
-        case Clock::monotonic:
-            return read_clock(CLOCK_MONOTONIC) - offset_ns;
-        case Clock::realtime:
-            return read_clock(CLOCK_REALTIME);
-        case Clock::boottime:
-            return read_clock(CLOCK_BOOTTIME);
-        case Clock::process_cpu:
-            return read_clock(CLOCK_PROCESS_CPUTIME_ID);
-        case Clock::thread_cpu:
-            return read_clock(CLOCK_THREAD_CPUTIME_ID);
+        case Clock::monotonic: return read_clock(CLOCK_MONOTONIC) - offset_ns;
+        case Clock::realtime: return read_clock(CLOCK_REALTIME);
+        case Clock::boottime: return read_clock(CLOCK_BOOTTIME);
+        case Clock::process_cpu: return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+        case Clock::thread_cpu: return read_clock(CLOCK_THREAD_CPUTIME_ID);
     }
     return 0;
 }
@@ -181,20 +176,13 @@ std::int64_t System::now(Clock clock) {
 std::uint64_t System::constant(Constant which) {
     const auto configured = [](int name) { return static_cast<std::uint64_t>(std::max(::sysconf(name), 0L)); };
     switch (which) {
-        case Constant::page_bytes:
-            return configured(_SC_PAGESIZE);
-        case Constant::word_bytes:
-            return sizeof(void*);
-        case Constant::ticks_per_second:
-            return std::max<std::uint64_t>(configured(_SC_CLK_TCK), 1);
-        case Constant::memory_pages:
-            return configured(_SC_PHYS_PAGES);
-        case Constant::online_cpus:
-            return std::max<std::uint64_t>(configured(_SC_NPROCESSORS_ONLN), 1);
-        case Constant::own_pid:
-            return static_cast<std::uint64_t>(::getpid());
-        case Constant::effective_user:
-            return ::geteuid();
+        case Constant::page_bytes: return configured(_SC_PAGESIZE);
+        case Constant::word_bytes: return sizeof(void*);
+        case Constant::ticks_per_second: return std::max<std::uint64_t>(configured(_SC_CLK_TCK), 1);
+        case Constant::memory_pages: return configured(_SC_PHYS_PAGES);
+        case Constant::online_cpus: return std::max<std::uint64_t>(configured(_SC_NPROCESSORS_ONLN), 1);
+        case Constant::own_pid: return static_cast<std::uint64_t>(::getpid());
+        case Constant::effective_user: return ::geteuid();
     }
     return 0;
 }

@@ -46,14 +46,11 @@ std::string name_cell(const profile::Store& store, const profile::Function& func
     std::string text = shown_function(name, store.string(function.module), width);
     if (function.kind == profile::group_frame) return style.styled(text, fmt::emphasis::bold);
     switch (function.kind) {
-        case profile::FrameKind::kernel:
-            return style.styled(text, fmt::fg(fmt::terminal_color::yellow));
-        case profile::FrameKind::unknown:
-            return style.styled(text, fmt::fg(fmt::terminal_color::bright_black));
+        case profile::FrameKind::kernel: return style.styled(text, fmt::fg(fmt::terminal_color::yellow));
+        case profile::FrameKind::unknown: return style.styled(text, fmt::fg(fmt::terminal_color::bright_black));
         case profile::FrameKind::inlined:
             return text + style.styled(" (inlined)", fmt::fg(fmt::terminal_color::bright_black));
-        default:
-            return text;
+        default: return text;
     }
 }
 

@@ -127,29 +127,15 @@ std::string json_of(const profile::Store& store, const TopOptions& options) {
 // Handles a key. False: the user quits.
 bool press(char key, Showing& showing) {
     switch (key) {
-        case 'q':
-            return false;
-        case ' ':
-            showing.paused = !showing.paused;
-            break;
-        case 's':
-            showing.by_total = !showing.by_total;
-            break;
-        case 't':
-            showing.tree = !showing.tree;
-            break;
-        case 'a':
-            showing.all_time = !showing.all_time;
-            break;
-        case 'e':
-            ++showing.event;
-            break;
+        case 'q': return false;
+        case ' ': showing.paused = !showing.paused; break;
+        case 's': showing.by_total = !showing.by_total; break;
+        case 't': showing.tree = !showing.tree; break;
+        case 'a': showing.all_time = !showing.all_time; break;
+        case 'e': ++showing.event; break;
         case '?':
-        case 'h':
-            showing.help = !showing.help;
-            break;
-        default:
-            break;
+        case 'h': showing.help = !showing.help; break;
+        default: break;
     }
     return true;
 }

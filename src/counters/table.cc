@@ -53,16 +53,11 @@ Derived rate(double per_second) {
 
 std::string_view word(const Line& line) {
     switch (line.sum.status) {
-        case wire::CounterStatus::unsupported:
-            return "<not supported>";
-        case wire::CounterStatus::never_counts:
-            return "<never counts>";
-        case wire::CounterStatus::forbidden:
-            return "<not permitted>";
-        case wire::CounterStatus::not_counted:
-            return "<not counted>";
-        case wire::CounterStatus::counted:
-            return line.value && line.sum.running_ns != 0 ? "" : "<not counted>";
+        case wire::CounterStatus::unsupported: return "<not supported>";
+        case wire::CounterStatus::never_counts: return "<never counts>";
+        case wire::CounterStatus::forbidden: return "<not permitted>";
+        case wire::CounterStatus::not_counted: return "<not counted>";
+        case wire::CounterStatus::counted: return line.value && line.sum.running_ns != 0 ? "" : "<not counted>";
     }
     return "<not counted>";
 }

@@ -81,20 +81,11 @@ bool GoPclntab::read_header() {
     std::array<std::byte, 8> head{};
     if (size_ < head.size() || !read_(0, head)) return false;
     switch (number_in(std::span(head).first(4), big_endian_)) {
-        case magic_1_2:
-            version_ = Version::go1_2;
-            break;
-        case magic_1_16:
-            version_ = Version::go1_16;
-            break;
-        case magic_1_18:
-            version_ = Version::go1_18;
-            break;
-        case magic_1_20:
-            version_ = Version::go1_20;
-            break;
-        default:
-            return false;
+        case magic_1_2: version_ = Version::go1_2; break;
+        case magic_1_16: version_ = Version::go1_16; break;
+        case magic_1_18: version_ = Version::go1_18; break;
+        case magic_1_20: version_ = Version::go1_20; break;
+        default: return false;
     }
     quantum_ = std::to_integer<std::uint8_t>(head[6]);
     word_size_ = std::to_integer<std::uint8_t>(head[7]);

@@ -32,8 +32,7 @@ std::optional<std::uint32_t> relative_type(std::uint16_t machine) {
         case 243:  // EM_RISCV
         case 258:  // EM_LOONGARCH
             return 3u;
-        default:
-            return std::nullopt;  // 32-bit Arm and x86 store the address in the word itself (REL)
+        default: return std::nullopt;  // 32-bit Arm and x86 store the address in the word itself (REL)
     }
 }
 

@@ -195,17 +195,10 @@ std::optional<std::string> decompress_zlib(Bytes stream, std::size_t limit) {
         bool whole = false;
         Codes codes;
         switch (in.bits(2)) {
-            case 0:
-                whole = copy_stored(in, limit, out);
-                break;
-            case 1:
-                whole = fixed_codes(codes) && inflate_block(in, codes, limit, out);
-                break;
-            case 2:
-                whole = read_codes(in, codes) && inflate_block(in, codes, limit, out);
-                break;
-            default:
-                break;
+            case 0: whole = copy_stored(in, limit, out); break;
+            case 1: whole = fixed_codes(codes) && inflate_block(in, codes, limit, out); break;
+            case 2: whole = read_codes(in, codes) && inflate_block(in, codes, limit, out); break;
+            default: break;
         }
         if (!whole || !in.ok()) return std::nullopt;
     }

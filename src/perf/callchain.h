@@ -14,19 +14,13 @@ namespace flamewire::perf {
 // The mode of the entries after a marker.
 constexpr CpuMode mode_of_marker(std::uint64_t marker) {
     switch (marker) {
-        case context::kernel:
-            return CpuMode::kernel;
-        case context::user:
-            return CpuMode::user;
-        case context::hypervisor:
-            return CpuMode::hypervisor;
+        case context::kernel: return CpuMode::kernel;
+        case context::user: return CpuMode::user;
+        case context::hypervisor: return CpuMode::hypervisor;
         case context::guest:
-        case context::guest_kernel:
-            return CpuMode::guest_kernel;
-        case context::guest_user:
-            return CpuMode::guest_user;
-        default:
-            return CpuMode::unknown;
+        case context::guest_kernel: return CpuMode::guest_kernel;
+        case context::guest_user: return CpuMode::guest_user;
+        default: return CpuMode::unknown;
     }
 }
 

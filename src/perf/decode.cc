@@ -218,24 +218,18 @@ std::optional<Trailed> split_trailer(std::uint32_t type, Bytes body, const Recor
 
 std::size_t own_size(std::uint32_t type, Bytes body, std::endian order) {
     switch (type) {
-        case record::mmap:
-            return with_text(body, 32);
-        case record::mmap2:
-            return with_text(body, 64);
+        case record::mmap: return with_text(body, 32);
+        case record::mmap2: return with_text(body, 64);
         case record::comm:
-        case record::cgroup:
-            return with_text(body, 8);
-        case record::ksymbol:
-            return with_text(body, 16);
+        case record::cgroup: return with_text(body, 8);
+        case record::ksymbol: return with_text(body, 16);
         case record::fork:
         case record::exit:
         case record::throttle:
         case record::unthrottle:
-        case record::aux:
-            return 24;
+        case record::aux: return 24;
         case record::lost:
-        case record::bpf_event:
-            return 16;
+        case record::bpf_event: return 16;
         case record::namespaces: {
             ByteReader in(body, order);
             in.skip(word);
@@ -244,10 +238,8 @@ std::size_t own_size(std::uint32_t type, Bytes body, std::endian order) {
         }
         case record::lost_samples:
         case record::itrace_start:
-        case record::context_switch_cpu_wide:
-            return 8;
-        default:
-            return 0;
+        case record::context_switch_cpu_wide: return 8;
+        default: return 0;
     }
 }
 
@@ -335,33 +327,18 @@ Decoded Decoder::side_record(const RecordHeader& header, Bytes body, const Origi
     ByteReader in(body, order_);
     switch (header.type) {
         case record::mmap:
-        case record::mmap2:
-            out = decode_mmap(in, header);
-            break;
-        case record::comm:
-            out = decode_comm(in, header.misc);
-            break;
+        case record::mmap2: out = decode_mmap(in, header); break;
+        case record::comm: out = decode_comm(in, header.misc); break;
         case record::fork:
-        case record::exit:
-            out = decode_task(in, header);
-            break;
+        case record::exit: out = decode_task(in, header); break;
         case record::lost:
-        case record::lost_samples:
-            out = decode_lost(in, header.type, origin.cpu);
-            break;
+        case record::lost_samples: out = decode_lost(in, header.type, origin.cpu); break;
         case record::throttle:
-        case record::unthrottle:
-            out = decode_throttle(in, header.type);
-            break;
+        case record::unthrottle: out = decode_throttle(in, header.type); break;
         case record::context_switch:
-        case record::context_switch_cpu_wide:
-            out = decode_switch(in, header, origin.tid);
-            break;
-        case record::ksymbol:
-            out = decode_ksymbol(in);
-            break;
-        default:
-            return Decoded::skipped;
+        case record::context_switch_cpu_wide: out = decode_switch(in, header, origin.tid); break;
+        case record::ksymbol: out = decode_ksymbol(in); break;
+        default: return Decoded::skipped;
     }
     std::visit([&](auto& decoded) { decoded.time_ns = origin.time_ns; }, out);
     return in.ok() ? Decoded::ok : Decoded::malformed;

@@ -59,20 +59,13 @@ Result<RecorderCommand> decode_command(std::string_view text) {
     if (text.empty()) return fail(ErrorCode::invalid, "damaged capture: empty command");
     const std::string_view rest = text.substr(1);
     switch (static_cast<CommandKind>(text.front())) {
-        case CommandKind::pause:
-            return Pause{};
-        case CommandKind::resume:
-            return Resume{};
-        case CommandKind::change:
-            return std::make_shared<const Change>(TRY(value_of<Change>(rest, what)));
-        case CommandKind::count_by:
-            return RecorderCommand(TRY(value_of<SetCountBy>(rest, what)));
-        case CommandKind::resolve_kernel:
-            return ResolveKernel{};
-        case CommandKind::begin_delay:
-            return BeginDelay{};
-        case CommandKind::add_processes:
-            return RecorderCommand(TRY(value_of<AddProcesses>(rest, what)));
+        case CommandKind::pause: return Pause{};
+        case CommandKind::resume: return Resume{};
+        case CommandKind::change: return std::make_shared<const Change>(TRY(value_of<Change>(rest, what)));
+        case CommandKind::count_by: return RecorderCommand(TRY(value_of<SetCountBy>(rest, what)));
+        case CommandKind::resolve_kernel: return ResolveKernel{};
+        case CommandKind::begin_delay: return BeginDelay{};
+        case CommandKind::add_processes: return RecorderCommand(TRY(value_of<AddProcesses>(rest, what)));
     }
     return fail(ErrorCode::invalid, "damaged capture: unknown command");
 }

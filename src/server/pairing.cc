@@ -33,14 +33,9 @@ Result<bool> change_keys(const Options& options) {
     KeyRing keys = TRY(KeyRing::open(keys_path(options.data_dir)));
     const PairingAction& action = options.pairing;
     switch (action.kind) {
-        case PairingAction::Kind::none:
-            break;
-        case PairingAction::Kind::list:
-            print_keys(keys);
-            break;
-        case PairingAction::Kind::make:
-            fmt::print("--pair {}\n", secure::pairing_code(TRY(keys.make())));
-            break;
+        case PairingAction::Kind::none: break;
+        case PairingAction::Kind::list: print_keys(keys); break;
+        case PairingAction::Kind::make: fmt::print("--pair {}\n", secure::pairing_code(TRY(keys.make()))); break;
         case PairingAction::Kind::renew:
             fmt::print("--pair {}\n", secure::pairing_code(TRY(keys.renew(action.argument))));
             break;

@@ -206,12 +206,10 @@ private:
                                 std::chrono::milliseconds timeout, const Reply& reply) {
             hub_.commands().send(agent, command, args, timeout, [reply](const CommandAnswer& answer) {
                 switch (answer.kind) {
-                    case CommandAnswer::Kind::reply:
-                        return reply(json_answer(answer.text));
+                    case CommandAnswer::Kind::reply: return reply(json_answer(answer.text));
                     case CommandAnswer::Kind::unreachable:
                         return reply(error_answer(502, "agent_unreachable", answer.text));
-                    case CommandAnswer::Kind::timeout:
-                        return reply(error_answer(504, "agent_timeout", answer.text));
+                    case CommandAnswer::Kind::timeout: return reply(error_answer(504, "agent_timeout", answer.text));
                 }
             });
         };

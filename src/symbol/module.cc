@@ -23,17 +23,10 @@ static constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
 Module::Module(const ModuleIdentity& identity, const Config& config)
     : kind_(identity.kind), path_(identity.path), inlines_(config.inlines), demangle_(config.demangle) {
     switch (identity.kind) {
-        case ModuleKind::file:
-            open_files(identity, config);
-            break;
-        case ModuleKind::kernel:
-            open_kernel(identity, config);
-            break;
-        case ModuleKind::vdso:
-            open_vdso(identity);
-            break;
-        case ModuleKind::jit:
-            break;  // the recording has names for JIT code, and there is no file
+        case ModuleKind::file: open_files(identity, config); break;
+        case ModuleKind::kernel: open_kernel(identity, config); break;
+        case ModuleKind::vdso: open_vdso(identity); break;
+        case ModuleKind::jit: break;  // the recording has names for JIT code, and there is no file
     }
     symbol_names_.resize(symbols_.size());
 }
@@ -336,8 +329,7 @@ void Module::explain_missing_code(ModuleCode& code) const {
             code.problem = "the vDSO of the target is not in a file, and differs from this machine's";
             code.remedy.clear();
             return;
-        case ModuleKind::file:
-            break;
+        case ModuleKind::file: break;
     }
     if (files_.fetched)
         code.problem = fmt::format("the agent sent the symbols of {}, not its code", name);

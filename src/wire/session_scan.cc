@@ -44,15 +44,11 @@ bool is_stored(Flag flag) {
 // Whether a payload of this flag can begin with these bytes.
 bool begins_as(Flag flag, std::string_view payload) {
     switch (flag) {
-        case Flag::batch:
-            return payload.starts_with(id_field);
-        case Flag::batch_zstd:
-            return payload.starts_with(zstd_magic);
+        case Flag::batch: return payload.starts_with(id_field);
+        case Flag::batch_zstd: return payload.starts_with(zstd_magic);
         case Flag::reply:
-        case Flag::metrics:
-            return payload.starts_with('{');
-        default:
-            return false;
+        case Flag::metrics: return payload.starts_with('{');
+        default: return false;
     }
 }
 

@@ -55,17 +55,11 @@ inline void answer(std::unique_ptr<Scene>& scene, const server::Request& request
     using server::Api;
     Api& api = scene->desk.api;
     switch (Api::route_of(request)) {
-        case Api::Route::agent:
-            api.agent_request(request, [](const server::Answer& answer) { check(answer); });
-            break;
+        case Api::Route::agent: api.agent_request(request, [](const server::Answer& answer) { check(answer); }); break;
         case Api::Route::stream:
-        case Api::Route::file:
-            return;
-        case Api::Route::session:
-            (void)api.needs(request);
-            [[fallthrough]];
-        default:
-            check(api.answer(request));
+        case Api::Route::file: return;
+        case Api::Route::session: (void)api.needs(request); [[fallthrough]];
+        default: check(api.answer(request));
     }
     if (request.method != "GET" && request.method != "HEAD") scene = std::make_unique<Scene>();
 }

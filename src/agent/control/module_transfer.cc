@@ -53,16 +53,11 @@ bool is_go_without_debug_info(const std::vector<elf::Section>& sections) {
 
 std::string_view code_name(ErrorCode code) {
     switch (code) {
-        case ErrorCode::too_large:
-            return "too_large";
-        case ErrorCode::unsupported:
-            return "switched_off";
-        case ErrorCode::closed:
-            return "changed";
-        case ErrorCode::busy:
-            return "busy";
-        default:
-            return "gone";
+        case ErrorCode::too_large: return "too_large";
+        case ErrorCode::unsupported: return "switched_off";
+        case ErrorCode::closed: return "changed";
+        case ErrorCode::busy: return "busy";
+        default: return "gone";
     }
 }
 

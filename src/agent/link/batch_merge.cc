@@ -132,8 +132,7 @@ std::uint64_t lost_in(const Batch& batch) {
             case wire::LossReason::time_coarsened:
             case wire::LossReason::thread_state_unknown:  // nanoseconds
                 break;
-            default:
-                lost += loss.count;
+            default: lost += loss.count;
         }
     }
     return lost;

@@ -262,14 +262,10 @@ Capabilities probe_capabilities(const Sysfs& sysfs, const Kernel& calls) {
 
 std::string_view name_of(wire::StackMode mode) {
     switch (mode) {
-        case wire::StackMode::fp:
-            return "fp";
-        case wire::StackMode::hybrid:
-            return "hybrid";
-        case wire::StackMode::dwarf:
-            return "dwarf";
-        case wire::StackMode::lbr:
-            return "lbr";
+        case wire::StackMode::fp: return "fp";
+        case wire::StackMode::hybrid: return "hybrid";
+        case wire::StackMode::dwarf: return "dwarf";
+        case wire::StackMode::lbr: return "lbr";
     }
     return "fp";
 }

@@ -148,16 +148,11 @@ std::vector<Counter> choose_counters(const std::vector<RequestedCounter>& wanted
 
 std::string_view name_of(wire::CounterStatus status) {
     switch (status) {
-        case wire::CounterStatus::counted:
-            return "counted";
-        case wire::CounterStatus::not_counted:
-            return "not counted";
-        case wire::CounterStatus::unsupported:
-            return "unsupported";
-        case wire::CounterStatus::never_counts:
-            return "never counts";
-        case wire::CounterStatus::forbidden:
-            return "forbidden";
+        case wire::CounterStatus::counted: return "counted";
+        case wire::CounterStatus::not_counted: return "not counted";
+        case wire::CounterStatus::unsupported: return "unsupported";
+        case wire::CounterStatus::never_counts: return "never counts";
+        case wire::CounterStatus::forbidden: return "forbidden";
     }
     return "counted";
 }

@@ -309,14 +309,10 @@ SamplingRate sampling_rate_of(const EventSpec& spec, const SamplingRate& of_all)
 
 std::string_view name_of(OffCpuReason kind) {
     switch (kind) {
-        case OffCpuReason::run_queue:
-            return "run-queue";
-        case OffCpuReason::io_wait:
-            return "io-wait";
-        case OffCpuReason::woken_by:
-            return "woken-by";
-        case OffCpuReason::off_cpu:
-            break;
+        case OffCpuReason::run_queue: return "run-queue";
+        case OffCpuReason::io_wait: return "io-wait";
+        case OffCpuReason::woken_by: return "woken-by";
+        case OffCpuReason::off_cpu: break;
     }
     return "off-cpu";
 }

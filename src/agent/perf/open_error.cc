@@ -60,21 +60,18 @@ Explanation explain_open_failure(const OpenFailure& failure) {
     const std::string event = name_of(failure);
     switch (failure.error) {
         case EACCES:
-        case EPERM:
-            return explain_refused(failure);
+        case EPERM: return explain_refused(failure);
         case EBADF:
         case EINVAL:
             if (failure.cgroup) return explain_no_cgroup(event);
             return {
                 ErrorCode::unsupported, fmt::format("this kernel does not accept {} with these settings", event), {}};
-        case ESRCH:
-            return {ErrorCode::not_found, fmt::format("process {} has exited", failure.pid), {}};
+        case ESRCH: return {ErrorCode::not_found, fmt::format("process {} has exited", failure.pid), {}};
         case ENOENT:
             // For a control group, the event itself was already tested before.
             if (failure.cgroup) return explain_no_cgroup(event);
             [[fallthrough]];
-        case ENODEV:
-            return {ErrorCode::unsupported, fmt::format("this CPU or kernel has no {}", event), {}};
+        case ENODEV: return {ErrorCode::unsupported, fmt::format("this CPU or kernel has no {}", event), {}};
         case ENOSYS:
             return {
                 ErrorCode::unsupported,
@@ -92,19 +89,15 @@ Explanation explain_open_failure(const OpenFailure& failure) {
         case EMFILE:
             return {ErrorCode::busy, "the limit of open files is too low for this many threads and CPUs",
                     "ulimit -n 65536 before starting the agent"};
-        case ENFILE:
-            return {ErrorCode::busy, "the system has no file handles left", "sysctl -w fs.file-max=1000000"};
-        case ENOMEM:
-            return {ErrorCode::busy, fmt::format("the kernel has no memory for {}", event), {}};
-        case ENOSPC:
-            return {ErrorCode::busy, fmt::format("the CPU has no free counter for {}", event), {}};
+        case ENFILE: return {ErrorCode::busy, "the system has no file handles left", "sysctl -w fs.file-max=1000000"};
+        case ENOMEM: return {ErrorCode::busy, fmt::format("the kernel has no memory for {}", event), {}};
+        case ENOSPC: return {ErrorCode::busy, fmt::format("the CPU has no free counter for {}", event), {}};
         case EOVERFLOW:
             return {ErrorCode::busy, "kernel.perf_event_max_stack was lowered while it was read", "try again"};
         case E2BIG:
             return {
                 ErrorCode::unsupported, fmt::format("this kernel does not accept {} with these settings", event), {}};
-        default:
-            return {ErrorCode::io, fmt::format("cannot open {}: {}", event, std::strerror(failure.error)), {}};
+        default: return {ErrorCode::io, fmt::format("cannot open {}: {}", event, std::strerror(failure.error)), {}};
     }
 }
 

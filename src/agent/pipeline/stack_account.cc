@@ -17,24 +17,16 @@ void StackAccount::add(ProcessHandle process, std::optional<wire::StackMode> mod
     counts.frames += frames;
     counts.stack_bytes += stack_bytes;
     switch (stop) {
-        case StopReason::root:
-            ++(joined ? counts.joined : counts.whole);
-            break;
+        case StopReason::root: ++(joined ? counts.joined : counts.whole); break;
         case StopReason::truncated_copy:
-        case StopReason::max_depth:
-            ++counts.truncated;
-            break;
-        case StopReason::chain_end:
-            ++counts.open_end;
-            break;
+        case StopReason::max_depth: ++counts.truncated; break;
+        case StopReason::chain_end: ++counts.open_end; break;
         case StopReason::no_map:
         case StopReason::no_info:
         case StopReason::bad_read:
         case StopReason::not_advancing:
         case StopReason::other_stack:
-        case StopReason::too_much_work:
-            ++counts.stopped;
-            break;
+        case StopReason::too_much_work: ++counts.stopped; break;
     }
 }
 

@@ -146,12 +146,9 @@ Result<ModuleCache::Candidate> ModuleCache::find_candidate(const MappedFile& map
 
 ModuleHandle ModuleCache::of_mapping(const MappedFile& mapped) {
     switch (process::classify_mapping(mapped.path)) {
-        case process::MappingName::file:
-            return of_file(mapped);
-        case process::MappingName::vdso:
-            return of_vdso(mapped.pid, mapped.start, mapped.end);
-        case process::MappingName::anonymous:
-            break;
+        case process::MappingName::file: return of_file(mapped);
+        case process::MappingName::vdso: return of_vdso(mapped.pid, mapped.start, mapped.end);
+        case process::MappingName::anonymous: break;
     }
     return 0;
 }

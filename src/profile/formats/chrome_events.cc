@@ -130,8 +130,7 @@ public:
                 if (event.name == "process_name")
                     content_.process_names[event.thread.first] = content_.texts.intern(event.given_name);
                 break;
-            default:
-                ++content_.other_events;
+            default: ++content_.other_events;
         }
     }
 

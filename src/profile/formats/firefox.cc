@@ -31,14 +31,10 @@ constexpr std::pair<const char*, const char*> categories[] = {
 
 unsigned category_of(FrameKind kind) {
     switch (kind) {
-        case FrameKind::kernel:
-            return kernel;
-        case FrameKind::jit:
-            return jit;
-        case FrameKind::unknown:
-            return unknown;
-        default:
-            return user;
+        case FrameKind::kernel: return kernel;
+        case FrameKind::jit: return jit;
+        case FrameKind::unknown: return unknown;
+        default: return user;
     }
 }
 

@@ -165,16 +165,11 @@ void put_flame_graph(BoundedJson& out, const Store& store, const CallTree& tree)
 
 std::string_view kind_name(FrameKind kind) {
     switch (kind) {
-        case FrameKind::user:
-            return "user";
-        case FrameKind::kernel:
-            return "kernel";
-        case FrameKind::jit:
-            return "jit";
-        case FrameKind::inlined:
-            return "inlined";
-        case FrameKind::unknown:
-            break;
+        case FrameKind::user: return "user";
+        case FrameKind::kernel: return "kernel";
+        case FrameKind::jit: return "jit";
+        case FrameKind::inlined: return "inlined";
+        case FrameKind::unknown: break;
     }
     return "unknown";
 }

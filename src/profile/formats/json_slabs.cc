@@ -29,18 +29,14 @@ std::size_t element_bytes(JsonSlab::Type type) {
     using enum JsonSlab::Type;
     switch (type) {
         case int16:
-        case uint16:
-            return 2;
+        case uint16: return 2;
         case int32:
         case uint32:
-        case float32:
-            return 4;
+        case float32: return 4;
         case float64:
         case int64:
-        case uint64:
-            return 8;
-        default:
-            return 1;
+        case uint64: return 8;
+        default: return 1;
     }
 }
 
@@ -48,20 +44,13 @@ double number_of(JsonSlab::Type type, std::string_view bytes) {
     using enum JsonSlab::Type;
     const std::uint64_t raw = little_endian(bytes);
     switch (type) {
-        case int8:
-            return static_cast<std::int8_t>(raw);
-        case int16:
-            return static_cast<std::int16_t>(raw);
-        case int32:
-            return static_cast<std::int32_t>(raw);
-        case int64:
-            return static_cast<double>(static_cast<std::int64_t>(raw));
-        case float32:
-            return std::bit_cast<float>(static_cast<std::uint32_t>(raw));
-        case float64:
-            return std::bit_cast<double>(raw);
-        default:
-            return static_cast<double>(raw);
+        case int8: return static_cast<std::int8_t>(raw);
+        case int16: return static_cast<std::int16_t>(raw);
+        case int32: return static_cast<std::int32_t>(raw);
+        case int64: return static_cast<double>(static_cast<std::int64_t>(raw));
+        case float32: return std::bit_cast<float>(static_cast<std::uint32_t>(raw));
+        case float64: return std::bit_cast<double>(raw);
+        default: return static_cast<double>(raw);
     }
 }
 

@@ -84,23 +84,14 @@ private:
 
     void header(pbf_reader& in) {
         switch (in.tag_and_type()) {
-            case bytes(1):
-                types_.push_back(read_sample_type(view_of(in), texts_));
-                break;
-            case varint(9):
-                time_ns_ = in.get_int64();
-                break;
-            case varint(13):
-                comments_.push_back(texts_.at(in.get_int64()));
-                break;
+            case bytes(1): types_.push_back(read_sample_type(view_of(in), texts_)); break;
+            case varint(9): time_ns_ = in.get_int64(); break;
+            case varint(13): comments_.push_back(texts_.at(in.get_int64())); break;
             case bytes(13):
                 for (const std::int64_t index : in.get_packed_int64()) comments_.push_back(texts_.at(index));
                 break;
-            case varint(14):
-                default_type_ = texts_.at(in.get_int64());
-                break;
-            default:
-                in.skip();
+            case varint(14): default_type_ = texts_.at(in.get_int64()); break;
+            default: in.skip();
         }
     }
 
@@ -147,17 +138,10 @@ private:
 
     void tables(pbf_reader& in) {
         switch (in.tag_and_type()) {
-            case bytes(3):
-                frames_->add(read_mapping(view_of(in), texts_));
-                break;
-            case bytes(4):
-                frames_->add_location(view_of(in));
-                break;
-            case bytes(5):
-                frames_->add(read_function(view_of(in), texts_));
-                break;
-            default:
-                in.skip();
+            case bytes(3): frames_->add(read_mapping(view_of(in), texts_)); break;
+            case bytes(4): frames_->add_location(view_of(in)); break;
+            case bytes(5): frames_->add(read_function(view_of(in), texts_)); break;
+            default: in.skip();
         }
     }
 

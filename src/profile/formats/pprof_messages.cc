@@ -34,17 +34,10 @@ Label read_label(std::string_view text, const Texts& texts) {
     Label label;
     pbf_reader in = message(text);
     while (in.next()) switch (in.tag_and_type()) {
-            case varint(1):
-                label.key = texts.at(in.get_int64());
-                break;
-            case varint(2):
-                label.text = texts.at(in.get_int64());
-                break;
-            case varint(3):
-                label.number = in.get_int64();
-                break;
-            default:
-                in.skip();
+            case varint(1): label.key = texts.at(in.get_int64()); break;
+            case varint(2): label.text = texts.at(in.get_int64()); break;
+            case varint(3): label.number = in.get_int64(); break;
+            default: in.skip();
         }
     return label;
 }
@@ -89,23 +82,12 @@ Mapping read_mapping(std::string_view text, const Texts& texts) {
     Mapping mapping;
     pbf_reader in = message(text);
     while (in.next()) switch (in.tag_and_type()) {
-            case varint(1):
-                mapping.id = in.get_uint64();
-                break;
-            case varint(2):
-                mapping.start = in.get_uint64();
-                break;
-            case varint(4):
-                mapping.offset = in.get_uint64();
-                break;
-            case varint(5):
-                mapping.file = texts.at(in.get_int64());
-                break;
-            case varint(6):
-                mapping.build_id = texts.at(in.get_int64());
-                break;
-            default:
-                in.skip();
+            case varint(1): mapping.id = in.get_uint64(); break;
+            case varint(2): mapping.start = in.get_uint64(); break;
+            case varint(4): mapping.offset = in.get_uint64(); break;
+            case varint(5): mapping.file = texts.at(in.get_int64()); break;
+            case varint(6): mapping.build_id = texts.at(in.get_int64()); break;
+            default: in.skip();
         }
     return mapping;
 }
@@ -115,20 +97,11 @@ Function read_function(std::string_view text, const Texts& texts) {
     std::string_view system_name;
     pbf_reader in = message(text);
     while (in.next()) switch (in.tag_and_type()) {
-            case varint(1):
-                function.id = in.get_uint64();
-                break;
-            case varint(2):
-                function.name = texts.at(in.get_int64());
-                break;
-            case varint(3):
-                system_name = texts.at(in.get_int64());
-                break;
-            case varint(4):
-                function.file = texts.at(in.get_int64());
-                break;
-            default:
-                in.skip();
+            case varint(1): function.id = in.get_uint64(); break;
+            case varint(2): function.name = texts.at(in.get_int64()); break;
+            case varint(3): system_name = texts.at(in.get_int64()); break;
+            case varint(4): function.file = texts.at(in.get_int64()); break;
+            default: in.skip();
         }
     if (function.name.empty()) function.name = system_name;
     return function;
@@ -138,20 +111,11 @@ Location read_location(std::string_view text) {
     Location location;
     pbf_reader in = message(text);
     while (in.next()) switch (in.tag_and_type()) {
-            case varint(1):
-                location.id = in.get_uint64();
-                break;
-            case varint(2):
-                location.mapping = in.get_uint64();
-                break;
-            case varint(3):
-                location.address = in.get_uint64();
-                break;
-            case bytes(4):
-                location.lines.push_back(read_line(view_of(in)));
-                break;
-            default:
-                in.skip();
+            case varint(1): location.id = in.get_uint64(); break;
+            case varint(2): location.mapping = in.get_uint64(); break;
+            case varint(3): location.address = in.get_uint64(); break;
+            case bytes(4): location.lines.push_back(read_line(view_of(in))); break;
+            default: in.skip();
         }
     return location;
 }
@@ -163,18 +127,11 @@ void read_sample(std::string_view text, const Texts& texts, Sample& sample) {
     pbf_reader in = message(text);
     while (in.next()) switch (in.tag_and_type()) {
             case varint(1):
-            case bytes(1):
-                append(in, sample.locations);
-                break;
+            case bytes(1): append(in, sample.locations); break;
             case varint(2):
-            case bytes(2):
-                append(in, sample.values);
-                break;
-            case bytes(3):
-                sample.labels.push_back(read_label(view_of(in), texts));
-                break;
-            default:
-                in.skip();
+            case bytes(2): append(in, sample.values); break;
+            case bytes(3): sample.labels.push_back(read_label(view_of(in), texts)); break;
+            default: in.skip();
         }
 }
 

@@ -29,16 +29,11 @@ std::string colour(const Function& function, std::string_view name) {
     const Base base = [&]() -> Base {
         if (function.kind == group_frame) return {210, 30};
         switch (function.kind) {
-            case FrameKind::kernel:
-                return {18, 85};
-            case FrameKind::jit:
-                return {170, 50};
-            case FrameKind::inlined:
-                return {90, 35};
-            case FrameKind::user:
-                return {130, 45};
-            case FrameKind::unknown:
-                break;
+            case FrameKind::kernel: return {18, 85};
+            case FrameKind::jit: return {170, 50};
+            case FrameKind::inlined: return {90, 35};
+            case FrameKind::user: return {130, 45};
+            case FrameKind::unknown: break;
         }
         return {0, 0};
     }();

@@ -12,22 +12,15 @@ bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc
 
 std::string_view xml_entity(std::string_view character) {
     switch (character[0]) {
-        case '&':
-            return "&amp;";
-        case '<':
-            return "&lt;";
-        case '>':
-            return "&gt;";
-        case '"':
-            return "&quot;";
-        case '\'':
-            return "&#39;";
+        case '&': return "&amp;";
+        case '<': return "&lt;";
+        case '>': return "&gt;";
+        case '"': return "&quot;";
+        case '\'': return "&#39;";
         case '\t':
         case '\n':
-        case '\r':
-            return " ";
-        default:
-            break;
+        case '\r': return " ";
+        default: break;
     }
     const bool control = static_cast<unsigned char>(character[0]) < 0x20 || character == "\x7f";
     const bool no_character = character == "\xef\xbf\xbe" || character == "\xef\xbf\xbf";

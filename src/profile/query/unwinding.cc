@@ -25,14 +25,10 @@ void add(UnwindCounts& sum, const UnwindCounts& counts) {
 
 std::string_view mode_name(wire::StackMode mode) {
     switch (mode) {
-        case wire::StackMode::fp:
-            return "fp";
-        case wire::StackMode::hybrid:
-            return "hybrid";
-        case wire::StackMode::dwarf:
-            return "dwarf";
-        case wire::StackMode::lbr:
-            break;
+        case wire::StackMode::fp: return "fp";
+        case wire::StackMode::hybrid: return "hybrid";
+        case wire::StackMode::dwarf: return "dwarf";
+        case wire::StackMode::lbr: break;
     }
     return "lbr";
 }

@@ -29,14 +29,10 @@ struct Bounds {
 // Threads start and end too often for a mark each, and a new name alone is not an event.
 std::optional<MarkKind> mark_of(wire::LifecycleKind kind) {
     switch (kind) {
-        case wire::LifecycleKind::fork:
-            return MarkKind::begin;
-        case wire::LifecycleKind::exec:
-            return MarkKind::exec;
-        case wire::LifecycleKind::exit:
-            return MarkKind::exit;
-        case wire::LifecycleKind::comm:
-            break;
+        case wire::LifecycleKind::fork: return MarkKind::begin;
+        case wire::LifecycleKind::exec: return MarkKind::exec;
+        case wire::LifecycleKind::exit: return MarkKind::exit;
+        case wire::LifecycleKind::comm: break;
     }
     return std::nullopt;
 }

@@ -27,14 +27,10 @@ std::string_view shown_name(symbol::ModuleKind kind, std::string_view path) {
 
 symbol::ModuleKind symbol_kind(wire::ModuleKind kind) {
     switch (kind) {
-        case wire::ModuleKind::kernel:
-            return symbol::ModuleKind::kernel;
-        case wire::ModuleKind::vdso:
-            return symbol::ModuleKind::vdso;
-        case wire::ModuleKind::jit:
-            return symbol::ModuleKind::jit;
-        case wire::ModuleKind::file:
-            break;
+        case wire::ModuleKind::kernel: return symbol::ModuleKind::kernel;
+        case wire::ModuleKind::vdso: return symbol::ModuleKind::vdso;
+        case wire::ModuleKind::jit: return symbol::ModuleKind::jit;
+        case wire::ModuleKind::file: break;
     }
     return symbol::ModuleKind::file;
 }

@@ -16,16 +16,11 @@ constexpr std::uint64_t default_slices = 300, max_slices = 2000;
 
 std::string_view name_of(CounterStatus status) {
     switch (status) {
-        case CounterStatus::counted:
-            return "counted";
-        case CounterStatus::not_counted:
-            return "not_counted";
-        case CounterStatus::unsupported:
-            return "unsupported";
-        case CounterStatus::never_counts:
-            return "never_counts";
-        case CounterStatus::forbidden:
-            return "forbidden";
+        case CounterStatus::counted: return "counted";
+        case CounterStatus::not_counted: return "not_counted";
+        case CounterStatus::unsupported: return "unsupported";
+        case CounterStatus::never_counts: return "never_counts";
+        case CounterStatus::forbidden: return "forbidden";
     }
     return "not_counted";
 }

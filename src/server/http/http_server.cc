@@ -168,24 +168,18 @@ private:
                                options_.web_dir.empty() ? asset_answer(request.path)
                                                         : folder_answer(options_.web_dir, request.path),
                                head);
-            case Api::Route::refused:
-                return respond(handle, api_->answer(request), head);
-            case Api::Route::stream:
-                return open_stream(handle, request, head);
+            case Api::Route::refused: return respond(handle, api_->answer(request), head);
+            case Api::Route::stream: return open_stream(handle, request, head);
             case Api::Route::agent:
                 return api_->agent_request(request, [this, handle, head](Answer answer) {
                     asio::post(io_, [this, handle, head, answer = std::move(answer)]() mutable {
                         respond(handle, std::move(answer), head);
                     });
                 });
-            case Api::Route::quick:
-                return quick_.add(request.client, job_of(handle, request, head));
-            case Api::Route::worker:
-                return queries_.add(request.client, job_of(handle, request, head));
-            case Api::Route::writing:
-                return writing_.add(request.client, job_of(handle, request, head));
-            case Api::Route::session:
-                break;
+            case Api::Route::quick: return quick_.add(request.client, job_of(handle, request, head));
+            case Api::Route::worker: return queries_.add(request.client, job_of(handle, request, head));
+            case Api::Route::writing: return writing_.add(request.client, job_of(handle, request, head));
+            case Api::Route::session: break;
         }
         // Reading a session from disk can take seconds, so do not do it on the workers that live sessions need.
         const Api::Needs needs = api_->needs(request);

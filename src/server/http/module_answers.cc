@@ -28,18 +28,12 @@ std::string_view state_of(const profile::Module& module, const symbol::ModuleRep
     if (fetching && report->quality < Quality::debug_info) return "fetching";
     if (report->from_cache) return "kept";
     switch (report->quality) {
-        case Quality::debug_info:
-            return "debug_info";
-        case Quality::go_table:
-            return "go_table";
-        case Quality::symbols:
-            return "symbols";
-        case Quality::linker_map:
-            return "linker_map";
-        case Quality::dynamic_symbols:
-            return "stripped";
-        case Quality::none:
-            break;
+        case Quality::debug_info: return "debug_info";
+        case Quality::go_table: return "go_table";
+        case Quality::symbols: return "symbols";
+        case Quality::linker_map: return "linker_map";
+        case Quality::dynamic_symbols: return "stripped";
+        case Quality::none: break;
     }
     if (!report->file.empty()) return "stripped";
     return report->mismatch ? "mismatch" : "not_found";

@@ -55,42 +55,28 @@ bool changes_something(const Request& request) {
 
 int status_of(ErrorCode code) {
     switch (code) {
-        case ErrorCode::invalid:
-            return 400;
-        case ErrorCode::not_found:
-            return 404;
-        case ErrorCode::permission:
-            return 403;
-        case ErrorCode::busy:
-            return 409;
-        case ErrorCode::too_large:
-            return 413;
-        case ErrorCode::closed:
-            return 502;
+        case ErrorCode::invalid: return 400;
+        case ErrorCode::not_found: return 404;
+        case ErrorCode::permission: return 403;
+        case ErrorCode::busy: return 409;
+        case ErrorCode::too_large: return 413;
+        case ErrorCode::closed: return 502;
         case ErrorCode::unsupported:
-        case ErrorCode::io:
-            return 500;
+        case ErrorCode::io: return 500;
     }
     return 500;
 }
 
 std::string_view code_of(ErrorCode code) {
     switch (code) {
-        case ErrorCode::invalid:
-            return "validation";
-        case ErrorCode::not_found:
-            return "not_found";
-        case ErrorCode::permission:
-            return "forbidden";
-        case ErrorCode::busy:
-            return "conflict";
-        case ErrorCode::too_large:
-            return "too_large";
-        case ErrorCode::closed:
-            return "agent_unreachable";
+        case ErrorCode::invalid: return "validation";
+        case ErrorCode::not_found: return "not_found";
+        case ErrorCode::permission: return "forbidden";
+        case ErrorCode::busy: return "conflict";
+        case ErrorCode::too_large: return "too_large";
+        case ErrorCode::closed: return "agent_unreachable";
         case ErrorCode::unsupported:
-        case ErrorCode::io:
-            return "internal";
+        case ErrorCode::io: return "internal";
     }
     return "internal";
 }

@@ -25,22 +25,16 @@ using ThreadKey = std::pair<std::uint32_t, std::uint32_t>;  // pid, tid
 // proc(5), "state".
 std::string_view state_of(char letter) {
     switch (letter) {
-        case 'R':
-            return "running";
+        case 'R': return "running";
         case 'S':
-        case 'I':
-            return "sleeping";
-        case 'D':
-            return "waiting";
+        case 'I': return "sleeping";
+        case 'D': return "waiting";
         case 'T':
-        case 't':
-            return "stopped";
+        case 't': return "stopped";
         case 'Z':
         case 'X':
-        case 'x':
-            return "ended";
-        default:
-            return {};
+        case 'x': return "ended";
+        default: return {};
     }
 }
 
@@ -76,14 +70,10 @@ std::map<ThreadKey, std::string_view> states_at(const HealthHistory& health, std
 
 std::string_view name_of(profile::CpuSource source) {
     switch (source) {
-        case profile::CpuSource::counted:
-            return "counted";
-        case profile::CpuSource::clock_samples:
-            return "clock_samples";
-        case profile::CpuSource::share:
-            return "share";
-        case profile::CpuSource::none:
-            break;
+        case profile::CpuSource::counted: return "counted";
+        case profile::CpuSource::clock_samples: return "clock_samples";
+        case profile::CpuSource::share: return "share";
+        case profile::CpuSource::none: break;
     }
     return "none";
 }

@@ -36,18 +36,12 @@ void write_lanes(JsonWriter& json, const profile::Store& store, const views::Tim
 
 std::string_view name_of(profile::MarkKind kind) {
     switch (kind) {
-        case profile::MarkKind::begin:
-            return "begin";
-        case profile::MarkKind::exec:
-            return "exec";
-        case profile::MarkKind::exit:
-            return "exit";
-        case profile::MarkKind::loss:
-            return "loss";
-        case profile::MarkKind::reconnect:
-            return "reconnect";
-        case profile::MarkKind::change:
-            return "change";
+        case profile::MarkKind::begin: return "begin";
+        case profile::MarkKind::exec: return "exec";
+        case profile::MarkKind::exit: return "exit";
+        case profile::MarkKind::loss: return "loss";
+        case profile::MarkKind::reconnect: return "reconnect";
+        case profile::MarkKind::change: return "change";
     }
     return "";
 }

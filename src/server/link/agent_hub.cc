@@ -73,20 +73,16 @@ void AgentHub::handle_frame(const PeerPtr& peer, wire::Frame frame) {
         return peer->connection->close("it refuses: " + wire::refusal_text(frame.payload));
     if (peer->agent_id.empty()) return handle_hello(peer, frame.payload);
     switch (frame.flag) {
-        case wire::Flag::reply:
-            return handle_reply(peer, frame.payload);
+        case wire::Flag::reply: return handle_reply(peer, frame.payload);
         case wire::Flag::batch:
         case wire::Flag::batch_zstd:
-        case wire::Flag::metrics:
-            return pipeline_.add(peer, std::move(frame));
-        case wire::Flag::module_chunk:
-            return modules_.handle_chunk(peer, frame.payload);
+        case wire::Flag::metrics: return pipeline_.add(peer, std::move(frame));
+        case wire::Flag::module_chunk: return modules_.handle_chunk(peer, frame.payload);
         case wire::Flag::legacy_text:
         case wire::Flag::legacy_text_zstd:
             if (peer->perflens) return pipeline_.add(peer, std::move(frame));
             return peer->connection->close("sends perf script text, which this server does not read");
-        default:
-            return;  // a frame type of a newer agent: skipped
+        default: return;  // a frame type of a newer agent: skipped
     }
 }
 

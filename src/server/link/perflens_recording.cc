@@ -28,18 +28,13 @@ std::deque<ArrivedFrame> PerfLensRecording::convert(std::deque<ArrivedFrame> fra
     for (ArrivedFrame& frame : frames) {
         switch (frame.frame.flag) {
             case wire::Flag::legacy_text:
-            case wire::Flag::legacy_text_zstd:
-                convert_text(frame, out);
-                break;
-            case wire::Flag::metrics:
-                convert_metrics(frame, out);
-                break;
+            case wire::Flag::legacy_text_zstd: convert_text(frame, out); break;
+            case wire::Flag::metrics: convert_metrics(frame, out); break;
             case wire::Flag::batch:
             case wire::Flag::batch_zstd:
                 out.push_back(std::move(frame));  // a batch made here earlier, which the disk refused then
                 break;
-            default:
-                break;
+            default: break;
         }
     }
     return out;

@@ -7,14 +7,11 @@ namespace flamewire::server {
 std::string_view disk_remedy(int errno_value) {
     switch (errno_value) {
         case ENOSPC:
-        case EDQUOT:
-            return "free some space under the data directory";
+        case EDQUOT: return "free some space under the data directory";
         case EROFS:
         case EACCES:
-        case EPERM:
-            return "make the data directory writable for the server";
-        default:
-            return {};
+        case EPERM: return "make the data directory writable for the server";
+        default: return {};
     }
 }
 

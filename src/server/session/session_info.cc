@@ -158,14 +158,10 @@ SessionInfo parse_session(const Fields& fields) {
 
 std::string_view to_string(SessionState state) {
     switch (state) {
-        case SessionState::live:
-            return "live";
-        case SessionState::paused:
-            return "paused";
-        case SessionState::waiting:
-            return "waiting";
-        case SessionState::ended:
-            return "ended";
+        case SessionState::live: return "live";
+        case SessionState::paused: return "paused";
+        case SessionState::waiting: return "waiting";
+        case SessionState::ended: return "ended";
     }
     return "ended";
 }
@@ -177,30 +173,18 @@ const std::string& title_of(const SessionInfo& info) {
 
 std::string_view loss_reason_name(wire::LossReason reason) {
     switch (reason) {
-        case wire::LossReason::unknown:
-            return "unknown";
-        case wire::LossReason::ring_full:
-            return "ring_full";
-        case wire::LossReason::throttled:
-            return "throttled";
-        case wire::LossReason::spool_full:
-            return "spool_full";
-        case wire::LossReason::queue_full:
-            return "queue_full";
-        case wire::LossReason::stack_truncated:
-            return "stack_truncated";
-        case wire::LossReason::maps_lost:
-            return "maps_lost";
-        case wire::LossReason::unknown_process:
-            return "unknown_process";
-        case wire::LossReason::time_coarsened:
-            return "time_coarsened";
-        case wire::LossReason::other_server:
-            return "other_server";
-        case wire::LossReason::batches_missing:
-            return "batches_missing";
-        case wire::LossReason::thread_state_unknown:
-            return "thread_state_unknown";
+        case wire::LossReason::unknown: return "unknown";
+        case wire::LossReason::ring_full: return "ring_full";
+        case wire::LossReason::throttled: return "throttled";
+        case wire::LossReason::spool_full: return "spool_full";
+        case wire::LossReason::queue_full: return "queue_full";
+        case wire::LossReason::stack_truncated: return "stack_truncated";
+        case wire::LossReason::maps_lost: return "maps_lost";
+        case wire::LossReason::unknown_process: return "unknown_process";
+        case wire::LossReason::time_coarsened: return "time_coarsened";
+        case wire::LossReason::other_server: return "other_server";
+        case wire::LossReason::batches_missing: return "batches_missing";
+        case wire::LossReason::thread_state_unknown: return "thread_state_unknown";
     }
     return "unknown";
 }
@@ -212,10 +196,8 @@ bool is_lost(wire::LossReason reason) {
         case wire::LossReason::maps_lost:
         case wire::LossReason::unknown_process:
         case wire::LossReason::time_coarsened:
-        case wire::LossReason::thread_state_unknown:
-            return false;
-        default:
-            return true;
+        case wire::LossReason::thread_state_unknown: return false;
+        default: return true;
     }
 }
 

@@ -154,28 +154,17 @@ Listing list_roots(const std::vector<BrowseRoot>& roots, std::string_view find) 
 
 std::string machine_name(std::uint16_t machine, bool is_64) {
     switch (machine) {
-        case 3:
-            return "i386";
-        case 8:
-            return is_64 ? "mips64" : "mips";
-        case 20:
-            return "ppc";
-        case 21:
-            return "ppc64";
-        case 22:
-            return "s390x";
-        case 40:
-            return "arm";
-        case 62:
-            return is_64 ? "x86_64" : "x32";
-        case 183:
-            return "aarch64";
-        case 243:
-            return is_64 ? "riscv64" : "riscv32";
-        case 258:
-            return is_64 ? "loongarch64" : "loongarch32";
-        default:
-            return fmt::format("machine {}", machine);
+        case 3: return "i386";
+        case 8: return is_64 ? "mips64" : "mips";
+        case 20: return "ppc";
+        case 21: return "ppc64";
+        case 22: return "s390x";
+        case 40: return "arm";
+        case 62: return is_64 ? "x86_64" : "x32";
+        case 183: return "aarch64";
+        case 243: return is_64 ? "riscv64" : "riscv32";
+        case 258: return is_64 ? "loongarch64" : "loongarch32";
+        default: return fmt::format("machine {}", machine);
     }
 }
 

@@ -72,24 +72,17 @@ private:
             case CS_ARCH_ARM64:
                 switch (decoded_->id) {
                     case ARM64_INS_BL:
-                    case ARM64_INS_BLR:
-                        return Flow::call;
-                    case ARM64_INS_RET:
-                        return Flow::leave;
-                    case ARM64_INS_BR:
-                        return Flow::jump;
-                    case ARM64_INS_B:
-                        return detail.arm64.cc == ARM64_CC_INVALID ? Flow::jump : Flow::branch;
+                    case ARM64_INS_BLR: return Flow::call;
+                    case ARM64_INS_RET: return Flow::leave;
+                    case ARM64_INS_BR: return Flow::jump;
+                    case ARM64_INS_B: return detail.arm64.cc == ARM64_CC_INVALID ? Flow::jump : Flow::branch;
                     case ARM64_INS_CBZ:
                     case ARM64_INS_CBNZ:
                     case ARM64_INS_TBZ:
-                    case ARM64_INS_TBNZ:
-                        return Flow::branch;
-                    default:
-                        return Flow::next;
+                    case ARM64_INS_TBNZ: return Flow::branch;
+                    default: return Flow::next;
                 }
-            default:
-                return arm_flow(detail.arm);
+            default: return arm_flow(detail.arm);
         }
     }
 
@@ -102,18 +95,13 @@ private:
         };
         switch (decoded_->id) {
             case ARM_INS_BL:
-            case ARM_INS_BLX:
-                return Flow::call;
-            case ARM_INS_B:
-                return always ? Flow::jump : Flow::branch;
+            case ARM_INS_BLX: return Flow::call;
+            case ARM_INS_B: return always ? Flow::jump : Flow::branch;
             case ARM_INS_CBZ:
-            case ARM_INS_CBNZ:
-                return Flow::branch;
+            case ARM_INS_CBNZ: return Flow::branch;
             case ARM_INS_TBB:
-            case ARM_INS_TBH:
-                return Flow::jump;
-            case ARM_INS_BX:
-                return !always ? Flow::branch : is(0, ARM_REG_LR) ? Flow::leave : Flow::jump;
+            case ARM_INS_TBH: return Flow::jump;
+            case ARM_INS_BX: return !always ? Flow::branch : is(0, ARM_REG_LR) ? Flow::leave : Flow::jump;
             case ARM_INS_POP:
             case ARM_INS_LDM:
                 return arm.op_count > 0 && is(arm.op_count - 1, ARM_REG_PC) ? (always ? Flow::leave : Flow::branch)
@@ -122,8 +110,7 @@ private:
             case ARM_INS_LDR:
                 if (!is(0, ARM_REG_PC)) return Flow::next;
                 return !always ? Flow::branch : is(1, ARM_REG_LR) ? Flow::leave : Flow::jump;
-            default:
-                return Flow::next;
+            default: return Flow::next;
         }
     }
 
@@ -250,12 +237,8 @@ private:
         std::unique_ptr<Engine>& slot = kind == CodeKind::thumb ? thumb_ : usual_;
         if (slot) return slot.get();
         switch (code_.machine) {
-            case EM_X86_64:
-                slot = TRY(Engine::open(CS_ARCH_X86, CS_MODE_64));
-                break;
-            case EM_AARCH64:
-                slot = TRY(Engine::open(CS_ARCH_ARM64, 0));
-                break;
+            case EM_X86_64: slot = TRY(Engine::open(CS_ARCH_X86, CS_MODE_64)); break;
+            case EM_AARCH64: slot = TRY(Engine::open(CS_ARCH_ARM64, 0)); break;
             case EM_ARM:
                 slot = TRY(Engine::open(
                     CS_ARCH_ARM, static_cast<unsigned>(CS_MODE_V8) |

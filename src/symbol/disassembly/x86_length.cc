@@ -133,28 +133,17 @@ private:
         if (form == 'm' || form == 'B' || form == 'Z' || form == 't') reg = modrm();
         switch (form) {
             case 'b':
-            case 'B':
-                return skip(1);
+            case 'B': return skip(1);
             case 'z':
-            case 'Z':
-                return skip(immediate);
-            case 'w':
-                return skip(2);
-            case 'e':
-                return skip(3);
-            case 'd':
-                return skip(4);
-            case 'a':
-                return skip(address_32_ ? 4 : 8);
-            case 'v':
-                return skip(wide_ ? 8 : immediate);
-            case 't':
-                return skip(reg > 1 ? 0 : opcode == 0xf6 ? 1 : immediate);
-            case 'x':
-                ok_ = false;
-                return;
-            default:
-                return;
+            case 'Z': return skip(immediate);
+            case 'w': return skip(2);
+            case 'e': return skip(3);
+            case 'd': return skip(4);
+            case 'a': return skip(address_32_ ? 4 : 8);
+            case 'v': return skip(wide_ ? 8 : immediate);
+            case 't': return skip(reg > 1 ? 0 : opcode == 0xf6 ? 1 : immediate);
+            case 'x': ok_ = false; return;
+            default: return;
         }
     }
 

@@ -25,10 +25,8 @@ std::string_view without_suffix(std::string_view mnemonic, std::string_view base
         case X86_INS_JMP:
         case X86_INS_LEAVE:
         case X86_INS_PUSH:
-        case X86_INS_POP:
-            return base;
-        default:
-            return has_register(decoded.detail->x86) ? base : mnemonic;
+        case X86_INS_POP: return base;
+        default: return has_register(decoded.detail->x86) ? base : mnemonic;
     }
 }
 
@@ -108,17 +106,14 @@ StringOperation string_operation(unsigned id) {
         case X86_INS_SCASB:
         case X86_INS_SCASW:
         case X86_INS_SCASD:
-        case X86_INS_SCASQ:
-            return StringOperation::beside_register;
+        case X86_INS_SCASQ: return StringOperation::beside_register;
         case X86_INS_MOVSB:
         case X86_INS_MOVSW:
         case X86_INS_MOVSQ:
         case X86_INS_CMPSB:
         case X86_INS_CMPSW:
-        case X86_INS_CMPSQ:
-            return StringOperation::memory;
-        default:
-            return StringOperation::none;  // movsd and cmpsd are also floating-point instructions
+        case X86_INS_CMPSQ: return StringOperation::memory;
+        default: return StringOperation::none;  // movsd and cmpsd are also floating-point instructions
     }
 }
 

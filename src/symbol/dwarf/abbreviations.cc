@@ -17,56 +17,43 @@ constexpr std::size_t max_attributes = 1u << 24;
 int fixed_form_size(std::uint32_t form, const UnitFormat& format) {
     switch (form) {
         case DW_FORM_flag_present:
-        case DW_FORM_implicit_const:
-            return 0;
+        case DW_FORM_implicit_const: return 0;
         case DW_FORM_data1:
         case DW_FORM_ref1:
         case DW_FORM_flag:
         case DW_FORM_strx1:
-        case DW_FORM_addrx1:
-            return 1;
+        case DW_FORM_addrx1: return 1;
         case DW_FORM_data2:
         case DW_FORM_ref2:
         case DW_FORM_strx2:
-        case DW_FORM_addrx2:
-            return 2;
+        case DW_FORM_addrx2: return 2;
         case DW_FORM_strx3:
-        case DW_FORM_addrx3:
-            return 3;
+        case DW_FORM_addrx3: return 3;
         case DW_FORM_data4:
         case DW_FORM_ref4:
         case DW_FORM_strx4:
         case DW_FORM_addrx4:
-        case DW_FORM_ref_sup4:
-            return 4;
+        case DW_FORM_ref_sup4: return 4;
         case DW_FORM_data8:
         case DW_FORM_ref8:
         case DW_FORM_ref_sig8:
-        case DW_FORM_ref_sup8:
-            return 8;
-        case DW_FORM_data16:
-            return 16;
-        case DW_FORM_addr:
-            return format.address_size;
-        case DW_FORM_ref_addr:
-            return format.version <= 2 ? format.address_size : format.offset_size;
+        case DW_FORM_ref_sup8: return 8;
+        case DW_FORM_data16: return 16;
+        case DW_FORM_addr: return format.address_size;
+        case DW_FORM_ref_addr: return format.version <= 2 ? format.address_size : format.offset_size;
         case DW_FORM_strp:
         case DW_FORM_line_strp:
         case DW_FORM_strp_sup:
         case DW_FORM_sec_offset:
         case DW_FORM_GNU_ref_alt:
-        case DW_FORM_GNU_strp_alt:
-            return format.offset_size;
-        default:
-            return -1;
+        case DW_FORM_GNU_strp_alt: return format.offset_size;
+        default: return -1;
     }
 }
 
 void skip_variable_form(ByteReader& in, std::uint32_t form, const UnitFormat& format) {
     switch (form) {
-        case DW_FORM_string:
-            (void)in.c_string();
-            return;
+        case DW_FORM_string: (void)in.c_string(); return;
         case DW_FORM_udata:
         case DW_FORM_sdata:
         case DW_FORM_ref_udata:
@@ -75,17 +62,12 @@ void skip_variable_form(ByteReader& in, std::uint32_t form, const UnitFormat& fo
         case DW_FORM_loclistx:
         case DW_FORM_rnglistx:
         case DW_FORM_GNU_addr_index:
-        case DW_FORM_GNU_str_index:
-            return (void)in.uleb();
-        case DW_FORM_block1:
-            return in.skip(in.number(1));
-        case DW_FORM_block2:
-            return in.skip(in.number(2));
-        case DW_FORM_block4:
-            return in.skip(in.number(4));
+        case DW_FORM_GNU_str_index: return (void)in.uleb();
+        case DW_FORM_block1: return in.skip(in.number(1));
+        case DW_FORM_block2: return in.skip(in.number(2));
+        case DW_FORM_block4: return in.skip(in.number(4));
         case DW_FORM_block:
-        case DW_FORM_exprloc:
-            return in.skip(in.uleb());
+        case DW_FORM_exprloc: return in.skip(in.uleb());
         case DW_FORM_indirect: {
             const std::uint64_t actual = in.uleb();
             // A chain of indirections is meaningless, and could be as deep as the section is long.
@@ -93,8 +75,7 @@ void skip_variable_form(ByteReader& in, std::uint32_t form, const UnitFormat& fo
             const auto form_here = static_cast<std::uint32_t>(actual);
             return skip_value(in, {0, form_here, fixed_form_size(form_here, format), 0}, format);
         }
-        default:
-            return in.fail();
+        default: return in.fail();
     }
 }
 

@@ -231,14 +231,9 @@ private:
 
     bool standard(std::uint8_t opcode) {
         switch (opcode) {
-            case DW_LNS_copy:
-                return add_row(file_);
-            case DW_LNS_advance_pc:
-                advance(in_.uleb());
-                break;
-            case DW_LNS_advance_line:
-                line_ += static_cast<std::uint64_t>(in_.sleb());
-                break;
+            case DW_LNS_copy: return add_row(file_);
+            case DW_LNS_advance_pc: advance(in_.uleb()); break;
+            case DW_LNS_advance_line: line_ += static_cast<std::uint64_t>(in_.sleb()); break;
             case DW_LNS_set_file:
                 file_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(in_.uleb(), LineRow::end_of_sequence - 1));
                 break;
@@ -251,9 +246,7 @@ private:
                 operation_ = 0;
                 break;
             case DW_LNS_set_column:
-            case DW_LNS_set_isa:
-                (void)in_.uleb();
-                break;
+            case DW_LNS_set_isa: (void)in_.uleb(); break;
             default:  // flags that are not used
                 break;
         }
@@ -276,8 +269,7 @@ private:
             case DW_LNE_define_file:
                 if (!add_file(read_old_file())) return false;
                 break;
-            default:
-                break;
+            default: break;
         }
         in_.seek(end);
         return in_.ok();

@@ -32,43 +32,30 @@ struct Value {
 Value read_value(ByteReader& in, const AttributeSpec& attribute, const UnitFormat& format) {
     const auto fixed = [&] { return in.number(static_cast<std::size_t>(attribute.fixed_size)); };
     switch (attribute.form) {
-        case DW_FORM_addr:
-            return {Value::address, fixed()};
+        case DW_FORM_addr: return {Value::address, fixed()};
         case DW_FORM_addrx1:
         case DW_FORM_addrx2:
         case DW_FORM_addrx3:
-        case DW_FORM_addrx4:
-            return {Value::address_index, fixed()};
+        case DW_FORM_addrx4: return {Value::address_index, fixed()};
         case DW_FORM_addrx:
-        case DW_FORM_GNU_addr_index:
-            return {Value::address_index, in.uleb()};
+        case DW_FORM_GNU_addr_index: return {Value::address_index, in.uleb()};
         case DW_FORM_data1:
         case DW_FORM_data2:
         case DW_FORM_data4:
-        case DW_FORM_data8:
-            return {Value::constant, fixed()};
-        case DW_FORM_udata:
-            return {Value::constant, in.uleb()};
-        case DW_FORM_sdata:
-            return {Value::constant, static_cast<std::uint64_t>(in.sleb())};
-        case DW_FORM_implicit_const:
-            return {Value::constant, static_cast<std::uint64_t>(attribute.implicit)};
+        case DW_FORM_data8: return {Value::constant, fixed()};
+        case DW_FORM_udata: return {Value::constant, in.uleb()};
+        case DW_FORM_sdata: return {Value::constant, static_cast<std::uint64_t>(in.sleb())};
+        case DW_FORM_implicit_const: return {Value::constant, static_cast<std::uint64_t>(attribute.implicit)};
         case DW_FORM_ref1:
         case DW_FORM_ref2:
         case DW_FORM_ref4:
-        case DW_FORM_ref8:
-            return {Value::unit_reference, fixed()};
-        case DW_FORM_ref_udata:
-            return {Value::unit_reference, in.uleb()};
-        case DW_FORM_ref_addr:
-            return {Value::reference, fixed()};
+        case DW_FORM_ref8: return {Value::unit_reference, fixed()};
+        case DW_FORM_ref_udata: return {Value::unit_reference, in.uleb()};
+        case DW_FORM_ref_addr: return {Value::reference, fixed()};
         case DW_FORM_GNU_ref_alt:
         case DW_FORM_ref_sup4:
-        case DW_FORM_ref_sup8:
-            return {Value::alternate, fixed()};
-        default:
-            skip_value(in, attribute, format);
-            return {Value::other, 0};
+        case DW_FORM_ref_sup8: return {Value::alternate, fixed()};
+        default: skip_value(in, attribute, format); return {Value::other, 0};
     }
 }
 
@@ -136,22 +123,12 @@ private:
 
     void read_attribute(ByteReader& in, const AttributeSpec& attribute, FunctionDie& die) const {
         switch (attribute.name) {
-            case DW_AT_low_pc:
-                die.low = read_value(in, attribute, unit_.format);
-                return;
-            case DW_AT_high_pc:
-                die.high = read_value(in, attribute, unit_.format);
-                return;
-            case DW_AT_call_file:
-                die.call_file = read_value(in, attribute, unit_.format);
-                return;
-            case DW_AT_call_line:
-                die.call_line = read_value(in, attribute, unit_.format);
-                return;
+            case DW_AT_low_pc: die.low = read_value(in, attribute, unit_.format); return;
+            case DW_AT_high_pc: die.high = read_value(in, attribute, unit_.format); return;
+            case DW_AT_call_file: die.call_file = read_value(in, attribute, unit_.format); return;
+            case DW_AT_call_line: die.call_line = read_value(in, attribute, unit_.format); return;
             case DW_AT_abstract_origin:
-            case DW_AT_specification:
-                die.origin = read_value(in, attribute, unit_.format);
-                return;
+            case DW_AT_specification: die.origin = read_value(in, attribute, unit_.format); return;
             case DW_AT_ranges:
                 die.has_ranges = true;
                 if (!unit_.split) break;
@@ -160,11 +137,8 @@ private:
                     attribute.fixed_size < 0 ? in.uleb() : in.number(static_cast<std::size_t>(attribute.fixed_size));
                 return;
             case DW_AT_linkage_name:
-            case DW_AT_MIPS_linkage_name:
-                die.has_linkage_name = true;
-                break;
-            default:
-                break;
+            case DW_AT_MIPS_linkage_name: die.has_linkage_name = true; break;
+            default: break;
         }
         skip_value(in, attribute, unit_.format);
     }

@@ -57,12 +57,8 @@ std::vector<AddressRange> split_ranges(const Unit& unit, Bytes addresses, std::u
     while (found.size() < max_ranges) {
         std::optional<std::uint64_t> start = 0, end = 0;
         switch (in.number(1)) {
-            case DW_RLE_base_addressx:
-                base = indexed_address(unit, addresses, in.uleb()).value_or(0);
-                continue;
-            case DW_RLE_base_address:
-                base = in.number(size);
-                continue;
+            case DW_RLE_base_addressx: base = indexed_address(unit, addresses, in.uleb()).value_or(0); continue;
+            case DW_RLE_base_address: base = in.number(size); continue;
             case DW_RLE_startx_endx:
                 start = indexed_address(unit, addresses, in.uleb());
                 end = indexed_address(unit, addresses, in.uleb());

@@ -31,21 +31,14 @@ std::string read_string(ByteReader& in, const AttributeSpec& attribute, const Sp
         case DW_FORM_string: {
             return std::string(in.c_string());
         }
-        case DW_FORM_strp:
-            return string_at(split.sections.strings, in.number(format.offset_size));
+        case DW_FORM_strp: return string_at(split.sections.strings, in.number(format.offset_size));
         case DW_FORM_strx1:
         case DW_FORM_strx2:
         case DW_FORM_strx3:
-        case DW_FORM_strx4:
-            index = in.number(static_cast<std::size_t>(attribute.fixed_size));
-            break;
+        case DW_FORM_strx4: index = in.number(static_cast<std::size_t>(attribute.fixed_size)); break;
         case DW_FORM_strx:
-        case DW_FORM_GNU_str_index:
-            index = in.uleb();
-            break;
-        default:
-            skip_value(in, attribute, format);
-            return {};
+        case DW_FORM_GNU_str_index: index = in.uleb(); break;
+        default: skip_value(in, attribute, format); return {};
     }
     const Bytes offsets = split.sections.string_offsets;
     // In DWARF 5 the table starts with a header: length, version, padding.
@@ -63,13 +56,9 @@ std::uint64_t read_origin(ByteReader& in, const AttributeSpec& attribute, const 
         case DW_FORM_ref1:
         case DW_FORM_ref2:
         case DW_FORM_ref4:
-        case DW_FORM_ref8:
-            return unit.offset + in.number(static_cast<std::size_t>(attribute.fixed_size));
-        case DW_FORM_ref_udata:
-            return unit.offset + in.uleb();
-        default:
-            skip_value(in, attribute, unit.format);
-            return 0;
+        case DW_FORM_ref8: return unit.offset + in.number(static_cast<std::size_t>(attribute.fixed_size));
+        case DW_FORM_ref_udata: return unit.offset + in.uleb();
+        default: skip_value(in, attribute, unit.format); return 0;
     }
 }
 

@@ -15,14 +15,10 @@ std::optional<CodeKind> kind_of(std::string_view name) {
     if (name.size() < 2 || name[0] != '$' || (name.size() > 2 && name[2] != '.')) return std::nullopt;
     switch (name[1]) {
         case 'a':
-        case 'x':
-            return CodeKind::code;
-        case 't':
-            return CodeKind::thumb;
-        case 'd':
-            return CodeKind::data;
-        default:
-            return std::nullopt;
+        case 'x': return CodeKind::code;
+        case 't': return CodeKind::thumb;
+        case 'd': return CodeKind::data;
+        default: return std::nullopt;
     }
 }
 

@@ -91,8 +91,7 @@ std::string server_of(debuginfod_client* client) {
 
 std::unexpected<Error> failure(debuginfod_client* client, int error, const char* what) {
     switch (error) {
-        case ENOENT:
-            return fail(ErrorCode::not_found, "no debuginfod server has it");
+        case ENOENT: return fail(ErrorCode::not_found, "no debuginfod server has it");
         case EFBIG:
             return fail(ErrorCode::too_large,
                         fmt::format("{} has more bytes than --debuginfod-cache-size allows", what));
@@ -109,8 +108,7 @@ std::unexpected<Error> failure(debuginfod_client* client, int error, const char*
                                                        server_of(client), std::generic_category().message(error)));
         case ENOSPC:
         case EROFS:
-        case EACCES:
-            return fail_errno(fmt::format("{} cannot be kept", what), error);
+        case EACCES: return fail_errno(fmt::format("{} cannot be kept", what), error);
         default:
             return fail(ErrorCode::closed, fmt::format("the debuginfod server {} fails: {}", server_of(client),
                                                        std::generic_category().message(error)));

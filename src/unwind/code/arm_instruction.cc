@@ -169,17 +169,13 @@ CodeEffect unconditional_effect(std::uint32_t word) {
 CodeEffect conditional_effect(std::uint32_t word) {
     const CodeEffect effect = arm_effect((word & 0x0fffffff) | always << 28);
     switch (effect.kind) {
-        case Kind::jump:
-            return {.kind = Kind::branch, .bytes = effect.bytes};
-        case Kind::returns:
-            return {.kind = Kind::branch};
+        case Kind::jump: return {.kind = Kind::branch, .bytes = effect.bytes};
+        case Kind::returns: return {.kind = Kind::branch};
         case Kind::pop:  // a conditional return
             return (effect.mask >> pc & 1) != 0 ? effect : CodeEffect{};
         case Kind::none:
-        case Kind::call:
-            return {.kind = effect.kind};
-        default:
-            return {};
+        case Kind::call: return {.kind = effect.kind};
+        default: return {};
     }
 }
 

@@ -100,23 +100,16 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
     switch (effect.kind) {
         case Kind::none:
         case Kind::branch:
-        case Kind::jump:
-            return Fate::goes_on;
+        case Kind::jump: return Fate::goes_on;
         case Kind::call:
             for (std::uint8_t number = 0; number < most_registers; ++number)
                 if (has(convention.lost_by_call, number)) registers[number] = {};
             way.called = true;
             return Fate::goes_on;
-        case Kind::push:
-            return push(convention, way, effect);
-        case Kind::leave:
-            stack = registers[effect.reg].as_address(convention);
-            [[fallthrough]];
-        case Kind::pop:
-            return pop(convention, way, effect);
-        case Kind::add:
-            stack.add += effect.bytes;
-            return Fate::goes_on;
+        case Kind::push: return push(convention, way, effect);
+        case Kind::leave: stack = registers[effect.reg].as_address(convention); [[fallthrough]];
+        case Kind::pop: return pop(convention, way, effect);
+        case Kind::add: stack.add += effect.bytes; return Fate::goes_on;
         case Kind::add_to:
             if (registers[effect.reg].kind == Value::Kind::address)
                 registers[effect.reg].add += effect.bytes;
@@ -137,20 +130,12 @@ Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
         case Kind::compute_sp:  // until it is restored from the frame pointer
             stack = {};
             return Fate::goes_on;
-        case Kind::forget:
-            registers[effect.reg] = {};
-            return Fate::goes_on;
+        case Kind::forget: registers[effect.reg] = {}; return Fate::goes_on;
         case Kind::load:
-        case Kind::store:
-            return access(convention, way, effect);
-        case Kind::returns:
-            return_to_caller(convention, way);
-            return Fate::returns;
-        case Kind::indirect:
-            return_to_caller(convention, way);
-            return Fate::may_have_returned;
-        case Kind::other:
-            break;
+        case Kind::store: return access(convention, way, effect);
+        case Kind::returns: return_to_caller(convention, way); return Fate::returns;
+        case Kind::indirect: return_to_caller(convention, way); return Fate::may_have_returned;
+        case Kind::other: break;
     }
     return Fate::ends;
 }

@@ -112,15 +112,9 @@ private:
         for (;;) {
             const std::uint8_t next = byte();
             switch (next) {
-                case 0x66:
-                    short_ = true;
-                    break;
-                case 0x67:
-                    address32_ = true;
-                    break;
-                case 0xf2:
-                    f2_ = true;
-                    break;
+                case 0x66: short_ = true; break;
+                case 0x67: address32_ = true; break;
+                case 0xf2: f2_ = true; break;
                 case 0xf0:
                 case 0xf3:
                 case 0x26:
@@ -128,8 +122,7 @@ private:
                 case 0x36:
                 case 0x3e:
                 case 0x64:
-                case 0x65:
-                    break;
+                case 0x65: break;
                 default:
                     if (next >> 4 != 4) return next;
                     rex_ = next;
@@ -204,20 +197,16 @@ private:
         if (opcode == 0x78 && (short_ || f2_)) skip(2);  // SSE4a
         switch (opcode) {
             case 0xa0:  // push fs, gs
-            case 0xa8:
-                return {.kind = Kind::push, .bytes = word};
+            case 0xa8: return {.kind = Kind::push, .bytes = word};
             case 0xa1:
-            case 0xa9:
-                return {.kind = Kind::pop, .bytes = word};
+            case 0xa9: return {.kind = Kind::pop, .bytes = word};
             case 0x07:  // sysret, ud2, sysenter, sysexit
             case 0x0b:
             case 0x34:
             case 0x35:
             case 0xb9:
-            case 0xff:
-                return {};
-            default:
-                break;
+            case 0xff: return {};
+            default: break;
         }
         if (opcode >> 3 == 0x19) return overwritten(register_of(opcode));  // bswap
         return writes_register_0f.has(opcode) ? overwritten(on.reg) : CodeEffect{.kind = Kind::none};
@@ -282,56 +271,34 @@ private:
         switch (opcode) {
             case 0x63:  // movsxd, imul
             case 0x69:
-            case 0x6b:
-                return overwritten(on.reg);
+            case 0x6b: return overwritten(on.reg);
             case 0x68:
             case 0x6a:
             case 0x9c:  // pushf
                 return pushed(0);
-            case 0x9d:
-                return {.kind = Kind::pop, .bytes = word};
+            case 0x9d: return {.kind = Kind::pop, .bytes = word};
             case 0x81:
-            case 0x83:
-                return constant_arithmetic(on, constant);
+            case 0x83: return constant_arithmetic(on, constant);
             case 0x87:  // xchg; with memory it is a lock or similar
                 if (on.is_register && on.base == rsp) return {};
                 return overwritten(on.reg);
-            case 0x89:
-                return moved_or_stored(on);
-            case 0x8b:
-                return moved_or_loaded(on);
-            case 0x8d:
-                return wide() && on.is_plain ? moved(on.reg, on.base, on.offset) : overwritten(on.reg);
-            case 0x8f:
-                return on.is_register ? popped(on.base) : CodeEffect{.kind = Kind::pop, .bytes = word};
+            case 0x89: return moved_or_stored(on);
+            case 0x8b: return moved_or_loaded(on);
+            case 0x8d: return wide() && on.is_plain ? moved(on.reg, on.base, on.offset) : overwritten(on.reg);
+            case 0x8f: return on.is_register ? popped(on.base) : CodeEffect{.kind = Kind::pop, .bytes = word};
             case 0xa0:
             case 0xa1:
             case 0xa2:
-            case 0xa3:
-                skip(address32_ ? 4 : 8);
-                return {.kind = Kind::none};
-            case 0xc2:
-                skip(2);
-                return {};
-            case 0xc3:
-                return {.kind = Kind::pop, .mask = 1u << rip, .bytes = word};
-            case 0xc7:
-                return on.is_register ? overwritten(on.base) : CodeEffect{.kind = Kind::none};
-            case 0xc8:
-                skip(3);
-                return {};
-            case 0xc9:
-                return {.kind = Kind::leave, .reg = rbp, .mask = 1u << rbp, .bytes = word};
-            case 0xca:
-                skip(2);
-                return {};
-            case 0xe8:
-                skip(4);
-                return {.kind = Kind::call};
-            case 0xe9:
-                return {.kind = Kind::jump, .bytes = signed_number(4)};
-            case 0xeb:
-                return {.kind = Kind::jump, .bytes = constant};
+            case 0xa3: skip(address32_ ? 4 : 8); return {.kind = Kind::none};
+            case 0xc2: skip(2); return {};
+            case 0xc3: return {.kind = Kind::pop, .mask = 1u << rip, .bytes = word};
+            case 0xc7: return on.is_register ? overwritten(on.base) : CodeEffect{.kind = Kind::none};
+            case 0xc8: skip(3); return {};
+            case 0xc9: return {.kind = Kind::leave, .reg = rbp, .mask = 1u << rbp, .bytes = word};
+            case 0xca: skip(2); return {};
+            case 0xe8: skip(4); return {.kind = Kind::call};
+            case 0xe9: return {.kind = Kind::jump, .bytes = signed_number(4)};
+            case 0xeb: return {.kind = Kind::jump, .bytes = constant};
             case 0xf6:  // test with a constant is /0 and /1
                 if (on.group < 2) skip(1);
                 return {.kind = Kind::none};
@@ -339,17 +306,14 @@ private:
                 if (on.group < 2) skip(short_ && !wide() ? 2 : 4);
                 return on.is_register && (on.group == 2 || on.group == 3) ? overwritten(on.base)
                                                                           : CodeEffect{.kind = Kind::none};
-            case 0xff:
-                return by_last_group(on);
+            case 0xff: return by_last_group(on);
             case 0xcb:  // far returns, interrupts, hlt
             case 0xcc:
             case 0xcd:
             case 0xcf:
             case 0xf1:
-            case 0xf4:
-                return {};
-            default:
-                return {.kind = Kind::none};
+            case 0xf4: return {};
+            default: return {.kind = Kind::none};
         }
     }
 
@@ -367,16 +331,11 @@ private:
     [[nodiscard]] CodeEffect by_last_group(const Operands& on) const {
         switch (on.group) {
             case 0:
-            case 1:
-                return on.is_register ? overwritten(on.base) : CodeEffect{.kind = Kind::none};
-            case 2:
-                return {.kind = Kind::call};
-            case 4:
-                return {.kind = Kind::indirect};
-            case 6:
-                return pushed(on.is_register ? 1u << on.base : 0);
-            default:
-                return {};
+            case 1: return on.is_register ? overwritten(on.base) : CodeEffect{.kind = Kind::none};
+            case 2: return {.kind = Kind::call};
+            case 4: return {.kind = Kind::indirect};
+            case 6: return pushed(on.is_register ? 1u << on.base : 0);
+            default: return {};
         }
     }
 

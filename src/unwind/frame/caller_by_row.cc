@@ -55,18 +55,12 @@ private:
     std::optional<std::uint64_t> value_of(std::uint8_t number) const {
         const RegisterRule& rule = row_.registers[number];
         switch (rule.kind) {
-            case RegisterRule::Kind::same:
-                return held(number);
-            case RegisterRule::Kind::undefined:
-                return std::nullopt;
-            case RegisterRule::Kind::at_cfa:
-                return saved(number, plus(cfa_, rule.offset));
-            case RegisterRule::Kind::cfa_plus:
-                return plus(cfa_, rule.offset);
-            case RegisterRule::Kind::in_register:
-                return held(rule.reg);
-            case RegisterRule::Kind::is_expression:
-                return evaluate_range(rule.expression, cfa_);
+            case RegisterRule::Kind::same: return held(number);
+            case RegisterRule::Kind::undefined: return std::nullopt;
+            case RegisterRule::Kind::at_cfa: return saved(number, plus(cfa_, rule.offset));
+            case RegisterRule::Kind::cfa_plus: return plus(cfa_, rule.offset);
+            case RegisterRule::Kind::in_register: return held(rule.reg);
+            case RegisterRule::Kind::is_expression: return evaluate_range(rule.expression, cfa_);
             case RegisterRule::Kind::at_expression: {
                 const auto address = evaluate_range(rule.expression, cfa_);
                 return address ? read_(*address, names_.word_size) : std::nullopt;

@@ -184,39 +184,23 @@ void Machine::execute(std::uint8_t operation) {
     if (operation >= op_lit0 && operation <= op_lit31) return push(operation - op_lit0);
     if (operation >= op_breg0 && operation <= op_breg31) return push_register(operation - op_breg0, leb(true));
     switch (operation) {
-        case op_addr:
-            return push(fixed(word_size_) + bias_);
-        case op_deref:
-            return load(word_size_);
-        case op_deref_size:
-            return load(byte());
-        case op_const1u:
-            return push(fixed(1));
-        case op_const1s:
-            return push_signed(fixed_signed(1));
-        case op_const2u:
-            return push(fixed(2));
-        case op_const2s:
-            return push_signed(fixed_signed(2));
-        case op_const4u:
-            return push(fixed(4));
-        case op_const4s:
-            return push_signed(fixed_signed(4));
+        case op_addr: return push(fixed(word_size_) + bias_);
+        case op_deref: return load(word_size_);
+        case op_deref_size: return load(byte());
+        case op_const1u: return push(fixed(1));
+        case op_const1s: return push_signed(fixed_signed(1));
+        case op_const2u: return push(fixed(2));
+        case op_const2s: return push_signed(fixed_signed(2));
+        case op_const4u: return push(fixed(4));
+        case op_const4s: return push_signed(fixed_signed(4));
         case op_const8u:
-        case op_const8s:
-            return push(fixed(8));
-        case op_constu:
-            return push(leb(false));
-        case op_consts:
-            return push(leb(true));
-        case op_dup:
-            return push(peek(0));
-        case op_drop:
-            return static_cast<void>(pop());
-        case op_over:
-            return push(peek(1));
-        case op_pick:
-            return push(peek(byte()));
+        case op_const8s: return push(fixed(8));
+        case op_constu: return push(leb(false));
+        case op_consts: return push(leb(true));
+        case op_dup: return push(peek(0));
+        case op_drop: return static_cast<void>(pop());
+        case op_over: return push(peek(1));
+        case op_pick: return push(peek(byte()));
         case op_swap: {
             const std::uint64_t top = pop(), second = pop();
             push(top);
@@ -231,36 +215,28 @@ void Machine::execute(std::uint8_t operation) {
         case op_abs:
         case op_neg:
         case op_not:
-        case op_plus_uconst:
-            return unary(operation);
+        case op_plus_uconst: return unary(operation);
         case op_bregx: {
             const std::uint64_t number = leb(false);
             return push_register(number, leb(true));
         }
-        case op_skip:
-            return jump();
+        case op_skip: return jump();
         case op_bra: {
             if (pop() != 0) return jump();
             return static_cast<void>(fixed(2));
         }
-        case op_nop:
-            return;
-        default:
-            return binary(operation);
+        case op_nop: return;
+        default: return binary(operation);
     }
 }
 
 void Machine::unary(std::uint8_t operation) {
     const std::uint64_t value = pop();
     switch (operation) {
-        case op_abs:
-            return push(as_signed(value) < 0 ? 0 - value : value);
-        case op_neg:
-            return push(0 - value);
-        case op_not:
-            return push(~value);
-        default:
-            return push(value + leb(false));
+        case op_abs: return push(as_signed(value) < 0 ? 0 - value : value);
+        case op_neg: return push(0 - value);
+        case op_not: return push(~value);
+        default: return push(value + leb(false));
     }
 }
 
@@ -275,18 +251,12 @@ void Machine::binary(std::uint8_t operation) {
     const std::uint64_t right = pop(), left = pop();
     const std::int64_t signed_right = as_signed(right), signed_left = as_signed(left);
     switch (operation) {
-        case op_and:
-            return push(left & right);
-        case op_or:
-            return push(left | right);
-        case op_xor:
-            return push(left ^ right);
-        case op_plus:
-            return push(left + right);
-        case op_minus:
-            return push(left - right);
-        case op_mul:
-            return push(left * right);
+        case op_and: return push(left & right);
+        case op_or: return push(left | right);
+        case op_xor: return push(left ^ right);
+        case op_plus: return push(left + right);
+        case op_minus: return push(left - right);
+        case op_mul: return push(left * right);
         case op_div:
             if (right == 0) return fail();
             // The only quotient that overflows wraps to itself.
@@ -295,22 +265,14 @@ void Machine::binary(std::uint8_t operation) {
             return right == 0 ? fail() : push(left % right);
         case op_shl:
         case op_shr:
-        case op_shra:
-            return push(shifted(operation, left, right));
-        case op_eq:
-            return push(left == right);
-        case op_ne:
-            return push(left != right);
-        case op_ge:
-            return push(signed_left >= signed_right);
-        case op_gt:
-            return push(signed_left > signed_right);
-        case op_le:
-            return push(signed_left <= signed_right);
-        case op_lt:
-            return push(signed_left < signed_right);
-        default:
-            return fail();
+        case op_shra: return push(shifted(operation, left, right));
+        case op_eq: return push(left == right);
+        case op_ne: return push(left != right);
+        case op_ge: return push(signed_left >= signed_right);
+        case op_gt: return push(signed_left > signed_right);
+        case op_le: return push(signed_left <= signed_right);
+        case op_lt: return push(signed_left < signed_right);
+        default: return fail();
     }
 }
 

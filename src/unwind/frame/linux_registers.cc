@@ -20,14 +20,10 @@ constexpr std::size_t aarch64_count = 33, arm_count = 16;
 
 std::uint8_t number_of(Arch arch, std::size_t bit) {
     switch (arch) {
-        case Arch::x86_64:
-            return bit < x86_64_order.size() ? x86_64_order[bit] : none;
-        case Arch::x86:
-            return bit < x86_order.size() ? x86_order[bit] : none;
-        case Arch::aarch64:
-            return bit < aarch64_count ? static_cast<std::uint8_t>(bit) : none;
-        case Arch::arm:
-            return bit < arm_count ? static_cast<std::uint8_t>(bit) : none;
+        case Arch::x86_64: return bit < x86_64_order.size() ? x86_64_order[bit] : none;
+        case Arch::x86: return bit < x86_order.size() ? x86_order[bit] : none;
+        case Arch::aarch64: return bit < aarch64_count ? static_cast<std::uint8_t>(bit) : none;
+        case Arch::arm: return bit < arm_count ? static_cast<std::uint8_t>(bit) : none;
     }
     return none;
 }

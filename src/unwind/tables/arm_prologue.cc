@@ -76,8 +76,7 @@ private:
     bool run(const CodeEffect& effect) {
         switch (effect.kind) {
             case Kind::none:
-            case Kind::add_to:
-                return true;
+            case Kind::add_to: return true;
             case Kind::push:
                 depth_ += effect.bytes;
                 saved_.put(effect.mask, -depth_);
@@ -91,10 +90,8 @@ private:
                 return true;
             case Kind::jump:
             case Kind::branch:
-            case Kind::returns:
-                return depth_ == 0 && with_branches_;  // early exits come before the frame is set up
-            default:
-                return false;
+            case Kind::returns: return depth_ == 0 && with_branches_;  // early exits come before the frame is set up
+            default: return false;
         }
         if (body_.cfa_register == sp) explains_ = same_as_body(depth_);
         return true;
@@ -146,30 +143,22 @@ public:
 private:
     bool run(const CodeEffect& effect) {
         switch (effect.kind) {
-            case Kind::none:
-                return true;
-            case Kind::add:
-                offset_ += effect.bytes;
-                return effect.bytes > 0;
+            case Kind::none: return true;
+            case Kind::add: offset_ += effect.bytes; return effect.bytes > 0;
             case Kind::pop:
                 if ((effect.mask >> sp & 1) != 0) return false;
                 saved_.put(effect.mask, offset_);
                 offset_ += effect.bytes;
                 returned_ = saved_.has(pc);
                 return true;
-            case Kind::add_to:
-                added_[effect.reg] += effect.bytes;
-                return true;
+            case Kind::add_to: added_[effect.reg] += effect.bytes; return true;
             case Kind::copy_from:
                 if (saved_.mask != 0) return false;
                 base_ = effect.reg;
                 offset_ = added_[effect.reg] + effect.bytes;
                 return true;
-            case Kind::returns:
-                returned_ = true;
-                return true;
-            default:
-                return false;
+            case Kind::returns: returned_ = true; return true;
+            default: return false;
         }
     }
 

@@ -82,18 +82,10 @@ private:
             const std::uint8_t operand = code & operand_mask;
             bool good = true;
             switch (code & ~operand_mask) {
-                case advance_loc:
-                    good = advance(operand);
-                    break;
-                case offset:
-                    store(operand, in.uleb());
-                    break;
-                case restore:
-                    good = restore_register(operand);
-                    break;
-                default:
-                    good = extended(code, in);
-                    break;
+                case advance_loc: good = advance(operand); break;
+                case offset: store(operand, in.uleb()); break;
+                case restore: good = restore_register(operand); break;
+                default: good = extended(code, in); break;
             }
             if (!good || !in.ok()) return false;
         }
@@ -102,27 +94,16 @@ private:
 
     bool extended(std::uint8_t code, ByteReader& in) {
         switch (code) {
-            case nop:
-                return true;
-            case set_loc:
-                return set_location(in);
-            case advance_loc1:
-                return advance(in.number(1));
-            case advance_loc2:
-                return advance(in.number(2));
-            case advance_loc4:
-                return advance(in.number(4));
-            case mips_advance_loc8:
-                return advance(in.number(8));
-            case restore_extended:
-                return restore_register(in.uleb());
-            case remember_state:
-                return remember();
-            case restore_state:
-                return recall();
-            case gnu_args_size:
-                in.uleb();
-                return true;  // only matters for landing pads
+            case nop: return true;
+            case set_loc: return set_location(in);
+            case advance_loc1: return advance(in.number(1));
+            case advance_loc2: return advance(in.number(2));
+            case advance_loc4: return advance(in.number(4));
+            case mips_advance_loc8: return advance(in.number(8));
+            case restore_extended: return restore_register(in.uleb());
+            case remember_state: return remember();
+            case restore_state: return recall();
+            case gnu_args_size: in.uleb(); return true;  // only matters for landing pads
             case aarch64_negate_ra_state:
             case aarch64_negate_ra_state_with_pc:
                 row_.return_signed = !row_.return_signed;
@@ -132,10 +113,8 @@ private:
             case def_cfa_register:
             case def_cfa_offset:
             case def_cfa_offset_sf:
-            case def_cfa_expression:
-                return define_cfa(code, in);
-            default:
-                return define_register(code, in);
+            case def_cfa_expression: return define_cfa(code, in);
+            default: return define_register(code, in);
         }
     }
 
@@ -162,12 +141,8 @@ private:
     bool define_register(std::uint8_t code, ByteReader& in) {
         const std::uint64_t number = in.uleb();
         switch (code) {
-            case undefined:
-                set(number, {.kind = Kind::undefined});
-                return true;
-            case same_value:
-                set(number, {.kind = Kind::same});
-                return true;
+            case undefined: set(number, {.kind = Kind::undefined}); return true;
+            case same_value: set(number, {.kind = Kind::same}); return true;
             case in_other_register: {
                 const std::uint64_t other = in.uleb();
                 if (other < no_register)
@@ -176,29 +151,18 @@ private:
                     set(number, {.kind = Kind::undefined});
                 return true;
             }
-            case offset_extended:
-                store(number, in.uleb());
-                return true;
-            case offset_extended_sf:
-                store(number, static_cast<std::uint64_t>(in.sleb()));
-                return true;
-            case gnu_negative_offset_extended:
-                store(number, -in.uleb());
-                return true;
-            case val_offset:
-                set(number, {.kind = Kind::cfa_plus, .offset = factored(in.uleb())});
-                return true;
+            case offset_extended: store(number, in.uleb()); return true;
+            case offset_extended_sf: store(number, static_cast<std::uint64_t>(in.sleb())); return true;
+            case gnu_negative_offset_extended: store(number, -in.uleb()); return true;
+            case val_offset: set(number, {.kind = Kind::cfa_plus, .offset = factored(in.uleb())}); return true;
             case val_offset_sf:
                 set(number, {.kind = Kind::cfa_plus, .offset = factored(static_cast<std::uint64_t>(in.sleb()))});
                 return true;
-            case expression:
-                set(number, {.kind = Kind::at_expression, .expression = keep_expression(in)});
-                return true;
+            case expression: set(number, {.kind = Kind::at_expression, .expression = keep_expression(in)}); return true;
             case val_expression:
                 set(number, {.kind = Kind::is_expression, .expression = keep_expression(in)});
                 return true;
-            default:
-                return false;
+            default: return false;
         }
     }
 

@@ -188,16 +188,13 @@ private:
         switch (opcode) {
             case 0xb1:  // r0 to r3 by mask
                 return *second == 0 || *second > 0x0f ? Step::stopped : pop(*second);
-            case 0xb3:
-                return add(8 * doubles + 4);  // D registers as saved by FSTMFDX
-            case 0xc6:                        // WMMX data registers
-            case 0xc8:                        // D16 and up, as saved by VPUSH
-            case 0xc9:
-                return add(8 * doubles);  // D0 and up, as saved by VPUSH
-            case 0xc7:                    // WMMX control registers by mask
+            case 0xb3: return add(8 * doubles + 4);  // D registers as saved by FSTMFDX
+            case 0xc6:                               // WMMX data registers
+            case 0xc8:                               // D16 and up, as saved by VPUSH
+            case 0xc9: return add(8 * doubles);      // D0 and up, as saved by VPUSH
+            case 0xc7:                               // WMMX control registers by mask
                 return *second == 0 || *second > 0x0f ? Step::stopped : add(4 * std::popcount(*second));
-            default:
-                break;
+            default: break;
         }
         const std::uint32_t mask = (std::uint32_t{opcode & 0x0fu} << 8 | *second) << 4;  // 0x80 to 0x8f: r4 to r15
         return mask == 0 ? Step::stopped : pop(mask);

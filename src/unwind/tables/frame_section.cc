@@ -164,12 +164,8 @@ bool FrameSection::parse_augmentation(ByteReader& in, std::uint64_t offset, std:
     letters.remove_prefix(1);
     for (; !letters.empty(); letters.remove_prefix(1)) {
         switch (letters.front()) {
-            case 'R':
-                entry.fde_encoding = data.u8();
-                break;
-            case 'L':
-                data.u8();
-                break;
+            case 'R': entry.fde_encoding = data.u8(); break;
+            case 'L': data.u8(); break;
             case 'P': {
                 const std::uint8_t encoding = data.u8();
                 const std::size_t before = data.position();
@@ -178,12 +174,9 @@ bool FrameSection::parse_augmentation(ByteReader& in, std::uint64_t offset, std:
                     return false;
                 break;
             }
-            case 'S':
-                entry.signal_frame = true;
-                break;
-            case 'B':  // aarch64: return addresses are signed with key B; masking is the same
-            case 'G':
-                break;  // aarch64: the function tags its stack memory
+            case 'S': entry.signal_frame = true; break;
+            case 'B':         // aarch64: return addresses are signed with key B; masking is the same
+            case 'G': break;  // aarch64: the function tags its stack memory
             default:
                 // The size of an unknown letter's data is unknown. Keep the previous letters; fail if a pointer
                 // encoding follows.

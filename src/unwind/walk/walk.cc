@@ -18,15 +18,12 @@ constexpr unsigned most_steps_inwards = 16;
 
 std::uint64_t code_mask_of(Arch arch, const UnwinderOptions& options) {
     switch (arch) {
-        case Arch::x86_64:
-            return ~std::uint64_t{0};
-        case Arch::x86:
-            return 0xffffffffu;
+        case Arch::x86_64: return ~std::uint64_t{0};
+        case Arch::x86: return 0xffffffffu;
         case Arch::aarch64:
             return options.aarch64_address_bits >= 64 ? ~std::uint64_t{0}
                                                       : (std::uint64_t{1} << options.aarch64_address_bits) - 1;
-        case Arch::arm:
-            return 0xfffffffeu;  // bit 0 is the Thumb bit
+        case Arch::arm: return 0xfffffffeu;  // bit 0 is the Thumb bit
     }
     return ~std::uint64_t{0};
 }
@@ -71,19 +68,13 @@ Walk::Stop Walk::leave_frame() {
     if (piece->module == 0) return in_code_without_file(*piece);
     const Rule& rule = means_.rules.rule(key, registers_.arch());
     switch (rule.kind) {
-        case Rule::Kind::compact:
-            return by_compact_rule(rule, FoundBy::rule);
-        case Rule::Kind::inferred:
-            return by_inferred_rule(rule);
+        case Rule::Kind::compact: return by_compact_rule(rule, FoundBy::rule);
+        case Rule::Kind::inferred: return by_inferred_rule(rule);
         case Rule::Kind::row:
-        case Rule::Kind::inferred_row:
-            return by_row(rule, key);
-        case Rule::Kind::signal_return:
-            return by_signal_return();
-        case Rule::Kind::none:
-            return without_rule();
-        case Rule::Kind::root:
-            break;
+        case Rule::Kind::inferred_row: return by_row(rule, key);
+        case Rule::Kind::signal_return: return by_signal_return();
+        case Rule::Kind::none: return without_rule();
+        case Rule::Kind::root: break;
     }
     return StopReason::root;
 }

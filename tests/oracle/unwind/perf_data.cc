@@ -235,23 +235,13 @@ Result<bool> Reader::read_compressed(Bytes packed) {
 bool Reader::read_record(const RecordHeader& header, Bytes body) {
     std::optional<Record> record;
     switch (header.type) {
-        case record_sample:
-            record = sample(header, body);
-            break;
+        case record_sample: record = sample(header, body); break;
         case record_mmap:
-        case record_mmap2:
-            record = mapping(header, body);
-            break;
-        case record_comm:
-            record = comm(header, body);
-            break;
+        case record_mmap2: record = mapping(header, body); break;
+        case record_comm: record = comm(header, body); break;
         case record_fork:
-        case record_exit:
-            record = task(header, body);
-            break;
-        default:
-            ++recording_.skipped;
-            return true;
+        case record_exit: record = task(header, body); break;
+        default: ++recording_.skipped; return true;
     }
     if (!record) return false;
     recording_.records.push_back(std::move(*record));

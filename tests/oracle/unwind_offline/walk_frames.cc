@@ -112,26 +112,16 @@ private:
 
 const char* how(FoundBy found_by) {
     switch (found_by) {
-        case FoundBy::registers:
-            return "registers";
-        case FoundBy::rule:
-            return "rule";
-        case FoundBy::expression:
-            return "expression";
-        case FoundBy::code:
-            return "code";
-        case FoundBy::signal:
-            return "signal";
-        case FoundBy::libunwind:
-            return "libunwind";
-        case FoundBy::frame_pointer:
-            return "frame_pointer";
-        case FoundBy::link_register:
-            return "link_register";
-        case FoundBy::chain:
-            return "chain";
-        case FoundBy::joined:
-            return "joined";
+        case FoundBy::registers: return "registers";
+        case FoundBy::rule: return "rule";
+        case FoundBy::expression: return "expression";
+        case FoundBy::code: return "code";
+        case FoundBy::signal: return "signal";
+        case FoundBy::libunwind: return "libunwind";
+        case FoundBy::frame_pointer: return "frame_pointer";
+        case FoundBy::link_register: return "link_register";
+        case FoundBy::chain: return "chain";
+        case FoundBy::joined: return "joined";
     }
     return "?";
 }

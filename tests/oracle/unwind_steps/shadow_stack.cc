@@ -69,14 +69,9 @@ void ShadowStack::before(Target& target, const Registers& registers) {
     pc_ = registers.pc();
     sp_ = registers.sp();
     switch (arch_) {
-        case Arch::x86_64:
-            kind_ = kind_x86(target, registers);
-            break;
-        case Arch::aarch64:
-            kind_ = kind_aarch64(target, registers);
-            break;
-        default:
-            kind_ = kind_arm(target, registers);
+        case Arch::x86_64: kind_ = kind_x86(target, registers); break;
+        case Arch::aarch64: kind_ = kind_aarch64(target, registers); break;
+        default: kind_ = kind_arm(target, registers);
     }
 }
 

@@ -29,26 +29,13 @@ std::string hex_of(const unwind::FrameRow& row, const unwind::ExpressionRange& r
 void print_rule(const unwind::FrameRow& row, unsigned number) {
     const unwind::RegisterRule& rule = row.registers[number];
     switch (rule.kind) {
-        case Kind::same:
-            return;
-        case Kind::undefined:
-            std::printf(" r%u=u", number);
-            return;
-        case Kind::at_cfa:
-            std::printf(" r%u=c%+" PRId64, number, rule.offset);
-            return;
-        case Kind::cfa_plus:
-            std::printf(" r%u=v%+" PRId64, number, rule.offset);
-            return;
-        case Kind::in_register:
-            std::printf(" r%u=r%u", number, unsigned{rule.reg});
-            return;
-        case Kind::at_expression:
-            std::printf(" r%u=at:%s", number, hex_of(row, rule.expression).c_str());
-            return;
-        case Kind::is_expression:
-            std::printf(" r%u=is:%s", number, hex_of(row, rule.expression).c_str());
-            return;
+        case Kind::same: return;
+        case Kind::undefined: std::printf(" r%u=u", number); return;
+        case Kind::at_cfa: std::printf(" r%u=c%+" PRId64, number, rule.offset); return;
+        case Kind::cfa_plus: std::printf(" r%u=v%+" PRId64, number, rule.offset); return;
+        case Kind::in_register: std::printf(" r%u=r%u", number, unsigned{rule.reg}); return;
+        case Kind::at_expression: std::printf(" r%u=at:%s", number, hex_of(row, rule.expression).c_str()); return;
+        case Kind::is_expression: std::printf(" r%u=is:%s", number, hex_of(row, rule.expression).c_str()); return;
     }
 }
 

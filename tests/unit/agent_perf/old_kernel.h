@@ -170,12 +170,8 @@ private:
     // agent are older.
     int control(Event& event, unsigned long request, unsigned long argument) {
         switch (request) {
-            case PERF_EVENT_IOC_ENABLE:
-                event.enabled = true;
-                return 0;
-            case PERF_EVENT_IOC_DISABLE:
-                event.enabled = false;
-                return 0;
+            case PERF_EVENT_IOC_ENABLE: event.enabled = true; return 0;
+            case PERF_EVENT_IOC_DISABLE: event.enabled = false; return 0;
             case PERF_EVENT_IOC_SET_OUTPUT: {
                 const auto owner = events.find(static_cast<int>(argument));
                 if (owner == events.end() || owner->second.mapped == 0) return -EINVAL;
@@ -185,8 +181,7 @@ private:
                 event.output = owner->first;
                 return 0;
             }
-            default:
-                return -ENOTTY;
+            default: return -ENOTTY;
         }
     }
 

@@ -12,16 +12,11 @@ namespace {
 struct FixedClocks final : System {
     std::int64_t now(Clock clock) override {
         switch (clock) {
-            case Clock::monotonic:
-                return 1;
-            case Clock::realtime:
-                return 2;
-            case Clock::boottime:
-                return 3;
-            case Clock::process_cpu:
-                return 4;
-            case Clock::thread_cpu:
-                return 5;
+            case Clock::monotonic: return 1;
+            case Clock::realtime: return 2;
+            case Clock::boottime: return 3;
+            case Clock::process_cpu: return 4;
+            case Clock::thread_cpu: return 5;
         }
         return 0;
     }

@@ -201,38 +201,22 @@ bool read_feature(Header& header, unsigned feature, Bytes content) {
     Machine& machine = header.machine;
     ByteReader fields(content, header.order());
     switch (feature) {
-        case feature::build_id:
-            return read_build_ids(header, content);
-        case feature::hostname:
-            machine.host = text_of(fields);
-            break;
-        case feature::os_release:
-            machine.kernel_release = text_of(fields);
-            break;
-        case feature::version:
-            machine.perf_version = text_of(fields);
-            break;
-        case feature::arch:
-            machine.arch = text_of(fields);
-            break;
+        case feature::build_id: return read_build_ids(header, content);
+        case feature::hostname: machine.host = text_of(fields); break;
+        case feature::os_release: machine.kernel_release = text_of(fields); break;
+        case feature::version: machine.perf_version = text_of(fields); break;
+        case feature::arch: machine.arch = text_of(fields); break;
         case feature::cpus: {
             const std::uint32_t available = fields.u32(), online = fields.u32();
             machine.cpus = online != 0 ? online : available;
             break;
         }
-        case feature::command_line:
-            return read_command_line(machine, fields);
-        case feature::event_desc:
-            return read_event_names(header, fields);
-        case feature::sample_time:
-            machine.first_sample_ns = fields.u64();
-            break;
-        case feature::clock_data:
-            return read_clock(machine, fields);
-        case feature::embedded_symbols:
-            return decode_embedded_symbols(content, header.order(), header.embedded);
-        default:
-            break;
+        case feature::command_line: return read_command_line(machine, fields);
+        case feature::event_desc: return read_event_names(header, fields);
+        case feature::sample_time: machine.first_sample_ns = fields.u64(); break;
+        case feature::clock_data: return read_clock(machine, fields);
+        case feature::embedded_symbols: return decode_embedded_symbols(content, header.order(), header.embedded);
+        default: break;
     }
     return fields.ok();
 }

@@ -15,12 +15,9 @@ wire::ModuleKind kind_of(std::string_view path) {
     // No machine has a file at such a path. Most of this memory is JIT code.
     if (path.starts_with("/memfd:") || path.starts_with("/dev/ashmem")) return wire::ModuleKind::jit;
     switch (process::classify_mapping(path)) {
-        case process::MappingName::file:
-            return wire::ModuleKind::file;
-        case process::MappingName::vdso:
-            return wire::ModuleKind::vdso;
-        case process::MappingName::anonymous:
-            break;
+        case process::MappingName::file: return wire::ModuleKind::file;
+        case process::MappingName::vdso: return wire::ModuleKind::vdso;
+        case process::MappingName::anonymous: break;
     }
     return wire::ModuleKind::jit;
 }

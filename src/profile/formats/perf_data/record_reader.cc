@@ -195,8 +195,7 @@ Result<bool> RecordReader::take(Record record, Block& block, bool unpacked) {
         case tool_record::feature:
             if (header_records_only_ && !take_header_record(record)) ++header_.damaged_features;
             return true;
-        default:
-            break;
+        default: break;
     }
     if (header_records_only_) return true;
     if (record.type == tool_record::finished_round) return deliver(order_.ready_at_round());
@@ -213,16 +212,10 @@ Result<bool> RecordReader::take(Record record, Block& block, bool unpacked) {
 bool RecordReader::take_header_record(const Record& record) {
     ByteReader fields(record.body, header_.order());
     switch (record.type) {
-        case tool_record::attribute:
-            return read_attribute_record(header_, record.body);
-        case tool_record::event_type:
-            read_event_type(header_, record.body);
-            return true;
-        case tool_record::build_id:
-            return read_build_id(header_, record.misc, record.body);
-        case tool_record::event_update:
-            read_event_update(header_, record.body);
-            return true;
+        case tool_record::attribute: return read_attribute_record(header_, record.body);
+        case tool_record::event_type: read_event_type(header_, record.body); return true;
+        case tool_record::build_id: return read_build_id(header_, record.misc, record.body);
+        case tool_record::event_update: read_event_update(header_, record.body); return true;
         default: {
             const std::uint64_t feature = fields.u64();
             if (!fields.ok() || feature >= feature::count) return false;

@@ -76,14 +76,10 @@ std::string numbered_name(const RecordedEvent& event) {
         case hw_cache:
             if (std::string name = cache_name(event.config); !name.empty()) return name;
             break;
-        case tracepoint:
-            return fmt::format("tracepoint-{}", event.config);
-        case raw:
-            return fmt::format("r{:x}", event.config);
-        case breakpoint:
-            return "breakpoint";
-        default:
-            break;
+        case tracepoint: return fmt::format("tracepoint-{}", event.config);
+        case raw: return fmt::format("r{:x}", event.config);
+        case breakpoint: return "breakpoint";
+        default: break;
     }
     return fmt::format("event-{}-{:x}", event.type, event.config);
 }

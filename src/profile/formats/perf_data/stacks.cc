@@ -46,14 +46,11 @@ Stacks::Stacks(const Header& header, Modules& modules, Kernel& kernel, PerfMaps&
 Stacks::Kind Stacks::kind_of(perf::CpuMode mode) {
     switch (mode) {
         case perf::CpuMode::kernel:
-        case perf::CpuMode::hypervisor:
-            return Kind::kernel;
+        case perf::CpuMode::hypervisor: return Kind::kernel;
         case perf::CpuMode::guest_kernel:
-        case perf::CpuMode::guest_user:
-            return Kind::guest;
+        case perf::CpuMode::guest_user: return Kind::guest;
         case perf::CpuMode::user:
-        case perf::CpuMode::unknown:
-            break;
+        case perf::CpuMode::unknown: break;
     }
     return Kind::user;
 }
