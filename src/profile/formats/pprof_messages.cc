@@ -1,5 +1,6 @@
 #include "profile/formats/pprof_messages.h"
 
+#include <initializer_list>
 #include <limits>
 
 namespace flamewire::profile::pprof_file {
@@ -16,29 +17,41 @@ void append(pbf_reader& in, std::vector<std::uint64_t>& to) {
     for (const std::uint64_t value : in.get_packed_uint64()) to.push_back(value);
 }
 
+template <class Value>
+struct Field {
+    std::uint32_t tag;
+    Value* to;
+};
+
+// Reads a field into the number or the text with its tag. Skips other fields.
+void read_field(pbf_reader& in, std::initializer_list<Field<std::uint64_t>> numbers,
+                std::initializer_list<Field<std::string_view>> strings = {}, const Texts& texts = {}) {
+    for (const auto& [tag, to] : numbers)
+        if (in.tag_and_type() == varint(tag)) {
+            *to = in.get_uint64();
+            return;
+        }
+    for (const auto& [tag, to] : strings)
+        if (in.tag_and_type() == varint(tag)) {
+            *to = texts.at(in.get_int64());
+            return;
+        }
+    in.skip();
+}
+
 Line read_line(std::string_view text) {
     Line line;
     pbf_reader in = message(text);
-    while (in.next()) {
-        if (in.tag_and_type() == varint(1))
-            line.function = in.get_uint64();
-        else if (in.tag_and_type() == varint(2))
-            line.line = in.get_uint64();
-        else
-            in.skip();
-    }
+    while (in.next()) read_field(in, {{1, &line.function}, {2, &line.line}});
     return line;
 }
 
 Label read_label(std::string_view text, const Texts& texts) {
     Label label;
     pbf_reader in = message(text);
-    while (in.next()) switch (in.tag_and_type()) {
-            case varint(1): label.key = texts.at(in.get_int64()); break;
-            case varint(2): label.text = texts.at(in.get_int64()); break;
-            case varint(3): label.number = in.get_int64(); break;
-            default: in.skip();
-        }
+    std::uint64_t number = 0;
+    while (in.next()) read_field(in, {{3, &number}}, {{1, &label.key}, {2, &label.text}}, texts);
+    label.number = static_cast<std::int64_t>(number);
     return label;
 }
 
@@ -67,28 +80,16 @@ std::uint32_t Label::whole() const {
 SampleType read_sample_type(std::string_view text, const Texts& texts) {
     SampleType type;
     pbf_reader in = message(text);
-    while (in.next()) {
-        if (in.tag_and_type() == varint(1))
-            type.type = texts.at(in.get_int64());
-        else if (in.tag_and_type() == varint(2))
-            type.unit = texts.at(in.get_int64());
-        else
-            in.skip();
-    }
+    while (in.next()) read_field(in, {}, {{1, &type.type}, {2, &type.unit}}, texts);
     return type;
 }
 
 Mapping read_mapping(std::string_view text, const Texts& texts) {
     Mapping mapping;
     pbf_reader in = message(text);
-    while (in.next()) switch (in.tag_and_type()) {
-            case varint(1): mapping.id = in.get_uint64(); break;
-            case varint(2): mapping.start = in.get_uint64(); break;
-            case varint(4): mapping.offset = in.get_uint64(); break;
-            case varint(5): mapping.file = texts.at(in.get_int64()); break;
-            case varint(6): mapping.build_id = texts.at(in.get_int64()); break;
-            default: in.skip();
-        }
+    while (in.next())
+        read_field(in, {{1, &mapping.id}, {2, &mapping.start}, {4, &mapping.offset}},
+                   {{5, &mapping.file}, {6, &mapping.build_id}}, texts);
     return mapping;
 }
 
@@ -96,13 +97,8 @@ Function read_function(std::string_view text, const Texts& texts) {
     Function function;
     std::string_view system_name;
     pbf_reader in = message(text);
-    while (in.next()) switch (in.tag_and_type()) {
-            case varint(1): function.id = in.get_uint64(); break;
-            case varint(2): function.name = texts.at(in.get_int64()); break;
-            case varint(3): system_name = texts.at(in.get_int64()); break;
-            case varint(4): function.file = texts.at(in.get_int64()); break;
-            default: in.skip();
-        }
+    while (in.next())
+        read_field(in, {{1, &function.id}}, {{2, &function.name}, {3, &system_name}, {4, &function.file}}, texts);
     if (function.name.empty()) function.name = system_name;
     return function;
 }
@@ -110,13 +106,12 @@ Function read_function(std::string_view text, const Texts& texts) {
 Location read_location(std::string_view text) {
     Location location;
     pbf_reader in = message(text);
-    while (in.next()) switch (in.tag_and_type()) {
-            case varint(1): location.id = in.get_uint64(); break;
-            case varint(2): location.mapping = in.get_uint64(); break;
-            case varint(3): location.address = in.get_uint64(); break;
-            case bytes(4): location.lines.push_back(read_line(view_of(in))); break;
-            default: in.skip();
-        }
+    while (in.next()) {
+        if (in.tag_and_type() == bytes(4))
+            location.lines.push_back(read_line(view_of(in)));
+        else
+            read_field(in, {{1, &location.id}, {2, &location.mapping}, {3, &location.address}});
+    }
     return location;
 }
 
