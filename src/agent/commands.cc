@@ -320,12 +320,8 @@ Result<std::string> dispatch(const wire::Command& command, const Machine& machin
 }  // namespace
 
 std::string_view state_name(State state) {
-    switch (state) {
-        case State::idle: return "idle";
-        case State::profiling: return "profiling";
-        case State::paused: return "paused";
-    }
-    return "idle";
+    constexpr std::array<std::string_view, 3> names{"idle", "profiling", "paused"};
+    return names[static_cast<std::size_t>(state)];
 }
 
 Settings changed(Settings settings, const SettingsChange& change) {

@@ -37,14 +37,9 @@ Result<std::uint64_t> parse_number(std::string_view what, std::string_view text,
 
 Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text, std::uint64_t lowest,
                                   std::uint64_t highest) {
-    unsigned shift = 0;
-    if (!text.empty()) {
-        const char suffix = text.back();
-        shift = suffix == 'K' || suffix == 'k'   ? 10
-                : suffix == 'M' || suffix == 'm' ? 20
-                : suffix == 'G' || suffix == 'g' ? 30
-                                                 : 0;
-    }
+    constexpr std::string_view suffixes = "KkMmGg";
+    const std::size_t suffix = text.empty() ? suffixes.npos : suffixes.find(text.back());
+    const std::size_t shift = suffix == suffixes.npos ? 0 : 10 * (suffix / 2 + 1);
     const std::string_view digits = shift == 0 ? text : text.substr(0, text.size() - 1);
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
