@@ -300,7 +300,7 @@ void enforce_limits(Store::Tables& t) {
     const auto begin_of = [&](const RowChunk& chunk) { return std::max(chunk.first_ns(), t.first_row_ns); };
     const auto end_of = [&](const RowChunk& chunk) { return std::min(chunk.end_ns(), t.last_row_end_ns); };
     const CoarsenHooks hooks{
-        .fold_thread = [&](ThreadId thread) { return t.intern_thread(t.threads[thread].process, 0, "[t.threads]"); },
+        .fold_thread = [&](ThreadId thread) { return t.intern_thread(t.threads[thread].process, 0, "[threads]"); },
         .coarsened =
             [&](const RowChunk& chunk) {
                 for (const auto& [event, weight] : weights_by_event(chunk))

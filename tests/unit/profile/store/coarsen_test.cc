@@ -103,6 +103,10 @@ TEST_CASE("threads that are merged stay in their process") {
     CHECK(lost_samples(store, wire::LossReason::unknown) == 0);
     CHECK(call_tree(store, {.pids = {100}}).total == Weight{2'000, 6'000});
     CHECK(call_tree(store, {.pids = {200}}).total == Weight{2'000, 6'000});
+    std::map<std::uint32_t, std::string> merged;  // by process
+    for (const Thread& thread : store.threads())
+        if (thread.pid != 0 && thread.tid == 0) merged[thread.pid] = thread.comm;
+    CHECK(merged == std::map<std::uint32_t, std::string>{{100, "[threads]"}, {200, "[threads]"}});
     CHECK(store.coverage().front().thread_folded);
     CHECK(store.coverage().front().cpu_folded);
 }
