@@ -139,7 +139,9 @@ Result<bool> CounterSet::attach_wide() {
     if (options_.by == CountBy::thread)
         return fail(ErrorCode::unsupported, "counters by thread need processes as the target");
     cgroups_ = TRY(open_cgroups(options_.scope));
-    const std::vector<std::uint32_t> cpus = TRY(cpus_of(options_.scope));
+    // A CPU can go offline during a recording; the others are still counted.
+    const std::vector<std::uint32_t> cpus =
+        options_.scope.cpus.empty() ? online_cpus(real_sysfs()) : options_.scope.cpus;
     if (options_.by == CountBy::cpu) cpus_.assign(cpus.begin(), cpus.end());
     int failure = ENODEV;
     for (std::size_t index = 0; index < cpus.size(); ++index)
