@@ -56,9 +56,9 @@ private:
     std::optional<int> exit_code_;
     std::uint64_t signalled_ns_ = 0;  // when the first signal had been handled; 0: none
 
-    RecordingController recordings_;
-    std::unique_ptr<Link> link_;
+    std::unique_ptr<Link> link_;  // outlives the recordings, which send to it
     std::atomic<Link*> link_ready_{nullptr};
+    RecordingController recordings_;
     std::optional<HealthReporter> health_;
     ServerControl control_;
     CommandQueue commands_;

@@ -9,7 +9,7 @@
 
 namespace flamewire::agent {
 
-// Limit of commands that wait for the controller's thread. More are refused.
+// Limit of commands that wait for the main thread. More are refused.
 static constexpr std::size_t max_waiting_commands = 64;
 
 void CommandQueue::take(wire::Command command) {

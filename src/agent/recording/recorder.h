@@ -1,7 +1,7 @@
 // One recording. Opens the events. Its own thread runs the sampler (sampler.h) until the recording is stopped or its
 // target has exited. Every sample from the kernel becomes a row or a reported loss.
 //
-// Calls come from one other thread (the controller's). Commands run on the sampler thread between two rounds, so only the
+// Calls come from one other thread (the main thread). Commands run on the sampler thread between two rounds, so only the
 // mailbox and the snapshot are shared.
 #pragma once
 

@@ -110,7 +110,7 @@ void Sampler::run() {
         if (parts_.counters.counting().read_if_due(now, parts_.folder)) parts_.batch.mark();
         if (parts_.kernel_names.active()) parts_.kernel_names.advance(now + names_piece_ns);
         if (now >= producer_.due_ns() || parts_.batch.full() || parts_.stacks.copies().overwhelmed()) send_batch();
-        // The controller handles the exit of a launched command, because its parent gets the exit code.
+        // The main thread handles the exit of a launched command, because its parent gets the exit code.
         if (!parts_.setup.plan.launched && !parts_.setup.plan.follows_name && parts_.events.current().targets_gone())
             mailbox_.end("target exited");
         if (producer_.error()) mailbox_.end({});
