@@ -2,6 +2,7 @@
 // Entries are never removed; clear() frees the memory.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -16,7 +17,8 @@ inline std::uint64_t mix_in(std::uint64_t hash, std::uint64_t value) {
 }
 
 // Key must be default-constructible and have == and `std::uint64_t hash(std::uint64_t seed) const`. Id 0 marks a free
-// slot. With a secret seed, nobody can choose keys that all collide.
+// slot. The high bits of the hash choose the slot, because all bits of the key and of the seed reach them: with a secret
+// seed, nobody can prepare keys that all collide.
 template <class Key>
 class IdTable {
 public:
@@ -62,7 +64,7 @@ private:
 
     std::size_t place_of(const Key& key) const {
         const std::size_t mask = places_.size() - 1;
-        std::size_t index = static_cast<std::size_t>(key.hash(seed_)) & mask;
+        auto index = static_cast<std::size_t>(key.hash(seed_) >> std::countl_zero(std::uint64_t{mask}));
         while (places_[index].id != 0 && !(places_[index].key == key)) index = (index + 1) & mask;
         return index;
     }
