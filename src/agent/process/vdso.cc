@@ -1,5 +1,6 @@
 #include "agent/process/vdso.h"
 
+#include <elf.h>
 #include <sys/auxv.h>
 
 #include "agent/process/maps.h"
@@ -62,8 +63,9 @@ Result<std::vector<VdsoSymbol>> vdso_functions(Bytes image) {
     ByteReader in(section_bytes(image, *symbols_at));
     const std::size_t entry_bytes = header.is_64 ? 24 : 16;
     while (in.remaining() >= entry_bytes) {
-        const RawSymbol symbol = read_symbol(in, header.is_64);
+        RawSymbol symbol = read_symbol(in, header.is_64);
         if (symbol.type != symbol_function || symbol.section == 0 || symbol.name >= names.size()) continue;
+        if (header.machine == EM_ARM) symbol.value &= ~std::uint64_t{1};  // marks Thumb code
         const std::string_view name = ByteReader(names.subspan(symbol.name)).c_string();
         // gettimeofday and __vdso_gettimeofday have the same address: the longer name is more specific.
         VdsoSymbol* same = nullptr;
