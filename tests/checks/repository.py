@@ -181,4 +181,5 @@ def check(names: list[str], tree: list[str]) -> list[str]:
     tests = [name for name in names if name.startswith("tests/") and re.search(r"/test_\w+\.py$|\.test\.mjs$", name)]
     headers = {name: text_of(name) for name in tree if name.startswith("src/") and name.endswith(".h")}
     sources = {name: text_of(name) for name in tree if name.startswith("src/") and name.endswith(".cc")}
-    return found + unlisted(built, cmake_text) + not_run(tests, cmake_text) + types_defined_twice(headers) + split_classes(sources, headers)
+    return found + unlisted(built, cmake_text) + not_run(tests, cmake_text) + types_defined_twice(headers) + split_classes(sources, headers) \
+        + too_long({**headers, **sources}, LONGER)

@@ -145,9 +145,7 @@ test('live: ranges show the phase that they cover, and counters drop during the 
     counted(phases[0]) > 20 && counted(phases[2]) <= 2,
     `${counted(phases[0])} and ${counted(phases[2])} samples`,
   );
-  if (process.env.FLAMEWIRE_SCREENSHOTS) {
-    await shot(page, 'timeline-phases-dark');
-  }
+  await shot(page, 'timeline-phases-dark');
   assert.deepEqual(problems, []);
 });
 
