@@ -15,8 +15,7 @@ namespace {
 
 // Most PMUs have 4 to 8 counters. A group must fit as a whole, or it is never counted.
 constexpr std::size_t max_group = 8;
-// nr, enabled and running precede the values of a group.
-constexpr std::size_t group_head = 3;
+constexpr std::size_t group_head = 3;  // nr, enabled and running precede the values of a group
 
 // Groups cannot mix PMUs: "cycles" and "cpu/event=0x3c/" belong to one, software events to another.
 std::string pmu_key(const EventPart& part) {
@@ -140,8 +139,8 @@ Result<bool> CounterSet::attach_wide() {
         return fail(ErrorCode::unsupported, "counters by thread need processes as the target");
     cgroups_ = TRY(open_cgroups(options_.scope));
     // A CPU can go offline during a recording; the others are still counted.
-    const std::vector<std::uint32_t> cpus =
-        options_.scope.cpus.empty() ? online_cpus(real_sysfs()) : options_.scope.cpus;
+    std::vector<std::uint32_t> cpus = options_.scope.cpus;
+    if (cpus.empty()) cpus = online_cpus(real_sysfs());
     if (options_.by == CountBy::cpu) cpus_.assign(cpus.begin(), cpus.end());
     int failure = ENODEV;
     for (std::size_t index = 0; index < cpus.size(); ++index)
