@@ -438,7 +438,7 @@ def test_top_in_a_terminal(terminal, tmp_path):
     burner = subprocess.Popen([TESTS_BIN / "shares-workload", "600"], stdout=subprocess.DEVNULL)
     try:
         terminal.start(PROGRAM, "top", "--pid", burner.pid, "-F", "499", "-e", "cpu-clock", "--every", "0.5")
-        screen = terminal.wait(r"pid-\d+  cpu-clock  [0-9,]+ samples.*Self +Total +Samples  Function\n.*\d%")[0]
+        screen = terminal.wait(r"pid-\d+  cpu-clock  [0-9,]+ samples.*Self +Total +Samples  Function\n.*\d% +[0-9,]+ +\S[^\n]*")[0]
         rows = [line for line in screen.splitlines() if "%" in line]
         assert any("stage" in row or "part" in row or "shares-workload" in row for row in rows), screen
         terminal.press("t")
