@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <variant>
 #include <vector>
 
 #include "agent/perf/decode.h"
@@ -121,7 +122,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             Record record;
             perf::Origin origin;
             if (decode_record(merged.bytes, layout_of(merged.bytes), record, origin) != perf::Decoded::ok) continue;
-            sum += touch_record(record) + (copies.is_copy(record, origin) ? 1U : 0U);
+            const bool copy = std::visit(
+                [&](const auto& one) {
+                    if constexpr (requires { copies.is_copy(one, origin.id); }) return copies.is_copy(one, origin.id);
+                    return false;
+                },
+                record);
+            sum += touch_record(record) + (copy ? 1U : 0U);
         }
     }
     for (const RingCursor& cursor : cursors)

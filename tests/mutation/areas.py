@@ -44,6 +44,8 @@ AREAS = (
     unit("agent/link"),
     unit("agent/health"),
     unit("agent/capture", "replay"),
+    unit("recording", "recording", "agent_pipeline", "profile"),
+    unit("views", "server"),
     unit("replay"),
     unit("agent"),
     unit("server", "server", "limits"),
