@@ -102,25 +102,25 @@ struct BatchReader {
 
     // Each returns false if the current field of `in` is another one.
     template <class Member>
-    bool field(const Field<Member>& field) {
+    bool field(Field<Member> field) {
         return read_if(in, field.tag, field.limit, batch.*field.member);
     }
-    bool field(const Field<std::vector<Row> Batch::*>& field) { return columns(field.tag, rows); }
+    bool field(Field<std::vector<Row> Batch::*> field) { return columns(field.tag, rows); }
     template <class Entries>
-    bool field(const Table<Entries>& table) {
+    bool field(Table<Entries> table) {
         return base(table) || read_if(in, table.tag, max_batch_entries, batch.*table.entries);
     }
     // Several messages of locations replace each other.
-    bool field(const Table<std::vector<Location>>& table) {
+    bool field(Table<std::vector<Location>> table) {
         if (base(table)) return true;
         if (in.tag_and_type() != proto::bytes(table.tag)) return false;
         read_columns(in.get_message(), batch.locations);
         return true;
     }
-    bool field(const Table<std::vector<StackNode>>& table) { return base(table) || columns(table.tag, stacks); }
+    bool field(Table<std::vector<StackNode>> table) { return base(table) || columns(table.tag, stacks); }
 
     template <class Entries>
-    bool base(const Table<Entries>& table) {
+    bool base(Table<Entries> table) {
         return read_if(in, table.base_tag, 0, batch.*table.base);
     }
     // The columns of several such messages are joined.

@@ -169,31 +169,31 @@ struct BatchWriter {
     const EventPeriods& periods;
 
     template <class Member>
-    void field(const Field<Member>& field) const {
+    void field(Field<Member> field) const {
         put(out, field.tag, batch.*field.member);
     }
-    void field(const Field<std::vector<Row> Batch::*>& field) const {
+    void field(Field<std::vector<Row> Batch::*> field) const {
         if (!batch.rows.empty()) put_message(out, field.tag, columns_of(batch.rows, batch.bucket_ns, periods));
     }
     template <class Entries>
-    void field(const Table<Entries>& table) const {
+    void field(Table<Entries> table) const {
         const Entries& entries = batch.*table.entries;
         if (entries.empty()) return;
         base(table);
         put(out, table.tag, entries);
     }
     // Stacks are also relative to location_base.
-    void field(const Table<std::vector<Location>>& table) const {
+    void field(Table<std::vector<Location>> table) const {
         if (!batch.locations.empty() || !batch.stacks.empty()) base(table);
         if (!batch.locations.empty()) put_message(out, table.tag, batch.locations);
     }
-    void field(const Table<std::vector<StackNode>>& table) const {
+    void field(Table<std::vector<StackNode>> table) const {
         if (batch.stacks.empty()) return;
         base(table);
         put_message(out, table.tag, columns_of(batch.stacks, batch.stack_base, batch.location_base));
     }
     template <class Entries>
-    void base(const Table<Entries>& table) const {
+    void base(Table<Entries> table) const {
         out.add_uint32(table.base_tag, batch.*table.base);
     }
 };
