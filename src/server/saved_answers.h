@@ -1,4 +1,4 @@
-// Answers of the HTTP API about one session, for a program that serves none: the command line.
+// Answers of the HTTP API about one session, for the command line, which starts no server.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ Module::Module(const ModuleIdentity& identity, const Config& config)
         case ModuleKind::file: open_files(identity, config); break;
         case ModuleKind::kernel: open_kernel(identity, config); break;
         case ModuleKind::vdso: open_vdso(identity); break;
-        case ModuleKind::jit: break;  // the recording has names for JIT code, and there is no file
+        case ModuleKind::jit: break;  // JIT code has no file; its names are in the recording
     }
     symbol_names_.resize(symbols_.size());
 }

@@ -1,5 +1,5 @@
 // What is sampled with events of whole CPUs: all that runs there, or what runs in some control groups, or what belongs
-// to some processes. The events do not require finding threads, but need a privilege (kernel.perf_event_paranoid at
+// to some processes. These events need no list of threads, but a privilege (kernel.perf_event_paranoid at
 // most 0, or cap_perfmon). All samples have one mode.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Whether the events of a set count.
+// The switch of a set of events: whether they count, and until when that is applied again.
 #pragma once
 
 #include <cstdint>

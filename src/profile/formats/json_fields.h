@@ -1,4 +1,4 @@
-// Stores the values of JSON places in the members of an importer's reader, by one table.
+// Reads JSON by a table: where a value is in the document, and which member of an importer's reader gets it.
 #pragma once
 
 #include <cstdint>

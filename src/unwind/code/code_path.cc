@@ -19,7 +19,7 @@ Value Value::as_address(const CodeConvention& convention) const {
     return {.kind = Kind::address, .reg = reg, .indirect = true, .at = add};
 }
 
-Way::Way(const CodeConvention& convention, std::uint64_t start, bool return_address)
+CodePath::CodePath(const CodeConvention& convention, std::uint64_t start, bool return_address)
     : at(start), called(return_address) {
     const std::uint32_t known =
         return_address ? convention.preserved | 1u << convention.sp : convention.known_when_stopped;
@@ -27,7 +27,7 @@ Way::Way(const CodeConvention& convention, std::uint64_t start, bool return_addr
         if (has(known, number)) registers[number] = initial(number);
 }
 
-Value Way::load(const Value& where) const {
+Value CodePath::load(const Value& where) const {
     if (where.kind != Value::Kind::address) return {};
     for (auto store = stores.rbegin(); store != stores.rend(); ++store)
         if (store->where == where) return store->what;
@@ -40,104 +40,106 @@ bool pushes_link(const CodeConvention& convention, const CodeEffect& effect) {
     return convention.link != no_register && effect.kind == Kind::push && has(effect.mask, convention.link);
 }
 
-void return_to_caller(const CodeConvention& convention, Way& way) {
-    auto& registers = way.registers;
+void return_to_caller(const CodeConvention& convention, CodePath& path) {
+    auto& registers = path.registers;
     if (convention.link != no_register) {
         registers[convention.pc] = registers[convention.link];
         return;
     }
     const Value where = registers[convention.sp];
-    registers[convention.pc] = way.load(where);
+    registers[convention.pc] = path.load(where);
     registers[convention.sp].add += convention.word_size;
 }
 
-static Fate push(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
-    auto& registers = way.registers;
+static StepResult push(const CodeConvention& convention, CodePath& path, const CodeEffect& effect) {
+    auto& registers = path.registers;
     Value& stack = registers[convention.sp];
     // Only a prologue pushes the link register. If a call came before, that call does not return, and another
     // function starts here.
-    if (pushes_link(convention, effect) && registers[convention.link].kind == Value::Kind::unknown) return Fate::ends;
+    if (pushes_link(convention, effect) && registers[convention.link].kind == Value::Kind::unknown)
+        return StepResult::ends;
     stack.add -= effect.bytes;
     Value where = stack;
-    if (where.kind == Value::Kind::unknown) return Fate::goes_on;
+    if (where.kind == Value::Kind::unknown) return StepResult::continues;
     for (std::uint8_t number = 0; number < convention.pc; ++number) {
         if (!has(effect.mask, number)) continue;
-        if (way.stores.size() >= most_stores) return Fate::ends;
-        way.stores.push_back({where, registers[number]});
+        if (path.stores.size() >= most_stores) return StepResult::ends;
+        path.stores.push_back({where, registers[number]});
         where.add += convention.word_size;
     }
-    return Fate::goes_on;
+    return StepResult::continues;
 }
 
-static Fate pop(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
-    auto& registers = way.registers;
+static StepResult pop(const CodeConvention& convention, CodePath& path, const CodeEffect& effect) {
+    auto& registers = path.registers;
     Value& stack = registers[convention.sp];
     Value where = stack;
     stack.add += effect.bytes;
     for (std::uint8_t number = 0; number < most_registers; ++number) {
         if (!has(effect.mask, number)) continue;
-        registers[number] = number == convention.sp ? way.load(where).as_address(convention) : way.load(where);
+        registers[number] = number == convention.sp ? path.load(where).as_address(convention) : path.load(where);
         where.add += convention.word_size;
     }
-    return has(effect.mask, convention.pc) ? Fate::returns : Fate::goes_on;
+    return has(effect.mask, convention.pc) ? StepResult::returns : StepResult::continues;
 }
 
-static Fate access(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
-    auto& registers = way.registers;
+static StepResult access(const CodeConvention& convention, CodePath& path, const CodeEffect& effect) {
+    auto& registers = path.registers;
     Value where = registers[effect.base].as_address(convention);
     where.add += effect.bytes;
     if (effect.kind == Kind::load)
-        registers[effect.reg] = effect.reg == convention.sp ? way.load(where).as_address(convention) : way.load(where);
+        registers[effect.reg] =
+            effect.reg == convention.sp ? path.load(where).as_address(convention) : path.load(where);
     // Keep the first stores: a function saves registers before it spills others.
-    else if (where.kind == Value::Kind::address && way.stores.size() < most_stores)
-        way.stores.push_back({where, registers[effect.reg]});
-    return Fate::goes_on;
+    else if (where.kind == Value::Kind::address && path.stores.size() < most_stores)
+        path.stores.push_back({where, registers[effect.reg]});
+    return StepResult::continues;
 }
 
-Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect) {
-    auto& registers = way.registers;
+StepResult run(const CodeConvention& convention, CodePath& path, const CodeEffect& effect) {
+    auto& registers = path.registers;
     Value& stack = registers[convention.sp];
     switch (effect.kind) {
         case Kind::none:
         case Kind::branch:
-        case Kind::jump: return Fate::goes_on;
+        case Kind::jump: return StepResult::continues;
         case Kind::call:
             for (std::uint8_t number = 0; number < most_registers; ++number)
                 if (has(convention.lost_by_call, number)) registers[number] = {};
-            way.called = true;
-            return Fate::goes_on;
-        case Kind::push: return push(convention, way, effect);
+            path.called = true;
+            return StepResult::continues;
+        case Kind::push: return push(convention, path, effect);
         case Kind::leave: stack = registers[effect.reg].as_address(convention); [[fallthrough]];
-        case Kind::pop: return pop(convention, way, effect);
-        case Kind::add: stack.add += effect.bytes; return Fate::goes_on;
+        case Kind::pop: return pop(convention, path, effect);
+        case Kind::add: stack.add += effect.bytes; return StepResult::continues;
         case Kind::add_to:
             if (registers[effect.reg].kind == Value::Kind::address)
                 registers[effect.reg].add += effect.bytes;
             else
                 registers[effect.reg] = {};
-            return Fate::goes_on;
+            return StepResult::continues;
         case Kind::copy_to:
             // As in push(), without a link register: only a prologue sets the frame pointer.
-            if (convention.link == no_register && way.called && has(convention.frame_pointers, effect.reg))
-                return Fate::ends;
+            if (convention.link == no_register && path.called && has(convention.frame_pointers, effect.reg))
+                return StepResult::ends;
             registers[effect.reg] = stack;
             registers[effect.reg].add += effect.bytes;
-            return Fate::goes_on;
+            return StepResult::continues;
         case Kind::copy_from:
             stack = registers[effect.reg].as_address(convention);
             stack.add += effect.bytes;
-            return Fate::goes_on;
+            return StepResult::continues;
         case Kind::compute_sp:  // until it is restored from the frame pointer
             stack = {};
-            return Fate::goes_on;
-        case Kind::forget: registers[effect.reg] = {}; return Fate::goes_on;
+            return StepResult::continues;
+        case Kind::forget: registers[effect.reg] = {}; return StepResult::continues;
         case Kind::load:
-        case Kind::store: return access(convention, way, effect);
-        case Kind::returns: return_to_caller(convention, way); return Fate::returns;
-        case Kind::indirect: return_to_caller(convention, way); return Fate::may_have_returned;
+        case Kind::store: return access(convention, path, effect);
+        case Kind::returns: return_to_caller(convention, path); return StepResult::returns;
+        case Kind::indirect: return_to_caller(convention, path); return StepResult::may_have_returned;
         case Kind::other: break;
     }
-    return Fate::ends;
+    return StepResult::ends;
 }
 
 }  // namespace flamewire::unwind

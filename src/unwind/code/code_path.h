@@ -39,29 +39,29 @@ struct Store {
     Value what;
 };
 
-// The state on one path, before the instruction at `at`.
-struct Way {
+// A path through code, and the state before its instruction at `at`.
+struct CodePath {
     std::uint64_t at = 0;
     std::array<Value, most_registers> registers{};
     std::vector<Store> stores{};
     bool called = false;   // a function was called on this path
     bool guessed = false;  // it is a guess that this path is taken
 
-    Way() = default;
+    CodePath() = default;
     // `return_address`: a call ends at `start`, so registers that a call may change are unknown.
-    Way(const CodeConvention& convention, std::uint64_t start, bool return_address);
+    CodePath(const CodeConvention& convention, std::uint64_t start, bool return_address);
 
     [[nodiscard]] Value load(const Value& where) const;
 };
 
-enum class Fate : std::uint8_t { goes_on, returns, may_have_returned, ends };
+enum class StepResult : std::uint8_t { continues, returns, may_have_returned, ends };
 
 // Whether the instruction pushes the link register.
 bool pushes_link(const CodeConvention& convention, const CodeEffect& effect);
 // Sets the caller's registers after a return, or after a jump to a function that returns to the same caller.
-void return_to_caller(const CodeConvention& convention, Way& way);
-// Executes one instruction. `returns`: `way` has the caller's registers, including pc. `may_have_returned`: the target
+void return_to_caller(const CodeConvention& convention, CodePath& path);
+// Executes one instruction. `returns`: `path` has the caller's registers, including pc. `may_have_returned`: the target
 // is unknown, for example a tail call to a function that returns to the same caller.
-Fate run(const CodeConvention& convention, Way& way, const CodeEffect& effect);
+StepResult run(const CodeConvention& convention, CodePath& path, const CodeEffect& effect);
 
 }  // namespace flamewire::unwind

@@ -14,7 +14,7 @@ namespace {
 using Kind = CodeEffect::Kind;
 
 // Limits: paths that wait to be followed, and the distance from the start in bytes.
-constexpr std::size_t most_ways = 24;
+constexpr std::size_t most_paths = 24;
 constexpr std::uint64_t furthest = 32 * 1024;
 
 void set_cfa(const Value& cfa, FrameRow& row) {
@@ -33,8 +33,8 @@ void set_cfa(const Value& cfa, FrameRow& row) {
     row.cfa_expression = {0, static_cast<std::uint32_t>(bytes.size())};
 }
 
-std::optional<FrameRow> row_of(const CodeConvention& convention, const Way& way, std::uint64_t address) {
-    const auto& registers = way.registers;
+std::optional<FrameRow> row_of(const CodeConvention& convention, const CodePath& path, std::uint64_t address) {
+    const auto& registers = path.registers;
     const Value& cfa = registers[convention.sp];
     if (cfa.kind != Value::Kind::address) return {};
     FrameRow row;
@@ -63,23 +63,24 @@ std::optional<FrameRow> row_of(const CodeConvention& convention, const Way& way,
 }
 
 // All paths from one address. The one without the jump is followed first.
-class Ways {
+class CodePaths {
 public:
     // `goal`: paths also end at this address.
-    Ways(const CodeView& code, const CodeConvention& convention, Way start, std::optional<std::uint64_t> goal = {})
+    CodePaths(const CodeView& code, const CodeConvention& convention, CodePath start,
+              std::optional<std::uint64_t> goal = {})
         : code_(code), convention_(convention), middle_(start.at), goal_(goal), left_(convention.most_instructions) {
-        ways_.push_back(std::move(start));
+        paths_.push_back(std::move(start));
     }
 
     enum class End : std::uint8_t { none, returns, returns_if_guessed, may_have_returned, goal };
     // Whether any path pushed the initial link register: the function had not set up its frame at the start.
     [[nodiscard]] bool pushed_link() const { return pushed_link_; }
-    // Follows paths until one ends with another result than `none`, and returns that path in `way`.
-    End next(Way& way) {
-        while (!ways_.empty()) {
-            way = std::move(ways_.back());
-            ways_.pop_back();
-            if (const End end = follow(way); end != End::none) return end;
+    // Follows paths until one ends with another result than `none`, and returns that path in `path`.
+    End next(CodePath& path) {
+        while (!paths_.empty()) {
+            path = std::move(paths_.back());
+            paths_.pop_back();
+            if (const End end = follow(path); end != End::none) return end;
         }
         return End::none;
     }
@@ -98,36 +99,36 @@ private:
 
     // An indirect jump is a tail call, a switch or the end of a loop. In each case the code after it expects the same
     // stack depth: it is another function, or another part of this one. Such guesses are followed last.
-    void guess_behind(const Way& way, std::uint8_t size) {
-        if (ways_.size() >= most_ways) return;
-        ways_.insert(ways_.begin(), way);
-        ways_.front().at += size;
-        ways_.front().guessed = true;
+    void guess_behind(const CodePath& path, std::uint8_t size) {
+        if (paths_.size() >= most_paths) return;
+        paths_.insert(paths_.begin(), path);
+        paths_.front().at += size;
+        paths_.front().guessed = true;
     }
 
-    End follow(Way& way) {
+    End follow(CodePath& path) {
         while (left_-- > 0) {
-            if (goal_ && way.at == *goal_) return End::goal;
-            const auto effect = is_near(way.at) && enter(way.at) ? code_.effect_at(way.at) : std::nullopt;
+            if (goal_ && path.at == *goal_) return End::goal;
+            const auto effect = is_near(path.at) && enter(path.at) ? code_.effect_at(path.at) : std::nullopt;
             if (!effect) return End::none;
-            const std::uint64_t target = way.at + static_cast<std::uint64_t>(effect->bytes);
+            const std::uint64_t target = path.at + static_cast<std::uint64_t>(effect->bytes);
             pushed_link_ |=
-                pushes_link(convention_, *effect) && way.registers[convention_.link].kind == Value::Kind::address;
-            if (effect->kind == Kind::indirect && convention_.link == no_register) guess_behind(way, effect->size);
-            const Fate fate = run(convention_, way, *effect);
-            if (fate == Fate::ends) return End::none;
-            if (fate == Fate::returns) return way.guessed ? End::returns_if_guessed : End::returns;
-            if (fate == Fate::may_have_returned) return End::may_have_returned;
-            way.at += effect->size;
+                pushes_link(convention_, *effect) && path.registers[convention_.link].kind == Value::Kind::address;
+            if (effect->kind == Kind::indirect && convention_.link == no_register) guess_behind(path, effect->size);
+            const StepResult result = run(convention_, path, *effect);
+            if (result == StepResult::ends) return End::none;
+            if (result == StepResult::returns) return path.guessed ? End::returns_if_guessed : End::returns;
+            if (result == StepResult::may_have_returned) return End::may_have_returned;
+            path.at += effect->size;
             if (effect->kind == Kind::jump) {
-                way.at = target;
+                path.at = target;
                 if (is_near(target)) continue;
-                return_to_caller(convention_, way);
+                return_to_caller(convention_, path);
                 return End::may_have_returned;
             }
-            if (effect->kind == Kind::branch && effect->bytes != 0 && ways_.size() < most_ways) {
-                ways_.push_back(way);
-                ways_.back().at = target;
+            if (effect->kind == Kind::branch && effect->bytes != 0 && paths_.size() < most_paths) {
+                paths_.push_back(path);
+                paths_.back().at = target;
             }
         }
         return End::none;
@@ -139,26 +140,26 @@ private:
     std::optional<std::uint64_t> goal_;
     int left_;
     bool pushed_link_ = false;
-    std::vector<Way> ways_{};
+    std::vector<CodePath> paths_{};
     std::array<std::uint64_t, 2 * furthest / 64> seen_{};
 };
 
 // Prefers the first path that certainly returns over one that may have returned.
 std::optional<FrameRow> row_to_return(const CodeView& code, const CodeConvention& convention, std::uint64_t address,
                                       bool return_address) {
-    Ways ways(code, convention, Way(convention, address, return_address));
-    Way way;
+    CodePaths paths(code, convention, CodePath(convention, address, return_address));
+    CodePath path;
     std::optional<FrameRow> likely;
     for (;;) {
-        const Ways::End end = ways.next(way);
-        if (end == Ways::End::none) break;
-        if (end == Ways::End::may_have_returned && likely) continue;
-        const auto row = row_of(convention, way, address);
-        if (row && end != Ways::End::may_have_returned) return row;
+        const CodePaths::End end = paths.next(path);
+        if (end == CodePaths::End::none) break;
+        if (end == CodePaths::End::may_have_returned && likely) continue;
+        const auto row = row_of(convention, path, address);
+        if (row && end != CodePaths::End::may_have_returned) return row;
         if (!likely) likely = row;
     }
     // The function never returns, but its prologue is still ahead.
-    if (!likely && ways.pushed_link()) {
+    if (!likely && paths.pushed_link()) {
         likely.emplace();
         likely->start = address;
         likely->end = address + 1;
@@ -169,13 +170,13 @@ std::optional<FrameRow> row_to_return(const CodeView& code, const CodeConvention
 }
 
 // The row at `address`, where a path from the function's first push ended.
-std::optional<FrameRow> row_behind(const CodeConvention& convention, const Way& way, std::uint64_t address) {
+std::optional<FrameRow> row_behind(const CodeConvention& convention, const CodePath& path, std::uint64_t address) {
     FrameRow row;
     row.start = address;
     row.end = address + 1;
     row.return_column = convention.return_column;
     const auto from_start = [&](std::uint8_t number) {
-        const Value& value = way.registers[number];
+        const Value& value = path.registers[number];
         const bool of_sp = value.kind == Value::Kind::address && value.same_base(initial(convention.sp));
         return of_sp ? std::optional(value.add) : std::nullopt;
     };
@@ -189,7 +190,7 @@ std::optional<FrameRow> row_behind(const CodeConvention& convention, const Way& 
     if (!distance) return {};
     row.cfa_register = base;
     row.cfa_offset = -*distance;
-    for (const Store& store : way.stores) {
+    for (const Store& store : path.stores) {
         const std::uint8_t number = store.what.reg;
         const bool kept = store.what == initial(number) && store.where.same_base(initial(convention.sp)) &&
                           (has(convention.preserved, number) || number == convention.link);
@@ -207,12 +208,12 @@ std::optional<FrameRow> row_from_start(const CodeView& code, const CodeConventio
         const auto effect = code.effect_at(address - back);
         if (!effect) return {};
         if (!pushes_link(convention, *effect)) continue;
-        Ways ways(code, convention, Way(convention, address - back, false), address);
-        Way way;
+        CodePaths paths(code, convention, CodePath(convention, address - back, false), address);
+        CodePath path;
         for (;;) {
-            const Ways::End end = ways.next(way);
-            if (end == Ways::End::goal) return row_behind(convention, way, address);
-            if (end == Ways::End::none) return {};
+            const CodePaths::End end = paths.next(path);
+            if (end == CodePaths::End::goal) return row_behind(convention, path, address);
+            if (end == CodePaths::End::none) return {};
         }
     }
     return {};
