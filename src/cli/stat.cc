@@ -33,7 +33,7 @@ Result<int> print_counters(const StatOptions& options, const std::string& file) 
     if (options.output.json) return print_paged(server::counters_json(session) + "\n", options.output);
     const server::SessionInfo info = session.info();
     const auto groups = session.read(
-        [](const profile::Store& store) { return views::counter_groups(store, {}, views::Breakdown::total, 1); });
+        [](const profile::Store& store) { return views::counter_groups(store, {}, views::Breakdown::total, 0); });
     if (groups.empty()) return fail(ErrorCode::not_found, fmt::format("nothing was counted in {}", info.id));
     const std::string title = fmt::format("'{}'", title_of(info));
     return print_paged(counters::perf_stat_table(groups.front().lines, title, groups.front().elapsed_ns),

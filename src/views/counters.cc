@@ -138,6 +138,7 @@ CounterGroup group_of(const profile::Store& store, const CountedScope& scope, Gr
     for (const CounterSeries* series : group.series)
         sums.push_back(sum_of(store, *series, profile::points_between(*series, filter.start_ns, filter.end_ns)));
     CounterGroup result{scope, group.first_ns, group.elapsed_ns, counters::derive(sums, group.elapsed_ns), {}};
+    if (slices == 0) return result;
     for (const counters::Line& line : result.lines)
         result.curves.push_back({intervals_of(store, group, line.sum.name, filter, slices),
                                  scope == CountedScope{} ? coverage(store, group, line) : std::nullopt});

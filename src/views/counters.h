@@ -34,10 +34,11 @@ struct CounterGroup {
     std::uint64_t first_ns = 0;    // when counting began
     std::uint64_t elapsed_ns = 0;  // time in the range during which its counters counted
     std::vector<counters::Line> lines;
-    std::vector<CounterCurve> curves;  // of each line
+    std::vector<CounterCurve> curves;  // of each line, if they are wanted
 };
 
-// Of the time range and the threads of `filter`. Curves have at most `slices` intervals, with the same sum.
+// Of the time range and the threads of `filter`. Curves have at most `slices` intervals, with the same sum; none
+// are computed for 0 slices.
 std::vector<CounterGroup> counter_groups(const profile::Store& store, const profile::Filter& filter, Breakdown by,
                                          std::size_t slices);
 
