@@ -10,6 +10,7 @@
 
 #include "agent/perf/event_names.h"
 #include "agent/perf/pmu.h"
+#include "agent/perf/tracepoint.h"
 #include "base/file.h"
 
 namespace flamewire::agent {
@@ -155,63 +156,10 @@ Result<bool> parse_pmu_event(EventSpec& spec, std::string_view item, const Sysfs
     return apply_modifiers(spec, modifiers);
 }
 
-// Parses "\tfield:pid_t prev_pid;\toffset:24;…" in a tracepoint's format file. Omits the common_* fields, which all
-// tracepoints have.
-std::string field_names(std::string_view format) {
-    std::string names;
-    for (std::size_t at = 0; (at = format.find("field:", at)) != std::string_view::npos;) {
-        at += 6;
-        std::string_view declared = format.substr(at, format.find(';', at) - at);
-        if (declared.ends_with(']')) declared = declared.substr(0, declared.rfind('['));
-        const std::string_view name = declared.substr(declared.find_last_of(" *") + 1);
-        if (name.empty() || name.starts_with("common_")) continue;
-        if (!names.empty()) names += ", ";
-        names += name;
-    }
-    return names;
-}
-
-// Offset of a field in the data of a tracepoint; 0: the field does not exist. `declared` includes its type and the
-// semicolon.
-std::uint16_t field_offset(std::string_view format, std::string_view declared) {
-    const std::size_t field = format.find(declared);
-    const std::size_t at = format.find("offset:", field);
-    std::uint32_t offset = 0;
-    if (at < format.size()) (void)std::from_chars(format.data() + at + 7, format.data() + format.size(), offset);
-    return static_cast<std::uint16_t>(offset);
-}
-
 Result<bool> parse_tracepoint(EventSpec& spec, std::string_view system, std::string_view event,
                               std::string_view modifiers, const Sysfs& sysfs) {
-    const auto bad = [](std::string_view part) {
-        return part.empty() || part.find('/') != std::string_view::npos || part.starts_with('.');
-    };
-    if (bad(system) || bad(event)) return fail(ErrorCode::invalid, fmt::format("'{}' is not a tracepoint", spec.name));
-    bool mounted = false;
-    for (const std::string& folder : tracefs_folders(sysfs)) {
-        const std::string place = fmt::format("{}/events/{}/{}/", folder, system, event);
-        const auto text = sysfs.read(place + "id");
-        if (!text && text.error().code == ErrorCode::permission)
-            return fail(ErrorCode::permission,
-                        fmt::format("tracepoint {}:{}: tracefs may only be read by root here", system, event));
-        mounted = mounted || sysfs.list(folder + "/events").has_value();
-        if (!text) continue;
-        std::uint32_t id = 0;
-        const auto parsed = std::from_chars(text->data(), text->data() + text->size(), id);
-        if (parsed.ec != std::errc{}) continue;
-        spec.unit = "events";
-        spec.parts.push_back({{}, PERF_TYPE_TRACEPOINT, id, 0, 0, {}});
-        if (const auto format = sysfs.read(place + "format")) {
-            spec.fields = field_names(*format);
-            if (spec.off_cpu != 0) spec.parts.back().woken_at = field_offset(*format, ":pid_t pid;");
-        }
-        return apply_modifiers(spec, modifiers);
-    }
-    if (mounted) return fail(ErrorCode::not_found, fmt::format("this kernel has no tracepoint {}:{}", system, event));
-    return fail(ErrorCode::not_found,
-                fmt::format("tracepoint {}:{} needs tracefs, which is not mounted. Try: mount -t tracefs tracefs "
-                            "/sys/kernel/tracing",
-                            system, event));
+    (void)TRY(find_tracepoint(spec, system, event, sysfs));
+    return apply_modifiers(spec, modifiers);
 }
 
 // "sys:name/EXPR/modifiers": the last slash ends the expression, which may have some of its own.
@@ -241,7 +189,7 @@ Result<EventSpec> off_cpu_spec(std::uint8_t bits, const Sysfs& sysfs) {
     spec.off_cpu = bits;
     spec.parts = {generic_part(*find_named_event("context-switches"))};
     if ((bits & bit_of(OffCpuReason::woken_by)) != 0) {
-        (void)TRY(parse_tracepoint(spec, "sched", waking_event, "", sysfs));
+        (void)TRY(find_tracepoint(spec, "sched", waking_event, sysfs));
         if (spec.parts.back().woken_at == 0) return fail(ErrorCode::unsupported, "sched:sched_waking has no pid here");
     }
     spec.unit = "ns";
@@ -327,27 +275,6 @@ Sysfs real_sysfs() {
                 std::erase_if(names, [](const std::string& name) { return name.starts_with('.'); });
                 return names;
             }};
-}
-
-// Lines of /proc/mounts: device, mount point (a space is \040), type.
-std::vector<std::string> tracefs_folders(const Sysfs& sysfs) {
-    std::vector<std::string> folders{"kernel/tracing", "kernel/debug/tracing"};
-    const auto mounts = sysfs.read("../proc/self/mounts");
-    if (!mounts) return folders;
-    for (std::string_view rest = *mounts; !rest.empty();) {
-        const std::string_view line = rest.substr(0, rest.find('\n'));
-        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-        const std::size_t first = line.find(' ');
-        const std::size_t second = line.find(' ', first + 1);
-        if (first == std::string_view::npos || second == std::string_view::npos) continue;
-        const std::string_view type = line.substr(second + 1);
-        const bool debug = type.starts_with("debugfs ");
-        if (!debug && !type.starts_with("tracefs ")) continue;
-        std::string folder = fmt::format("..{}{}", line.substr(first + 1, second - first - 1), debug ? "/tracing" : "");
-        for (std::size_t at = 0; (at = folder.find("\\040", at)) != std::string::npos;) folder.replace(at++, 4, " ");
-        folders.push_back(std::move(folder));
-    }
-    return folders;
 }
 
 bool sets_config_words(std::string_view list) {

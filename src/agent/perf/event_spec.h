@@ -74,9 +74,6 @@ SamplingRate sampling_rate_of(const EventSpec& spec, const SamplingRate& of_all)
 // The event name of `kind`.
 std::string_view name_of(OffCpuReason kind);
 
-// Folders, relative to /sys, where tracefs is or may be mounted. The first one that contains an event is used.
-std::vector<std::string> tracefs_folders(const Sysfs& sysfs);
-
 // Errors: invalid, not_found (no such PMU or tracepoint here), or permission (tracefs is not readable). The sentence
 // names the invalid part and the known alternatives.
 Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& sysfs);
