@@ -20,7 +20,6 @@ constexpr std::uint64_t max_note_bytes = 64u << 10;
 constexpr std::uint32_t segment_note = 4;         // PT_NOTE
 constexpr std::uint32_t section_note = 7;         // SHT_NOTE
 constexpr std::uint64_t section_allocated = 2;    // SHF_ALLOC
-constexpr std::uint32_t section_nobits = 8;       // SHT_NOBITS
 constexpr std::uint32_t note_build_id = 3;        // NT_GNU_BUILD_ID
 constexpr std::uint16_t extended_count = 0xffff;  // PN_XNUM and SHN_XINDEX: the value is in section 0
 
@@ -37,27 +36,9 @@ private:
 
 // A section header as in the file: the name is still an offset.
 struct RawSection {
-    std::uint32_t name = 0, link = 0, info = 0;
+    std::uint32_t name = 0, info = 0;
     Section section;
 };
-
-// Reads in steps, so that a header with wrong sizes costs no more memory than the file has bytes.
-Result<std::string> read_exactly(const ByteSource& source, std::uint64_t offset, std::uint64_t size, const char* what) {
-    constexpr std::uint64_t step = 256u << 10;
-    if (size > max_table_bytes || offset > std::uint64_t{std::numeric_limits<std::int64_t>::max()} - size)
-        return fail(ErrorCode::invalid, std::string("ELF ") + what + " lie outside the file");
-    std::string bytes;
-    while (bytes.size() < size) {
-        const std::uint64_t wanted = std::min(step, size - bytes.size());
-        std::string part = TRY(source(offset + bytes.size(), static_cast<std::size_t>(wanted)));
-        if (part.size() < wanted) return fail(ErrorCode::invalid, std::string("ELF ") + what + " lie outside the file");
-        if (bytes.empty())
-            bytes = std::move(part);
-        else
-            bytes += part;
-    }
-    return bytes;
-}
 
 std::size_t section_header_bytes(const Header& header) { return header.is_64 ? 64 : 40; }
 
@@ -70,7 +51,7 @@ RawSection parse_section(Bytes bytes, const Header& header) {
     raw.section.address = in.word();
     raw.section.offset = in.word();
     raw.section.size = in.word();
-    raw.link = in.u32();
+    raw.section.link = in.u32();
     raw.info = in.u32();
     return raw;
 }
@@ -128,7 +109,7 @@ Result<std::vector<RawSection>> read_raw_sections(const ByteSource& source, cons
     if (count == 0 || names_index == extended_count) {
         const RawSection zero = TRY(read_section_zero(source, header));
         if (count == 0) count = zero.section.size;
-        if (names_index == extended_count) names_index = zero.link;
+        if (names_index == extended_count) names_index = zero.section.link;
     }
     if (count > max_sections) return fail(ErrorCode::invalid, "ELF file with an impossible number of sections");
     const std::string table =
@@ -164,6 +145,24 @@ ByteSource source_of_bytes(Bytes bytes) {
         const std::size_t start = static_cast<std::size_t>(offset);
         return std::string(as_text(bytes.subspan(start, std::min(size, bytes.size() - start))));
     };
+}
+
+Result<std::string> read_exactly(const ByteSource& source, std::uint64_t offset, std::uint64_t size, const char* what) {
+    // In steps, so that a header with wrong sizes costs no more memory than the file has bytes.
+    constexpr std::uint64_t step = 256u << 10;
+    if (size > max_table_bytes || offset > std::uint64_t{std::numeric_limits<std::int64_t>::max()} - size)
+        return fail(ErrorCode::invalid, std::string("ELF ") + what + " lie outside the file");
+    std::string bytes;
+    while (bytes.size() < size) {
+        const std::uint64_t wanted = std::min(step, size - bytes.size());
+        std::string part = TRY(source(offset + bytes.size(), static_cast<std::size_t>(wanted)));
+        if (part.size() < wanted) return fail(ErrorCode::invalid, std::string("ELF ") + what + " lie outside the file");
+        if (bytes.empty())
+            bytes = std::move(part);
+        else
+            bytes += part;
+    }
+    return bytes;
 }
 
 Result<Header> read_header(const ByteSource& source) {
@@ -281,6 +280,15 @@ std::optional<std::uint64_t> vaddr_of_offset(const std::vector<Segment>& segment
         if (fits && !on_same_page) on_same_page = segment.vaddr + delta;
     }
     return on_same_page;
+}
+
+std::optional<std::uint64_t> offset_of_vaddr(const std::vector<Segment>& segments, std::uint64_t vaddr,
+                                             std::uint32_t flags) {
+    for (const Segment& segment : segments)
+        if (segment.type == segment_load && (segment.flags & flags) == flags && vaddr >= segment.vaddr &&
+            vaddr - segment.vaddr < segment.file_size)
+            return segment.offset + (vaddr - segment.vaddr);
+    return std::nullopt;
 }
 
 }  // namespace flamewire::elf

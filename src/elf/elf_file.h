@@ -18,11 +18,15 @@ namespace flamewire::elf {
 // Values of the gABI that callers compare with.
 inline constexpr std::uint32_t segment_load = 1;        // PT_LOAD
 inline constexpr std::uint32_t segment_executable = 1;  // PF_X in Segment::flags
+inline constexpr std::uint32_t section_nobits = 8;      // SHT_NOBITS in Section::type: has no bytes in the file
 
 // Reads `size` bytes at `offset`. A shorter result means end of file.
 using ByteSource = std::function<Result<std::string>(std::uint64_t offset, std::size_t size)>;
 ByteSource source_of_fd(int fd);          // does not own fd
 ByteSource source_of_bytes(Bytes bytes);  // does not own the bytes
+
+// All `size` bytes at `offset`, at most 64 MiB. invalid: the file has fewer. The error's message names `what`.
+Result<std::string> read_exactly(const ByteSource& source, std::uint64_t offset, std::uint64_t size, const char* what);
 
 struct Segment {
     std::uint32_t type = 0, flags = 0;
@@ -33,6 +37,7 @@ struct Section {
     std::string name;
     std::uint32_t type = 0;
     std::uint64_t flags = 0, address = 0, offset = 0, size = 0;
+    std::uint32_t link = 0;  // index of another section: a symbol table's string table
 };
 
 struct Header {
@@ -66,5 +71,10 @@ std::string build_id_of_notes(Bytes notes, bool big_endian);
 // because a mapping starts at a page boundary, which can be below p_offset.
 std::optional<std::uint64_t> vaddr_of_offset(const std::vector<Segment>& segments, std::uint64_t file_offset,
                                              std::uint64_t page_size);
+
+// The inverse for one byte of the file: where the byte at `vaddr` is, from a PT_LOAD segment with all of `flags` (0:
+// any). nullopt if no segment has it, or it is not in the file (.bss).
+std::optional<std::uint64_t> offset_of_vaddr(const std::vector<Segment>& segments, std::uint64_t vaddr,
+                                             std::uint32_t flags = segment_executable);
 
 }  // namespace flamewire::elf
