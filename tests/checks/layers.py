@@ -54,6 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "agent/perf/record.h": {"perf", "wire"},
     "agent/perf": {"base", "wire", "perf", "unwind/frame", "agent/perf/record.h"},
     "agent/process": {"base", "wire", "elf", "process", "agent/perf/record.h"} | UNWIND,
+    "agent/probes": {"base", "elf", "agent/perf", "agent/process", "unwind/frame", "unwind/code", "unwind/arch"},
     "agent/pipeline": {"base", "wire", "counters", "perf", "process", "recording", "agent/perf", "agent/perf/record.h", "agent/process"} | UNWIND,
     "agent/log.": {"base"},
     "agent/link": {"base", "wire", "secure", "counters", "agent/log."},

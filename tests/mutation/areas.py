@@ -40,6 +40,7 @@ AREAS = (
     unit("profile/formats/perf_data", "perf_data", "profile"),
     unit("agent/perf"),
     unit("agent/process"),
+    unit("agent/probes"),
     unit("agent/pipeline"),
     unit("agent/link"),
     unit("agent/health"),
