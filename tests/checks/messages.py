@@ -56,6 +56,7 @@ NOT_MESSAGES = re.compile(r"""
   | ^(?=.*(?:="|<!|<\?))(?:<[^>]*>|\{\})+$               # HTML and SVG without text
   | ^\.[A-Z]{1,2}\ [^a-z]*$                              # roff
   | COMPREPLY | ^(?:complete|local|case|shift|_\w+)\ | \besac$   # completion of shells
+  | ^\s*(?:\.(?:globl|hidden|type)\ \w|(?:add|ldp|mov|stp)\ x\d)   # assembly
 """, re.VERBOSE)
 # The least number of lines of a text that stays together, for example --help.
 LONG_TEXT = 4
