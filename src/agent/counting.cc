@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/perf/event_probe.h"
 #include "base/clock.h"
 
 namespace flamewire::agent {
@@ -18,6 +19,8 @@ Result<std::unique_ptr<Counting>> Counting::open(const CountingPlan& plan, const
 
 Result<bool> Counting::open_total(const CountingPlan& plan, const Capabilities& capabilities) {
     std::vector<Counter> counters = choose_counters(plan.wanted, plan.user_only, capabilities, kernel_);
+    for (const Counter& counter : counters)
+        if (counter.filter_error != 0) return std::unexpected(filter_refused(counter.spec, counter.filter_error));
     std::unique_ptr<CounterSet> set;
     if (!counters.empty()) {
         CounterSetOptions options;

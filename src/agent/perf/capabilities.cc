@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 
 #include "agent/perf/attr.h"
@@ -188,16 +187,6 @@ void replace_event(const EventSpec& wanted, const Explanation& why, EventChoice&
                               fmt::format("Sampling {} instead of {}: {}.", clock.name, wanted.name, why.text),
                               why.remedy});
     if (!has_event(choice, clock.name)) choice.events.push_back(std::move(clock));
-}
-
-// The kernel writes its own explanation only for filters of the whole system, so this message lists the possible
-// syntax.
-Error filter_refused(const EventSpec& spec, int error) {
-    return {
-        ErrorCode::invalid, error,
-        fmt::format("the kernel refuses the filter '{}' of {}: {}; it compares fields with numbers or \"texts\" (== "
-                    "!= < <= > >= & ~), joined by && and ||; fields here: {}",
-                    spec.filter, spec.name.substr(0, spec.name.find('/')), std::strerror(error), spec.fields)};
 }
 
 void choose_mode(bool kernel_wanted, const Capabilities& capabilities, EventChoice& choice) {

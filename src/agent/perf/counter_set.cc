@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "agent/perf/event_probe.h"
 #include "agent/perf/open_error.h"
 #include "agent/perf/pmu.h"
 #include "agent/perf/threads.h"
@@ -16,19 +17,6 @@ namespace {
 // Most PMUs have 4 to 8 counters. A group must fit as a whole, or it is never counted.
 constexpr std::size_t max_group = 8;
 constexpr std::size_t group_head = 3;  // nr, enabled and running precede the values of a group
-
-// Groups cannot mix PMUs: "cycles" and "cpu/event=0x3c/" belong to one, software events to another.
-std::string pmu_key(const EventPart& part) {
-    if (part.type == PERF_TYPE_SOFTWARE) return "software";
-    if (part.type == PERF_TYPE_TRACEPOINT) return "tracepoint";
-    if (part.type == PERF_TYPE_HARDWARE || part.type == PERF_TYPE_HW_CACHE || part.type == PERF_TYPE_RAW)
-        return part.pmu == "cpu" ? std::string() : part.pmu;
-    return part.pmu + "/";
-}
-
-bool counted_by_kernel(const EventPart& part) {
-    return part.type == PERF_TYPE_SOFTWARE || part.type == PERF_TYPE_TRACEPOINT;
-}
 
 }  // namespace
 
@@ -97,7 +85,7 @@ void CounterSet::plan() {
                 group_read_ = !fits({index});  // the event cannot be opened at all: not a reason against groups
             }
         }
-        const std::string key = pmu_key(event);
+        const std::string key = group_key(event);
         const auto last =
             std::find_if(open_groups.begin(), open_groups.end(), [&](const auto& entry) { return entry.first == key; });
         if (group_read_ && last != open_groups.end()) {
@@ -225,6 +213,9 @@ int CounterSet::open_group(const Member& member, int cpu, std::span<const std::u
         if (fd < 0) return -fd;
         group.fds.push_back(fd);
         group.counters.push_back(counter);
+        if (counters_[counter].spec.filter.empty()) continue;
+        if (const int error = set_filter(fd, counters_[counter].spec, kernel_); error != 0) return -error;
+        (void)kernel_.ioctl(fd, PERF_EVENT_IOC_RESET, 0);  // what was counted without the filter
     }
     return 0;
 }

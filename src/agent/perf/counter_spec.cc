@@ -127,6 +127,7 @@ std::vector<Counter> choose_counters(const std::vector<RequestedCounter>& wanted
         Counter& counter = counters[i];
         counter.status = status_of(counter, probes[i]);
         if (!probes[i].spec.parts.empty()) counter.spec = probes[i].spec;
+        counter.filter_error = probes[i].filter_error;
         if (cannot_count(counter.event())) counter.status = CounterStatus::never_counts;
         const bool kernel_only = needs_kernel(counter.event()) || counter.spec.exclude_user;
         if (kernel_only && counter.spec.exclude_kernel && counter.status == CounterStatus::counted)
@@ -144,6 +145,18 @@ std::vector<Counter> choose_counters(const std::vector<RequestedCounter>& wanted
         index += one.spec.parts.size();
     }
     return chosen;
+}
+
+std::string group_key(const EventPart& part) {
+    if (part.type == PERF_TYPE_SOFTWARE) return "software";
+    if (part.type == PERF_TYPE_TRACEPOINT) return "tracepoint";
+    if (part.type == PERF_TYPE_HARDWARE || part.type == PERF_TYPE_HW_CACHE || part.type == PERF_TYPE_RAW)
+        return part.pmu == "cpu" ? std::string() : part.pmu;
+    return part.pmu + "/";
+}
+
+bool counted_by_kernel(const EventPart& part) {
+    return part.type == PERF_TYPE_SOFTWARE || part.type == PERF_TYPE_TRACEPOINT;
 }
 
 std::string_view name_of(wire::CounterStatus status) {

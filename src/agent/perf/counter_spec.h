@@ -32,6 +32,7 @@ struct Counter {
     std::string unit;
     std::string part;                                           // the PMU of a hybrid CPU; empty: there are no parts
     wire::CounterStatus status = wire::CounterStatus::counted;  // any other: it cannot be opened
+    int filter_error = 0;                                       // errno, if the kernel refuses its filter
     EventSpec spec;  // its modes as they can be counted here, and the single part
     [[nodiscard]] const EventPart& event() const { return spec.parts.front(); }
 };
@@ -49,6 +50,12 @@ perf_event_attr counter_attr(const EventSpec& spec, const EventPart& part, const
 // counts are always counted in full.
 std::vector<Counter> choose_counters(const std::vector<RequestedCounter>& wanted, bool user_only,
                                      const Capabilities& capabilities, const Kernel& calls = real_kernel());
+
+// Counters with the same key may be in one group. Groups cannot mix PMUs: "cycles" and "cpu/event=0x3c/" belong to one,
+// software events to another.
+std::string group_key(const EventPart& part);
+// Software events and tracepoints are always scheduled.
+bool counted_by_kernel(const EventPart& part);
 
 // "counted", "not counted", "unsupported", "never counts", "forbidden".
 std::string_view name_of(wire::CounterStatus status);

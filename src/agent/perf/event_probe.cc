@@ -1,10 +1,12 @@
 #include "agent/perf/event_probe.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 #include "base/clock.h"
 
@@ -90,6 +92,17 @@ int set_filter(int fd, const EventSpec& spec, const Kernel& calls) {
     if (spec.filter.empty()) return 0;
     return std::min(calls.ioctl(fd, PERF_EVENT_IOC_SET_FILTER, reinterpret_cast<unsigned long>(spec.filter.c_str())),
                     0);
+}
+
+// The kernel writes its own explanation only for filters of the whole system, so this message lists the possible
+// syntax.
+Error filter_refused(const EventSpec& spec, int error) {
+    return {
+        ErrorCode::invalid, error,
+        fmt::format("the kernel refuses the filter '{}' of {}: {}; it compares fields with numbers or \"texts\" (== "
+                    "!= < <= > >= & ~), joined by && and ||; fields here: {}",
+                    spec.filter, spec.name.substr(0, spec.name.find("/" + spec.filter)), std::strerror(error),
+                    spec.fields)};
 }
 
 std::vector<EventProbe> probe_events(std::span<const EventSpec> specs, const SampleAttrOptions& options,

@@ -15,6 +15,8 @@ namespace flamewire::agent {
 // Sets a tracepoint's filter (EventSpec::filter, if any); returns 0 or -errno. Children that inherit the event have its
 // filter.
 int set_filter(int fd, const EventSpec& spec, const Kernel& calls);
+// invalid, with the fields that a filter may use. `error`: the errno of set_filter().
+Error filter_refused(const EventSpec& spec, int error);
 
 // The result for one spec.
 struct EventProbe {
