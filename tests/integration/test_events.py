@@ -34,7 +34,7 @@ def weights(path, event):
 
 
 PAGES = 700
-TOO_MANY_FAULTS = 20_000  # per second, in one tenth of a second (fault_throttle.h)
+TOO_MANY_FAULTS = 20_000  # per second, in one tenth of a second (event_throttle.h)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ constexpr std::uint64_t check_interval_ns = 250'000'000;
 }  // namespace
 
 void Adaptation::adapt_events(std::uint64_t now_ns) {
-    throttle_faults(now_ns);
+    throttle_events(now_ns);
     check_unsampled(now_ns);
 }
 
@@ -74,13 +74,13 @@ void Adaptation::adapt_copies(std::uint64_t now_ns, const EventSetCounts& counts
 }
 
 // Samples every fault until there are too many.
-void Adaptation::throttle_faults(std::uint64_t now_ns) {
-    if (!parts_.faults.complete(now_ns)) return;
-    if (parts_.faults.too_many(now_ns)) {
+void Adaptation::throttle_events(std::uint64_t now_ns) {
+    if (!parts_.throttle.complete(now_ns)) return;
+    if (parts_.throttle.too_many(now_ns)) {
         EventChoice choice = parts_.setup.choice;
         std::uint64_t period = 0;
         for (EventSpec& spec : choice.events)
-            if (spec.period != 0) period = spec.period *= FaultThrottle::step;
+            if (spec.period != 0) period = spec.period *= EventThrottle::step;
         // This fails if the target has just exited.
         if (parts_.events.switch_to(std::move(choice)))
             parts_.batch.add_notice(
@@ -88,7 +88,7 @@ void Adaptation::throttle_faults(std::uint64_t now_ns) {
                 fmt::format("Faults are so frequent that from now on a sample stands for {} of them.", period),
                 "--count N sets how many");
     }
-    parts_.faults.begin(monotonic_ns());
+    parts_.throttle.begin(monotonic_ns());
 }
 
 void Adaptation::check_unsampled(std::uint64_t now_ns) {

@@ -23,7 +23,7 @@ public:
     void allow_whole_cpus() { whole_cpus_refused_ = false; }
 
 private:
-    void throttle_faults(std::uint64_t now_ns);
+    void throttle_events(std::uint64_t now_ns);
     void check_unsampled(std::uint64_t now_ns);
     void sample_whole_cpus();
     void use_one_mode();

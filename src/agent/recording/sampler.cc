@@ -72,7 +72,7 @@ Result<bool> Sampler::open_events(const Capabilities& capabilities) {
 
 void Sampler::start_folding() {
     const std::uint64_t start_ns = monotonic_ns();
-    parts_.faults.begin(start_ns);
+    parts_.throttle.begin(start_ns);
     // Send the first batch at the first tick, so that the recording appears immediately.
     producer_.begin(start_ns, tick_ns);
     parts_.off_cpu.start(parts_.description.begin(start_ns));
@@ -207,7 +207,7 @@ void Sampler::take(const SampleRecord& sample, Event event) {
     parts_.stacks.copies().add_sample(spec.off_cpu != 0, sample.stack.size(), sample.stack_cut);
     if (sample.woken_tid != 0) return parts_.folder.add_waking(sample, parts_.events.sampling());
     if (!parts_.setup.plan.scope.cgroups.empty()) parts_.members.saw_sample(sample.pid);
-    if (spec.period != 0) parts_.faults.add_sample();
+    if (spec.period != 0) parts_.throttle.add_sample();
     parts_.folder.add_sample(sample, *event);
 }
 
@@ -221,7 +221,7 @@ void Sampler::take(const ThrottleRecord& throttle, Event event) {
 void Sampler::take(const LostRecord& lost, Event event) {
     if (!lost.sideband) {
         // The event that wrote the record is usually the one whose samples were lost.
-        if (event && parts_.setup.choice.events[*event].period != 0) parts_.faults.add_lost(lost.count);
+        if (event && parts_.setup.choice.events[*event].period != 0) parts_.throttle.add_lost(lost.count);
         parts_.stacks.copies().add_lost(lost.count);
         parts_.priority_boost.begin();
     }

@@ -7,7 +7,7 @@
 #include "agent/pipeline/folder.h"
 #include "agent/process/process_table.h"
 #include "agent/recording/active_events.h"
-#include "agent/recording/fault_throttle.h"
+#include "agent/recording/event_throttle.h"
 #include "agent/recording/kernel_names_pass.h"
 #include "agent/recording/off_cpu_recording.h"
 #include "agent/recording/open_batch.h"
@@ -48,7 +48,7 @@ struct SamplerParts {
     OpenBatch batch;
     TargetMembers members;
     StackSampling stacks;
-    FaultThrottle faults;
+    EventThrottle throttle;
     ActiveEvents events;
     TargetCounters counters;
     OffCpuRecording off_cpu;

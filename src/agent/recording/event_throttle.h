@@ -6,7 +6,7 @@
 
 namespace flamewire::agent {
 
-class FaultThrottle {
+class EventThrottle {
 public:
     // More samples than this within this time are too many.
     static constexpr std::uint64_t max_samples = 2'000, window_ns = 100'000'000;
