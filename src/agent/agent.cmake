@@ -6,7 +6,7 @@ flamewire_library(agent_commands AGENT DESK DECODES
 flamewire_library(agent_session AGENT DESK
   SOURCES
     recording/active_events.cc recording/adaptation.cc recording/batch_outbox.cc recording/batch_producer.cc
-    recording/kernel_names_pass.cc recording/off_cpu_recording.cc recording/open_batch.cc recording/reconfiguration.cc
+    recording/kernel_names_pass.cc recording/off_cpu_recording.cc recording/probe_setup.cc recording/open_batch.cc recording/reconfiguration.cc
     recording/recorder.cc recording/recorder_mailbox.cc recording/recorder_snapshot.cc recording/recording_description.cc
     recording/sampler.cc recording/stack_sampling.cc recording/target_counters.cc recording/target_members.cc
     recording/event_table.cc recording/recording_encode.cc recording/requested_events.cc recording/targets.cc
@@ -15,7 +15,7 @@ flamewire_library(agent_session AGENT DESK
     control/module_transfer.cc control/output.cc control/pairing.cc
     control/privileges.cc control/recording_capture.cc control/recording_controller.cc control/recording_log.cc
     control/sched_sink.cc control/server_control.cc control/worker.cc
-  LINK base wire secure counters agent_commands agent_capture agent_perf agent_process agent_pipeline agent_link agent_log agent_health)
+  LINK base wire secure counters agent_commands agent_capture agent_perf agent_process agent_probes agent_pipeline agent_link agent_log agent_health)
 
 # With sanitizers it is a program of the desk: nobody links their run times into a static one.
 if(FLAMEWIRE_AGENT AND FLAMEWIRE_SANITIZE)

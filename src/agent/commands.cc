@@ -93,6 +93,7 @@ void put_settings(JsonWriter& reply, const Settings& settings) {
         .member("max_depth", settings.max_depth)
         .member("unwind_memory", settings.unwind_memory_bytes)
         .member("filter", settings.filter)
+        .member("event_list", settings.events)
         .member("stat", settings.stat)
         .member("mode", "continuous");
 }
@@ -100,7 +101,7 @@ void put_settings(JsonWriter& reply, const Settings& settings) {
 // The settings of the next start.
 void put_idle_settings(JsonWriter& reply, const Settings& settings) {
     put_settings(reply, settings);
-    reply.member("event_list", settings.events).member("kernel", settings.kernel);
+    reply.member("kernel", settings.kernel);
 }
 
 constexpr std::array<std::string_view, 3> count_by_names{"none", "thread", "cpu"};  // in the order of CountBy

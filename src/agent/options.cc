@@ -100,6 +100,7 @@ constexpr Rule rules[] = {
     number("--unwind-memory", &Settings::unwind_memory_bytes, limits::min_unwind_mib, limits::max_unwind_mib),
     number("--max-depth", &Settings::max_depth, limits::min_depth, limits::max_depth),
     flag("--no-kernel", &Settings::kernel, false),
+    number("--max-slowdown", &Options::max_slowdown_percent, 1, limits::max_slowdown_percent),
     other("--metrics"),
     bytes("--spool", &Options::spool_bytes, limits::min_spool_bytes, limits::max_spool_bytes),
     bytes("--module-cap", &Options::module_cap_bytes, 0, limits::max_module_bytes),

@@ -55,6 +55,7 @@ inline constexpr std::uint32_t max_ring_pages = 16'384;
 // The kernel requires less than 64 KiB and a multiple of 8 bytes.
 inline constexpr std::uint64_t min_stack_bytes = 1'024, max_stack_bytes = 65'528;
 inline constexpr std::uint32_t min_depth = 16, max_depth = 4'096;
+inline constexpr std::uint32_t max_slowdown_percent = 10'000;
 inline constexpr std::uint64_t min_unwind_mib = 4, max_unwind_mib = 1'024;
 inline constexpr std::uint32_t max_pid = 4'194'304;  // PID_MAX_LIMIT of 64-bit kernels
 inline constexpr std::size_t max_pids = 256;
@@ -86,6 +87,7 @@ struct Options {
     std::size_t spool_bytes = std::size_t{8} << 20;
     std::uint64_t module_cap_bytes = std::uint64_t{64} << 20;  // limit of a module file that a server lacks; 0: none
     std::uint32_t ring_pages = 0;                              // 0: from frequency and memory limits
+    std::uint32_t max_slowdown_percent = 10;                   // by probes
     std::string capture;                                       // path of --capture; empty: no capture
     bool sched = false;                                        // --stat sched: print a table of thread states
     bool verbose = false;

@@ -172,6 +172,11 @@ test('typed events, and a filter for tracepoints', () => {
   assert.deepEqual(changeArgs(running, { ...running, filter: 'prev_pid == 43' }), { filter: 'prev_pid == 43' });
   assert.deepEqual(changeArgs(running, { ...running, events: ['cycles'] }), { events: ['cycles'], filter: '' });
   assert.deepEqual(changeArgs(running, { ...running, others: 'cycles' }), { events: ['sched:sched_switch', 'cycles'] });
+  // The name of a probe may be an alias, which is not an event.
+  const list = 'cpu-clock,uprobe:malloc@"/lib/libc.so.6"/size > 9/size=$arg1/alias=large/';
+  const probed = draftOfReply({ pid: 7, events: ['cpu-clock', 'large'], event_list: list });
+  assert.deepEqual([probed.events, probed.others], [[], list]);
+  assert.equal(hasTracepoint(probed), true);
 });
 
 test('the whole system instead of a process', () => {

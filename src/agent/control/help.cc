@@ -40,12 +40,14 @@ What a server may choose (all processes that this user may profile; each option 
   --allow-command NAME[,NAME...] executables of these names; * and ? stand for anything
 
 Sampling
-  --frequency HZ      samples per second and thread (99; faults: each one, unless this is given)
+  --frequency HZ      samples per second and thread (99; faults and hits of probes: each one, unless this is given)
   --count N           a sample every N events, instead of a frequency
   --events LIST       perf's names, comma separated: cycles, cpu-clock:u, r01c2, cpu_core/cycles/, each with
                       optional @HZ (cycles, or cpu-clock where no hardware counter works); none: only count.
                       Tracepoints: sys:name, sys:name/FILTER/
-  --filter EXPR       the kernel's filter for all tracepoints of LIST that have none of their own
+                      Probes: uprobe:FUNCTION@"FILE", usdt:PROVIDER:NAME@"FILE", each with /FILTER/FIELD=VALUE/
+  --filter EXPR       the kernel's filter for all tracepoints and probes of LIST that have none of their own
+  --max-slowdown PCT  probes that would slow down a running target more than this are thinned or refused (10)
   --stat LIST         what is counted meanwhile: events as above, default or none (default). With --events none a
                       table like perf stat's is printed at the end; --output - prints only that
                       sched, with --output -: prints how threads were scheduled, in a terminal every second

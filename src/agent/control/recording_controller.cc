@@ -10,6 +10,8 @@
 #include "agent/control/recording_log.h"
 #include "agent/hello.h"
 #include "agent/log.h"
+#include "agent/perf/tracepoint.h"
+#include "agent/probes/tracefs_events.h"
 #include "agent/recording/targets.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -42,6 +44,7 @@ RecordingController::RecordingController(const Options& options, const Machine& 
       wake_(wake),
       on_start_(std::move(on_start)),
       capture_(options.capture),
+      probes_(sysfs_, options.max_slowdown_percent),
       settings_(options.settings) {}
 
 std::optional<int> RecordingController::prepare() {
@@ -68,6 +71,9 @@ std::optional<int> RecordingController::prepare() {
         log("cannot capture to {}: the file exists. Remove it or give another name.", options_.capture);
         return 1;
     }
+    for (const std::string& folder : tracefs_folders(sysfs_))
+        if (const std::size_t removed = remove_stale_events("/sys/" + folder); removed != 0)
+            log("removed {} probes of agents that did not end properly", removed);
     // With a target, skip the full probe, which spins for up to 50 ms.
     set_capabilities(options_.has_target() ? read_capabilities(sysfs_) : examine_machine(sysfs_));
     return std::nullopt;
@@ -125,6 +131,18 @@ BatchSink& RecordingController::choose_sink() {
     return *link_sink_;
 }
 
+Result<bool> RecordingController::prepare_probes(RecordingPlan& plan) {
+    ProbeTarget target{plan.pids, plan.program, plan.wanted.by_server && !options_.allowed.all()};
+    if (plan.launched) target.pids.clear();
+    for (const std::string& folder : plan.scope.cgroups) {
+        const std::vector<std::uint32_t> pids = processes_of_cgroup(folder, limits::max_pids);
+        target.pids.insert(target.pids.end(), pids.begin(), pids.end());
+    }
+    std::optional<CounterSetOptions> running;
+    if (!plan.launched) running = CounterSetOptions{.pids = plan.pids, .scope = plan.scope};
+    return probes_.prepare(plan.wanted, plan.settings, target, running);
+}
+
 Result<Running> RecordingController::record(RecordingTarget target, Settings settings, RequestedEvents wanted) {
     (void)TRY(check_unwind_here(settings.unwind, capabilities()));
     RecordingPlan plan;
@@ -138,6 +156,7 @@ Result<Running> RecordingController::record(RecordingTarget target, Settings set
     plan.delay_ms = options_.delay_ms;
     plan.ring_pages = options_.ring_pages;
     plan.follows_name = followed_.has_value();
+    (void)TRY(prepare_probes(plan));
     BatchSink* sink = &choose_sink();
     const Capabilities capabilities = read_capabilities(sysfs_);
     Environment environment = TRY(capture_.begin(plan, capabilities, machine_, sink));

@@ -17,6 +17,7 @@
 #include "agent/control/sched_sink.h"
 #include "agent/options.h"
 #include "agent/process/named_processes.h"
+#include "agent/recording/probe_setup.h"
 #include "agent/recording/recorder.h"
 
 namespace flamewire::agent {
@@ -44,6 +45,8 @@ public:
     // Starts the recording of the command line, or begins to wait for --name.
     Result<bool> start_target();
     Result<Running> record(RecordingTarget target, Settings settings, RequestedEvents wanted);
+    // Creates the probes among the events and counters of `plan`, whose other members are set.
+    Result<bool> prepare_probes(RecordingPlan& plan);
     // Ends the current recording, with `reason` unless it has ended by itself, and logs the result.
     void end(std::string reason, std::int32_t exit_code);
     // Ends a recording that has ended by itself, and returns how.
@@ -97,6 +100,7 @@ private:
     std::optional<SchedSink> sched_sink_;
     std::optional<LinkSink> link_sink_;
     RecordingCapture capture_;
+    ProbeSetup probes_;
 
     std::optional<std::uint64_t> ends_ns_;
     std::optional<FollowedName> followed_;

@@ -36,6 +36,12 @@ Result<RecordingTarget> ServerControl::wide_for_server(const WideTarget& wide) c
     return find_wide(wide);
 }
 
+Result<RequestedEvents> ServerControl::requested(const Settings& settings) const {
+    RequestedEvents wanted = TRY(parse_requested(settings, recordings_.sysfs()));
+    wanted.by_server = true;
+    return wanted;
+}
+
 StatusReport ServerControl::status() {
     StatusReport report;
     report.settings = recordings_.settings();
@@ -67,7 +73,7 @@ Result<Running> ServerControl::start_requested(const StartRequest& request) {
     const Settings settings = changed(recordings_.settings(), request.change);
     if (request.wide.given()) {
         RecordingTarget target = TRY(wide_for_server(request.wide));
-        RequestedEvents wanted = TRY(parse_requested(settings, recordings_.sysfs()));
+        RequestedEvents wanted = TRY(requested(settings));
         return recordings_.record(std::move(target), settings, std::move(wanted));
     }
     std::vector<std::uint32_t> pids = request.pids;
@@ -81,7 +87,7 @@ Result<Running> ServerControl::start_requested(const StartRequest& request) {
         if (pids.size() > limits::max_pids) pids.resize(limits::max_pids);
     }
     if (auto problem = problem_for_server(pids)) return std::unexpected(*std::move(problem));
-    RequestedEvents wanted = TRY(parse_requested(settings, recordings_.sysfs()));
+    RequestedEvents wanted = TRY(requested(settings));
     return recordings_.record(describe_target(pids), settings, std::move(wanted));
 }
 
@@ -129,14 +135,21 @@ Result<std::optional<Running>> ServerControl::configure(const SettingsChange& ch
         }
     }
     Settings settings = changed(current ? current->running().settings : recordings_.settings(), change);
-    RequestedEvents wanted = TRY(parse_requested(settings, recordings_.sysfs()));
+    RequestedEvents wanted = TRY(requested(settings));
     if (!current) {
         recordings_.set_next(std::move(settings), std::move(wanted));
         return std::optional<Running>{};
     }
     const bool other_target = target.has_value();
+    const Running before = current->running();
+    RecordingPlan plan;
+    plan.pids = target ? target->pids : before.pids;
+    plan.scope = target ? target->scope : before.scope;
+    plan.settings = settings;
+    plan.wanted = std::move(wanted);
+    (void)TRY(recordings_.prepare_probes(plan));
     (void)TRY(current->execute(std::make_shared<const Change>(
-        std::move(settings), std::move(wanted), read_capabilities(recordings_.sysfs()), std::move(target))));
+        std::move(settings), std::move(plan.wanted), read_capabilities(recordings_.sysfs()), std::move(target))));
     if (other_target) recordings_.follow_nothing();
     const Running running = current->running();
     log_change(running);
@@ -188,8 +201,10 @@ ProcessCheck ServerControl::verify_pid(std::uint32_t pid) {
     const Capabilities known = read_capabilities(recordings_.sysfs());
     const Settings settings = recordings_.settings();
     const auto try_open = [&]() -> Result<bool> {
-        RequestedEvents wanted = TRY(parse_requested(settings, recordings_.sysfs()));
+        RequestedEvents wanted = TRY(requested(settings));
         EventSetOptions options;
+        // Probes need no more permission than other tracepoints, and creating them takes long.
+        std::erase_if(wanted.events, [](const EventSpec& spec) { return spec.probe != nullptr; });
         options.choice = TRY(
             choose_events(std::move(wanted.events), settings.frequency_hz, settings.period, settings.kernel, known));
         options.targets = {{pid}};

@@ -44,6 +44,7 @@ private:
     Result<Running> start_requested(const StartRequest& request);
     // Also reports targets that a server may not choose.
     [[nodiscard]] std::optional<Error> problem_for_server(const std::vector<std::uint32_t>& pids) const;
+    [[nodiscard]] Result<RequestedEvents> requested(const Settings& settings) const;
     [[nodiscard]] Result<RecordingTarget> wide_for_server(const WideTarget& wide) const;
 
     const Options& options_;

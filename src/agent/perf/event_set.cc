@@ -41,6 +41,13 @@ bool copies_stacks(const EventSetOptions& options) {
     });
 }
 
+// Events of whole CPUs would put the probes into all processes that use the file.
+bool has_probes(const EventSetOptions& options) {
+    return std::ranges::any_of(options.choice.events, [](const EventSpec& spec) {
+        return std::ranges::any_of(spec.parts, [](const EventPart& part) { return part.pmu == probe_pmu; });
+    });
+}
+
 bool is_permission(int error) { return error == EACCES || error == EPERM; }
 
 }  // namespace
@@ -64,7 +71,7 @@ Result<std::unique_ptr<EventSet>> EventSet::open(const EventSetOptions& options,
                                                  const Kernel& kernel) {
     raise_open_files_limit();
     if (options.scope.wide) return open_as<CpuTargets>(options, capabilities, kernel);
-    const bool by_cpu_possible = !options.targets.empty() && !options.enable_on_exec;
+    const bool by_cpu_possible = !options.targets.empty() && !options.enable_on_exec && !has_probes(options);
     if (by_cpu_possible && options.prefer_whole_cpus)
         if (auto set = open_as<CpuTargets>(options, capabilities, kernel)) return set;
     // Do not copy the stacks of all processes for the sake of a few.

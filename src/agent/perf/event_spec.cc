@@ -28,14 +28,23 @@ std::string_view trim(std::string_view text) {
     return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-// Commas inside slashes belong to a PMU's terms.
+// Commas inside slashes belong to a PMU's terms or to a filter. In probes, only quotes and unquoted paths have commas.
 std::vector<std::string_view> split_list(std::string_view list) {
     std::vector<std::string_view> items;
-    bool in_terms = false;
+    bool in_terms = false, quoted = false, probe = false;
     std::size_t begin = 0;
     for (std::size_t i = 0; i < list.size(); ++i) {
-        if (list[i] == '/') in_terms = !in_terms;
-        if (list[i] == ',' && !in_terms) {
+        if (i == begin && list[i] == ' ') {
+            ++begin;
+            continue;
+        }
+        if (i == begin) {
+            probe = is_probe(list.substr(begin));
+            i += unquoted_path_end(list.substr(begin));
+        }
+        quoted = probe && (list[i] == '"') != quoted;
+        in_terms = !probe && (list[i] == '/') != in_terms;
+        if (list[i] == ',' && !in_terms && !quoted) {
             items.push_back(trim(list.substr(begin, i - begin)));
             begin = i + 1;
         }
@@ -44,16 +53,20 @@ std::vector<std::string_view> split_list(std::string_view list) {
     return items;
 }
 
-Result<std::optional<std::uint32_t>> take_frequency(std::string_view& item) {
-    const std::size_t at = item.rfind('@');
-    const std::size_t slash = item.rfind('/');
-    if (at == std::string_view::npos || (slash != std::string_view::npos && at < slash)) return std::nullopt;
-    const std::string_view digits = item.substr(at + 1);
+Result<std::uint32_t> parse_frequency(std::string_view digits, std::string_view item) {
     std::uint32_t hz = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), hz);
     if (error != std::errc{} || end != digits.data() + digits.size() || hz == 0 || hz > max_frequency_hz)
         return fail(ErrorCode::invalid, fmt::format("'@{}' in event '{}' is not a rate between 1 and {} Hz", digits,
                                                     item, max_frequency_hz));
+    return hz;
+}
+
+Result<std::optional<std::uint32_t>> take_frequency(std::string_view& item) {
+    const std::size_t at = item.rfind('@');
+    const std::size_t slash = item.rfind('/');
+    if (at == std::string_view::npos || (slash != std::string_view::npos && at < slash)) return std::nullopt;
+    const std::uint32_t hz = TRY(parse_frequency(item.substr(at + 1), item));
     item = item.substr(0, at);
     return hz;
 }
@@ -201,7 +214,7 @@ std::string known_names() {
     for (const NamedEvent& event : named_events()) all += fmt::format("{}{}", all.empty() ? "" : " ", event.name);
     return all +
            " off-cpu run-queue io-wait woken-by, cache events such as L1-dcache-load-misses, rNNN, pmu/event/, "
-           "sys:tracepoint";
+           "sys:tracepoint, uprobe:FUNCTION@\"FILE\", usdt:PROVIDER:NAME@\"FILE\"";
 }
 
 Result<bool> parse_name(EventSpec& spec, std::string_view item, const Sysfs& sysfs) {
@@ -229,11 +242,25 @@ Result<bool> parse_name(EventSpec& spec, std::string_view item, const Sysfs& sys
     return fail(ErrorCode::invalid, fmt::format("unknown event '{}'; known: {}", item, known_names()));
 }
 
+// Each hit is a sample until there are too many, like each fault: hits come in bursts, too.
+Result<EventSpec> probe_spec(std::string_view item) {
+    ParsedProbe parsed = TRY(parse_probe(item));
+    EventSpec spec;
+    spec.name = std::move(parsed.name);
+    spec.unit = "events";
+    spec.filter = std::move(parsed.filter);
+    spec.period = 1;
+    if (!parsed.rate.empty()) spec.frequency_hz = TRY(parse_frequency(parsed.rate, item));
+    spec.probe = std::make_shared<const ProbeSpec>(std::move(parsed.probe));
+    return spec;
+}
+
 Result<EventSpec> parse_event(std::string_view item, const Sysfs& sysfs) {
     if (item.empty()) return fail(ErrorCode::invalid, "an event name is missing (two commas, or one at the end)");
     if (item.size() > 512) return fail(ErrorCode::invalid, "an event name is longer than 512 characters");
     if (item.front() == '{')
         return fail(ErrorCode::invalid, "event groups in braces are not supported; list the events");
+    if (is_probe(item)) return probe_spec(item);
     EventSpec spec;
     spec.frequency_hz = TRY(take_frequency(item));
     spec.name = item;

@@ -2,30 +2,35 @@
 // The grammar is perf's: `cycles`, `cpu-clock:u`, `r01c2`, `cpu_core/cycles/`, `cpu/event=0x3c,umask=0x1/`, each with
 // an optional `@HZ`. Commas outside slashes separate events. Modifiers: u, k, and p (up to three) for hardware events.
 // `off-cpu`, `run-queue`, `io-wait` and `woken-by` are times between context switches: all that are requested form one
-// spec, the last. Tracepoints: `sys:name`, or with a kernel filter `sys:name/EXPR/`. docs/sampling/events.md documents
-// the whole grammar.
+// spec, the last. Tracepoints: `sys:name`, or with a kernel filter `sys:name/EXPR/`. Probes: probe_spec.h.
+// docs/sampling/events.md documents the whole grammar.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "agent/perf/probe_spec.h"
 #include "base/result.h"
 
 namespace flamewire::agent {
 
 // One kernel event of a spec. On a hybrid CPU there is one per core PMU.
 struct EventPart {
-    std::string pmu;         // "cpu_core"; empty: the generic PMU
+    std::string pmu;         // "cpu_core"; probe_pmu; empty: the generic PMU
     std::uint32_t type = 0;  // perf_event_attr.type
     std::uint64_t config = 0, config1 = 0, config2 = 0;
     std::vector<std::uint32_t> cpus;  // the PMU's cpumask; empty: all CPUs
     // For the wake-up tracepoint: offset of the woken thread's tid in its data; 0: another event.
     std::uint16_t woken_at = 0;
 };
+
+// EventPart::pmu of a tracepoint that is a probe in user code.
+inline constexpr std::string_view probe_pmu = "uprobe";
 
 // Why a thread is not on a CPU, as far as the kernel reports it.
 enum class OffCpuReason : std::uint8_t {
@@ -46,10 +51,12 @@ struct EventSpec {
     bool exclude_user = false, exclude_kernel = false;
     std::uint8_t precise = 0;                   // perf_event_attr.precise_ip, from :p, :pp, :ppp
     std::optional<std::uint32_t> frequency_hz;  // its own @HZ
-    std::uint64_t period = 0;                   // its own, for faults; 0: the common rate applies
+    std::uint64_t period = 0;                   // its own, for faults and probes; 0: the common rate applies
     std::uint8_t off_cpu = 0;                   // bits of OffCpuReason: context switches that become times; 0: an event
     std::string filter;                         // of a tracepoint: the kernel's filter expression; "": all hits
     std::string fields;                         // of a tracepoint: fields that a filter may use, separated by commas
+    // A probe that is not placed yet, so it has no parts; agent/probes/place_probes.h adds them.
+    std::shared_ptr<const ProbeSpec> probe = {};
 };
 
 // Returns the content of a file below the target's /sys, or not_found. Tests provide a fake tree.

@@ -5,7 +5,6 @@
 #include <cerrno>
 
 #include "agent/perf/attr.h"
-#include "agent/perf/pmu.h"
 #include "agent/perf/ring.h"
 #include "agent/probes/probed_code.h"
 #include "base/clock.h"
@@ -54,9 +53,6 @@ class Probe {
 public:
     Probe(perf_event_attr attr, const ProbedCode& code, const Kernel& calls) : code_(code), calls_(calls) {
         attr.sample_period = std::uint64_t{1} << 40;
-        // The kernel reads the path while it opens the event.
-        attr.uprobe_path = reinterpret_cast<std::uintptr_t>("/proc/self/exe");
-        attr.probe_offset = code.file_offset;
         fd_ = calls.open(attr, 0, -1);
     }
     ~Probe() {
@@ -102,11 +98,8 @@ struct HitCost {
 
 class Measurement {
 public:
-    Measurement(std::uint32_t type, const Kernel& calls) : calls_(calls), clock_(clock_ns()) {
-        attr_.type = type;
-        attr_.exclude_callchain_kernel = 1;
-        attr_.sample_regs_user = unwind::sampled_register_mask(own_arch);
-    }
+    Measurement(const MakeOwnProbe& make_probe, const Kernel& calls)
+        : make_probe_(make_probe), calls_(calls), clock_(clock_ns()) {}
 
     // `field`: what samples contain besides registers. The frame of this function is below a stack that the kernel can
     // copy completely.
@@ -123,9 +116,17 @@ public:
             stack.chain[i] = {outer, reinterpret_cast<std::uintptr_t>(code->function)};
         // With PERF_SAMPLE_PERIOD the kernel samples every hit, whatever the period.
         constexpr std::uint64_t always = sample_fields ^ PERF_SAMPLE_CALLCHAIN ^ PERF_SAMPLE_PERIOD;
-        attr_.sample_type = always | PERF_SAMPLE_REGS_USER | field;
-        attr_.sample_stack_user = field == PERF_SAMPLE_STACK_USER ? copied_bytes : 0;
-        Probe probe(attr_, *code, calls_);
+        auto attr = make_probe_(code->file_offset);
+        if (!attr) {
+            error = attr.error().errno_value != 0 ? attr.error().errno_value : ENOENT;
+            return {};
+        }
+        attr->size = sizeof(perf_event_attr);
+        attr->exclude_callchain_kernel = 1;
+        attr->sample_type = always | PERF_SAMPLE_REGS_USER | field;
+        attr->sample_regs_user = unwind::sampled_register_mask(own_arch);
+        attr->sample_stack_user = field == PERF_SAMPLE_STACK_USER ? copied_bytes : 0;
+        Probe probe(*attr, *code, calls_);
         if (probe.fd() < 0) error = -probe.fd();
         return probe.fd() < 0 ? HitCost{} : cost(probe, stack.chain);
     }
@@ -155,7 +156,7 @@ private:
         return found;
     }
 
-    perf_event_attr attr_{};
+    const MakeOwnProbe& make_probe_;
     const Kernel& calls_;
     std::uint64_t clock_;
 };
@@ -166,14 +167,10 @@ std::uint32_t ProbeCosts::copy_ns(std::uint32_t bytes) const {
     return static_cast<std::uint32_t>(std::uint64_t{copy_16k_ns} * bytes / copied_bytes);
 }
 
-ProbeCosts measure_probe_costs(const Sysfs& sysfs, const Kernel& calls) {
+ProbeCosts measure_probe_costs(const MakeOwnProbe& make_probe, const Kernel& calls) {
     ProbeCosts costs;
-    const auto pmu = read_pmu("uprobe", sysfs);
-    if (!pmu || !has_probed_code) {
-        costs.error = has_probed_code ? ENOENT : ENOSYS;
-        return costs;
-    }
-    Measurement measurement(pmu->type, calls);
+    if (!has_probed_code) costs.error = ENOSYS;
+    Measurement measurement(make_probe, calls);
     const HitCost with_chain = measurement.run(ProbedKind::emulated, PERF_SAMPLE_CALLCHAIN, costs.error);
     const HitCost with_registers = measurement.run(ProbedKind::nop, 0, costs.error);
     const HitCost with_stack = measurement.run(ProbedKind::other, PERF_SAMPLE_STACK_USER, costs.error);

@@ -115,6 +115,16 @@ Result<std::vector<std::string>> find_cgroups(const std::vector<std::string>& na
     return folders;
 }
 
+std::vector<std::uint32_t> processes_of_cgroup(const std::string& folder, std::size_t limit) {
+    std::vector<std::uint32_t> pids;
+    auto lines = LineReader::open(folder + "/cgroup.procs", 4096);
+    if (!lines) return pids;
+    std::string_view line;
+    while (pids.size() < limit && lines->next(line))
+        if (const auto pid = take_number(line, 10)) pids.push_back(static_cast<std::uint32_t>(*pid));
+    return pids;
+}
+
 Result<Container> find_container(std::string_view name, const std::string& proc_root) {
     std::map<std::string, std::string> groups;  // by id
     for (const std::uint32_t pid : list_pids(proc_root)) {

@@ -30,6 +30,9 @@ std::string cgroup_mount(std::string_view mountinfo);
 Result<std::vector<std::string>> find_cgroups(const std::vector<std::string>& names,
                                               const std::string& proc_root = "/proc");
 
+// Up to `limit` processes of a control group, without those of its subgroups. Empty if it cannot be read.
+std::vector<std::uint32_t> processes_of_cgroup(const std::string& folder, std::size_t limit);
+
 struct Container {
     std::string id;      // the complete one
     std::string cgroup;  // the path of its control group

@@ -73,7 +73,22 @@ void Adaptation::adapt_copies(std::uint64_t now_ns, const EventSetCounts& counts
     (void)parts_.description.update();
 }
 
-// Samples every fault until there are too many.
+// "page-faults", or "page-faults and 3 other events".
+std::string Adaptation::names_of_throttled() const {
+    const std::string* first = nullptr;
+    std::size_t others = 0;
+    for (const EventSpec& spec : parts_.setup.choice.events) {
+        if (spec.period == 0) continue;
+        if (first != nullptr)
+            ++others;
+        else
+            first = &spec.name;
+    }
+    if (first == nullptr) return {};
+    return others == 0 ? *first : fmt::format("{} and {} other event{}", *first, others, others == 1 ? "" : "s");
+}
+
+// Samples every fault and every hit of a probe until there are too many.
 void Adaptation::throttle_events(std::uint64_t now_ns) {
     if (!parts_.throttle.complete(now_ns)) return;
     if (parts_.throttle.too_many(now_ns)) {
@@ -83,10 +98,10 @@ void Adaptation::throttle_events(std::uint64_t now_ns) {
             if (spec.period != 0) period = spec.period *= EventThrottle::step;
         // This fails if the target has just exited.
         if (parts_.events.switch_to(std::move(choice)))
-            parts_.batch.add_notice(
-                "faults-thinned",
-                fmt::format("Faults are so frequent that from now on a sample stands for {} of them.", period),
-                "--count N sets how many");
+            parts_.batch.add_notice("events-thinned",
+                                    fmt::format("Too many samples of {}: from now on a sample stands for {} events.",
+                                                names_of_throttled(), period),
+                                    "--count N sets how many");
     }
     parts_.throttle.begin(monotonic_ns());
 }

@@ -1,4 +1,4 @@
-// Decides when page faults are too frequent to sample each of them. So many samples would slow down the target and fill
+// Decides when faults and hits of probes are too frequent to sample each. So many samples slow down the target and fill
 // the rings. Pure.
 #pragma once
 

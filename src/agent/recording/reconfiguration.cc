@@ -84,7 +84,8 @@ Result<bool> Reconfiguration::change(const Change& change) {
         (void)TRY(switch_to(settings, std::move(choice), target, same_stacks));
     }
     Result<bool> counted = true;
-    if (settings.stat != old.stat || settings.kernel != old.kernel || target)
+    const bool recounts = settings.stat != old.stat || settings.kernel != old.kernel || target;
+    if (recounts)
         counted = parts_.counters.replace(settings, change.wanted, change.capabilities, !parts_.events.sampling());
     if (!counted && target) {
         // The new target is already sampled, so a failure to open counters does not undo the change.
@@ -93,13 +94,22 @@ Result<bool> Reconfiguration::change(const Change& change) {
     }
     if (!counted) settings.stat = old.stat;
     plan.settings = std::move(settings);
-    plan.wanted = change.wanted;
+    // The probes of what was replaced are removed now, after their events were closed.
+    if (switches) {
+        plan.wanted.events = change.wanted.events;
+        plan.wanted.event_probes = change.wanted.event_probes;
+    }
+    if (recounts && counted) {
+        plan.wanted.counters = change.wanted.counters;
+        plan.wanted.counter_probes = change.wanted.counter_probes;
+    }
     producer_.change_interval();
     if (switches) {
         parts_.off_cpu.start(parts_.description.update(parts_.events.switched_ns(), parts_.events.gap_ns()));
         if (target) parts_.folder.off_cpu().forget();
         parts_.off_cpu.scan_threads(monotonic_ns());
         parts_.batch.add_notices(parts_.setup.choice.notices);
+        parts_.batch.add_notices(change.wanted.notices);
     }
     publish();
     return counted;

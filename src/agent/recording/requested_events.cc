@@ -24,7 +24,8 @@ Result<RequestedEvents> parse_requested(const Settings& settings, const Sysfs& s
         bool filtered = settings.filter.empty();
         for (EventSpec& spec : wanted.events) {
             if (settings.frequency_given || settings.period != 0) spec.period = 0;
-            if (spec.parts.empty() || spec.parts.front().type != PERF_TYPE_TRACEPOINT) continue;
+            const bool tracepoint = !spec.parts.empty() && spec.parts.front().type == PERF_TYPE_TRACEPOINT;
+            if (!tracepoint && !spec.probe) continue;
             filtered = true;
             if (spec.filter.empty()) spec.filter = settings.filter;
         }

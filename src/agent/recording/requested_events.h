@@ -6,6 +6,7 @@
 #include "agent/options.h"
 #include "agent/perf/counter_spec.h"
 #include "agent/perf/event_spec.h"
+#include "agent/probes/place_probes.h"
 #include "base/result.h"
 
 namespace flamewire::agent {
@@ -13,6 +14,10 @@ namespace flamewire::agent {
 struct RequestedEvents {
     std::vector<EventSpec> events;  // empty: --events none, only counted
     std::vector<RequestedCounter> counters;
+    // After ProbeSetup::prepare(): what the probes created in tracefs.
+    PlacedProbes event_probes = {}, counter_probes = {};
+    std::vector<wire::Notice> notices = {};
+    bool by_server = false;  // not by the agent's own command line
 };
 
 // The error message starts with the wrong setting, "events: " or "stat: ".

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../agent_perf/fake_sysfs.h"
+#include "agent/perf/pmu.h"
 #include "agent/probes/probed_code.h"
 #include "base/bytes.h"
 #include "base/file.h"
@@ -26,8 +27,22 @@ constexpr bool has_long_nop = true;
 constexpr bool has_long_nop = false;
 #endif
 
+// The probes of the kernel's `uprobe` PMU, which need no tracefs.
+ProbeCosts measure_by_pmu(const Sysfs& sysfs, const Kernel& calls) {
+    return measure_probe_costs(
+        [&](std::uint64_t offset) -> Result<perf_event_attr> {
+            const Pmu pmu = TRY(read_pmu("uprobe", sysfs));
+            perf_event_attr attr{};
+            attr.type = pmu.type;
+            attr.uprobe_path = reinterpret_cast<std::uintptr_t>("/proc/self/exe");
+            attr.probe_offset = offset;
+            return attr;
+        },
+        calls);
+}
+
 bool can_measure() {
-    static const ProbeCosts costs = measure_probe_costs(real_sysfs(), real_kernel());
+    static const ProbeCosts costs = measure_by_pmu(real_sysfs(), real_kernel());
     const bool possible =
         costs.error != EACCES && costs.error != EPERM && costs.error != ENOENT && costs.error != ENOSYS;
     if (!possible) WARN("NOT tested: no probes on this program here, errno " << costs.error);
@@ -92,7 +107,7 @@ struct WatchedCalls {
 
 TEST_CASE("probes: an emulated instruction costs at most half of another one") {
     if (!can_measure()) return;
-    const ProbeCosts costs = measure_probe_costs(real_sysfs(), real_kernel());
+    const ProbeCosts costs = measure_by_pmu(real_sysfs(), real_kernel());
     // 0.06 in a guest and 0.36 on a machine; on aarch64 0.51 (probe_cost.cc).
     INFO("hits " << costs.emulated_hit_ns << " and " << costs.other_hit_ns << " ns");
 #if defined(__x86_64__)
@@ -113,7 +128,7 @@ TEST_CASE("probes: an emulated instruction costs at most half of another one") {
 TEST_CASE("probes: every call is one hit, and samples are complete") {
     if (!can_measure()) return;
     WatchedCalls watched;
-    const ProbeCosts costs = measure_probe_costs(real_sysfs(), watched.calls);
+    const ProbeCosts costs = measure_by_pmu(real_sysfs(), watched.calls);
     CHECK(costs.measured());
     CHECK(watched.closed == 3);
     REQUIRE(watched.opened.size() == 3);
@@ -135,7 +150,7 @@ TEST_CASE("probes: calls that are not counted are not measured") {
         if (++reads == 3) --values[0];
         return read;
     };
-    const ProbeCosts costs = measure_probe_costs(real_sysfs(), calls);
+    const ProbeCosts costs = measure_by_pmu(real_sysfs(), calls);
     CHECK(reads == 3);
     CHECK(costs.emulated_hit_ns != 0);
     CHECK(costs.other_hit_ns == 0);
@@ -151,7 +166,7 @@ TEST_CASE("probes: without a ring, only hits are measured") {
         error = -EPERM;
         return nullptr;
     };
-    const ProbeCosts costs = measure_probe_costs(real_sysfs(), calls);
+    const ProbeCosts costs = measure_by_pmu(real_sysfs(), calls);
     CHECK(costs.measured());
     CHECK(costs.sample_ns == 0);
     CHECK(costs.copy_16k_ns == 0);
@@ -169,9 +184,9 @@ TEST_CASE("probes: without the PMU or without privileges, nothing is measured") 
         ++opened;
         return -EACCES;
     };
-    CHECK(measure_probe_costs(fake_sysfs({}), calls).error == ENOENT);
+    CHECK(measure_by_pmu(fake_sysfs({}), calls).error == ENOENT);
     CHECK(opened == 0);
-    const ProbeCosts costs = measure_probe_costs(fake_sysfs({{"bus/event_source/devices/uprobe/type", "8\n"}}), calls);
+    const ProbeCosts costs = measure_by_pmu(fake_sysfs({{"bus/event_source/devices/uprobe/type", "8\n"}}), calls);
     CHECK(costs.error == EACCES);
     CHECK(opened == 1);
     CHECK_FALSE(costs.measured());
@@ -206,7 +221,7 @@ TEST_CASE("probes: at most 70 percent of the usual cost counts as emulated") {
         opened = 0;
         clock.step = 0;
         const UseSystem use(&clock);
-        return measure_probe_costs(fake_sysfs({{"bus/event_source/devices/uprobe/type", "8\n"}}), calls);
+        return measure_by_pmu(fake_sysfs({{"bus/event_source/devices/uprobe/type", "8\n"}}), calls);
     };
     constexpr auto own = has_long_nop ? unwind::Arch::x86_64 : unwind::Arch::aarch64;
     constexpr auto nop = has_long_nop ? InstructionClass::long_nop : InstructionClass::nop;

@@ -226,6 +226,14 @@ export function changedOfIdle(reply: Replied): Partial<RecordingDraft> {
   return Object.fromEntries(Object.entries(draftOfIdle(reply)).filter(isChanged));
 }
 
+// Of a recording. The names of events are how they were requested, except for probes with an alias or a pattern.
+function eventsOfReply(reply: Replied): Pick<RecordingDraft, 'events' | 'others'> {
+  const list = text(reply['event_list']);
+  return /(^|,)\s*(uprobe|usdt):/.test(list)
+    ? { events: [], others: list }
+    : { events: texts(reply['events']), others: '' };
+}
+
 // Converts the agent's reply to `status` or `start` into a draft.
 export function draftOfReply(reply: Replied): RecordingDraft {
   const target = text(reply['target']);
@@ -240,8 +248,7 @@ export function draftOfReply(reply: Replied): RecordingDraft {
     comm: names[0] || target,
     ...(pids.length > 1 && { also: pids.slice(1).map((pid, i) => ({ pid, comm: names[i + 1] ?? '' })) }),
     ...settingsOf(reply),
-    events: texts(reply['events']),
-    others: '',
+    ...eventsOfReply(reply),
   };
 }
 

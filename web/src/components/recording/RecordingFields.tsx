@@ -93,8 +93,8 @@ export function RecordingFields({ draft, known, edit }: Props) {
         <label>
           Other events
           <span class="faint">
-            Tracepoints and perf’s other names, with commas: sched:sched_switch, syscalls:sys_enter_read, cycles:u,
-            r01c2
+            Tracepoints, probes of functions and perf’s other names, with commas: sched:sched_switch,
+            uprobe:malloc@libc, usdt:libc:setjmp@libc, cycles:u, r01c2
           </span>
           <input
             class="field mono"
@@ -106,7 +106,7 @@ export function RecordingFields({ draft, known, edit }: Props) {
         {hasTracepoint(draft) && (
           <label>
             Filter
-            <span class="faint">Of tracepoints, in the kernel: prev_pid == 42 && prev_comm ~ "ba*"</span>
+            <span class="faint">Of tracepoints and probes, in the kernel: prev_pid == 42 && prev_comm ~ "ba*"</span>
             <input
               class="field mono"
               name="filter"

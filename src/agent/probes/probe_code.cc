@@ -1,0 +1,258 @@
+#include "agent/probes/probe_code.h"
+
+#include <elf.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "agent/probes/probe_cost.h"
+#include "agent/probes/probe_place.h"
+#include "base/file.h"
+#include "elf/elf_file.h"
+#include "elf/function_name.h"
+#include "elf/function_symbols.h"
+#include "elf/static_probes.h"
+
+namespace flamewire::agent {
+namespace {
+
+constexpr std::size_t max_sites = 256, max_code_bytes = std::size_t{64} << 10, max_named = 5;
+
+// The file, as far as probes need it.
+struct Code {
+    elf::ByteSource source;
+    std::string path;
+    elf::Header header;
+    std::vector<elf::Section> sections;
+    std::optional<InstructionClasses> emulated;
+};
+
+struct ArgumentRegisters {
+    std::uint16_t machine;
+    unwind::Arch arch;
+    std::array<std::string_view, 6> names;      // in the kernel's syntax
+    std::array<std::uint8_t, 6> dwarf_numbers;  // of the registers that these names use
+};
+
+// System V AMD64 ABI 3.2.3; Intel386 psABI 2.2.3; AAPCS64 6.8.2; AAPCS32 6.5. Kernel names: regs_query_register_offset().
+constexpr std::array<ArgumentRegisters, 4> argument_register_names{{
+    {EM_X86_64, unwind::Arch::x86_64, {"%di", "%si", "%dx", "%cx", "%r8", "%r9"}, {5, 4, 1, 2, 8, 9}},
+    {EM_386,
+     unwind::Arch::x86,
+     {"+4(%sp)", "+8(%sp)", "+12(%sp)", "+16(%sp)", "+20(%sp)", "+24(%sp)"},
+     {4, 4, 4, 4, 4, 4}},
+    {EM_AARCH64, unwind::Arch::aarch64, {"%x0", "%x1", "%x2", "%x3", "%x4", "%x5"}, {0, 1, 2, 3, 4, 5}},
+    {EM_ARM, unwind::Arch::arm, {"%r0", "%r1", "%r2", "%r3", "+0(%sp)", "+4(%sp)"}, {0, 1, 2, 3, 13, 13}},
+}};
+
+const ArgumentRegisters* registers_of(std::uint16_t machine) {
+    const auto* const found = std::ranges::find(argument_register_names, machine, &ArgumentRegisters::machine);
+    return found == argument_register_names.end() ? nullptr : found;
+}
+
+Result<std::vector<ProbeArgument>> arguments_of(const ProbeSpec& probe, const Code& code) {
+    std::vector<ProbeArgument> arguments;
+    for (const ProbeArgument& argument : probe.arguments) {
+        auto fetch = with_argument_registers(argument.fetch, code.header.machine);
+        if (!fetch)
+            return fail(ErrorCode::unsupported,
+                        fmt::format("the value '{}' is not available in {}; $arg1 to $arg6 and registers are",
+                                    argument.fetch, code.path));
+        arguments.push_back({argument.name, *std::move(fetch)});
+    }
+    return arguments;
+}
+
+// What the fields read must be as at the call. Only the names of argument registers are known here.
+ProbeNeeds needs_of(const std::vector<ProbeArgument>& arguments, const ArgumentRegisters& known) {
+    ProbeNeeds needs;
+    for (const ProbeArgument& argument : arguments) {
+        std::string_view rest = argument.fetch;
+        if (rest.find("$stack") != std::string_view::npos) needs.registers = all_registers;
+        for (std::size_t at = 0; (at = rest.find('%')) != std::string_view::npos; rest.remove_prefix(1)) {
+            rest.remove_prefix(at);
+            const std::string_view name = rest.substr(0, rest.find_first_of(":)", 1));
+            const auto* const found = std::ranges::find(known.names, name);
+            const auto index = static_cast<std::size_t>(found - known.names.begin());
+            needs.registers |= found == known.names.end() ? all_registers : 1U << known.dwarf_numbers[index];
+        }
+    }
+    return needs;
+}
+
+std::optional<std::uint64_t> file_offset(const Code& code, std::uint64_t address) {
+    for (const elf::Segment& segment : code.header.segments)
+        if (segment.type == elf::segment_load && address >= segment.vaddr &&
+            address - segment.vaddr < segment.file_size)
+            return segment.offset + (address - segment.vaddr);
+    return std::nullopt;
+}
+
+bool is_executable(const Code& code, std::uint64_t offset) {
+    return std::ranges::any_of(code.header.segments, [&](const elf::Segment& segment) {
+        return segment.type == elf::segment_load && (segment.flags & elf::segment_executable) != 0 &&
+               offset >= segment.offset && offset - segment.offset < segment.file_size;
+    });
+}
+
+Result<bool> check_function(const elf::FunctionSymbol& function, const Code& code) {
+    if (function.ifunc)
+        return fail(
+            ErrorCode::unsupported,
+            fmt::format("{} in {} selects one of several functions when the program starts; probe that one, for "
+                        "example with {}*",
+                        function.name, code.path, "__" + function.name));
+    if (function.thumb)
+        return fail(ErrorCode::unsupported,
+                    fmt::format("{} in {} is Thumb code, which Linux cannot probe; it can probe code that was compiled "
+                                "with -marm",
+                                function.name, code.path));
+    return true;
+}
+
+// Chooses the instruction of a whole function.
+// `in_one_part`: the compiler has not moved rare code of the function elsewhere.
+Result<bool> place(ProbeSite& site, const elf::FunctionSymbol& function, bool in_one_part, const Code& code) {
+    const ArgumentRegisters* const known = registers_of(code.header.machine);
+    if (known == nullptr || code.header.big_endian) return true;  // the entry
+    const std::string bytes =
+        TRY(code.source(site.offset, static_cast<std::size_t>(std::min<std::uint64_t>(function.size, max_code_bytes))));
+    const ProbedFunction whole{known->arch, std::as_bytes(std::span(bytes)),
+                               in_one_part && function.size != 0 && bytes.size() == function.size};
+    const auto chosen =
+        place_probe(whole, needs_of(site.arguments, *known), code.emulated.value_or(assumed_emulated(known->arch)));
+    if (!chosen)
+        return fail(ErrorCode::unsupported, fmt::format("{} in {} begins with a load that this kernel cannot probe "
+                                                        "safely",
+                                                        function.name, code.path));
+    site.offset += chosen->offset;
+    site.emulated = chosen->emulated;
+    return true;
+}
+
+// One symbol for each address: aliases of a pattern are one function.
+void remove_aliases(std::vector<elf::FunctionSymbol>& functions) {
+    const auto rest = std::ranges::unique(functions, {}, &elf::FunctionSymbol::address);
+    functions.erase(rest.begin(), rest.end());
+}
+
+Result<bool> check_ambiguous(const std::vector<elf::FunctionSymbol>& functions, const ProbeSpec& probe,
+                             const Code& code) {
+    if (functions.size() <= 1) return true;
+    std::string names;
+    for (std::size_t i = 0; i < functions.size() && i < max_named; ++i)
+        names += fmt::format("{}{} at {:#x}", names.empty() ? "" : ", ", functions[i].name,
+                             file_offset(code, functions[i].address).value_or(0));
+    return fail(
+        ErrorCode::invalid,
+        fmt::format("{} has {} functions named {}: {}{}. Give a symbol, an offset, or a pattern with *", code.path,
+                    functions.size(), probe.function, names, functions.size() > max_named ? ", …" : ""));
+}
+
+Result<std::vector<ProbeSite>> function_sites(const ProbeSpec& probe, const Code& code) {
+    const bool pattern = probe.function.find('*') != std::string::npos;
+    std::vector<std::string> moved_parts;
+    const auto wanted = [&](std::string_view name) {
+        if (elf::matches_function_name(probe.function, name)) return true;
+        const std::size_t cold = name.find(".cold");
+        if (cold != std::string_view::npos && elf::matches_function_name(probe.function, name.substr(0, cold)))
+            moved_parts.emplace_back(name.substr(0, cold));
+        return false;
+    };
+    auto functions = TRY(elf::find_functions(code.source, code.header, code.sections, wanted, max_sites));
+    if (pattern) std::erase_if(functions, [](const elf::FunctionSymbol& one) { return one.ifunc || one.thumb; });
+    remove_aliases(functions);
+    if (!pattern) (void)TRY(check_ambiguous(functions, probe, code));
+    std::vector<ProbeSite> sites;
+    for (const elf::FunctionSymbol& function : functions) {
+        (void)TRY(check_function(function, code));
+        const auto offset = file_offset(code, function.address);
+        if (!offset) continue;
+        ProbeSite site;
+        site.name = function.name;
+        site.offset = *offset;
+        site.arguments = TRY(arguments_of(probe, code));
+        if (probe.offset != 0) {
+            if (function.size != 0 && probe.offset >= function.size)
+                return fail(ErrorCode::invalid,
+                            fmt::format("{} in {} has only {} bytes", function.name, code.path, function.size));
+            site.offset += probe.offset;
+        } else {
+            const bool in_one_part = std::ranges::find(moved_parts, function.name) == moved_parts.end();
+            (void)TRY(place(site, function, in_one_part, code));
+        }
+        sites.push_back(std::move(site));
+    }
+    return sites;
+}
+
+Result<std::vector<ProbeSite>> offset_site(const ProbeSpec& probe, const Code& code) {
+    if (!is_executable(code, probe.offset))
+        return fail(ErrorCode::invalid, fmt::format("{} has no code at offset {:#x}", code.path, probe.offset));
+    ProbeSite site;
+    site.offset = probe.offset;
+    site.arguments = TRY(arguments_of(probe, code));
+    return std::vector{std::move(site)};
+}
+
+Result<std::vector<ProbeSite>> static_sites(const ProbeSpec& probe, const Code& code) {
+    std::vector<ProbeSite> sites;
+    for (const elf::StaticProbe& found : TRY(elf::read_static_probes(code.source, code.header, code.sections))) {
+        if (!elf::matches_function_name(probe.provider, found.provider) ||
+            !elf::matches_function_name(probe.name, found.name))
+            continue;
+        if (sites.size() == max_sites)
+            return fail(ErrorCode::too_large,
+                        fmt::format("{} has more than {} such USDT probes", code.path, max_sites));
+        const auto offset = file_offset(code, found.location);
+        if (!offset) continue;
+        ProbeSite site;
+        site.provider = found.provider;
+        site.name = found.name;
+        site.offset = *offset;
+        if (found.semaphore != 0) site.reference_counter = file_offset(code, found.semaphore).value_or(0);
+        const std::vector<std::string> fetched =
+            elf::fetch_arguments(code.header.machine, code.header.is_64, found.arguments);
+        for (std::size_t i = 0; i < fetched.size(); ++i)
+            if (!fetched[i].empty()) site.arguments.push_back({fmt::format("arg{}", i + 1), fetched[i]});
+        for (ProbeArgument& argument : TRY(arguments_of(probe, code))) site.arguments.push_back(std::move(argument));
+        site.emulated = true;  // a nop
+        sites.push_back(std::move(site));
+    }
+    return sites;
+}
+
+}  // namespace
+
+std::optional<std::string> with_argument_registers(std::string_view fetch, std::uint16_t machine) {
+    constexpr std::string_view variable = "$arg";
+    if (fetch.find("$retval") != std::string_view::npos) return std::nullopt;
+    std::string out;
+    for (std::size_t at = 0; at < fetch.size();) {
+        if (!fetch.substr(at).starts_with(variable)) {
+            out += fetch[at++];
+            continue;
+        }
+        at += variable.size();
+        const ArgumentRegisters* const known = registers_of(machine);
+        const std::size_t number = at < fetch.size() ? static_cast<std::size_t>(fetch[at] - '0') : 0;
+        ++at;
+        const bool longer = at < fetch.size() && fetch[at] >= '0' && fetch[at] <= '9';
+        if (known == nullptr || number < 1 || number > known->names.size() || longer) return std::nullopt;
+        out += known->names[number - 1];
+    }
+    return out;
+}
+
+Result<std::vector<ProbeSite>> find_probe_sites(const ProbeSpec& probe, int fd, const std::string& path,
+                                                std::optional<InstructionClasses> emulated) {
+    Code code{elf::source_of_fd(fd), path, {}, {}, emulated};
+    code.header = TRY(elf::read_header(code.source));
+    code.sections = TRY(elf::read_sections(code.source, code.header));
+    if (probe.kind == ProbeSpec::Kind::usdt) return static_sites(probe, code);
+    return probe.function.empty() ? offset_site(probe, code) : function_sites(probe, code);
+}
+
+}  // namespace flamewire::agent

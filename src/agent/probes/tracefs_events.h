@@ -1,0 +1,59 @@
+// Probes that the agent creates in tracefs, where each becomes a tracepoint. The file uprobe_events is one list for the
+// whole machine, so each recording has a group of its own: flamewire_<pid namespace>_<pid>_<start time>_<number>. From
+// the group, a later agent can tell whether the one that created it still runs.
+// Source of the format: Documentation/trace/uprobetracer.rst.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/perf/probe_spec.h"
+#include "base/result.h"
+
+namespace flamewire::agent {
+
+// A probe on one instruction.
+struct ProbeDefinition {
+    std::string name;                      // becomes a part of the event's name
+    std::string path;                      // as this process opens it; a link such as /proc/self/fd/7 is followed
+    std::uint64_t offset = 0;              // in the file, bytes
+    std::uint64_t reference_counter = 0;   // offset of a USDT semaphore in the file; 0: none
+    std::vector<ProbeArgument> arguments;  // in the kernel's syntax
+};
+
+class TracefsEvents {
+public:
+    // `folder`: where tracefs is mounted. Creates nothing yet.
+    explicit TracefsEvents(std::string folder);
+    // Removes all events. Close the perf events on them before: the kernel keeps an event that is in use.
+    ~TracefsEvents();
+    TracefsEvents(const TracefsEvents&) = delete;
+    TracefsEvents& operator=(const TracefsEvents&) = delete;
+
+    [[nodiscard]] const std::string& group() const { return group_; }
+    // Returns the name of the new event in the group. Errors: permission; unsupported, if the kernel has no uprobes or no
+    // reference counters; invalid, with the kernel's reason.
+    Result<std::string> add(const ProbeDefinition& probe);
+
+private:
+    std::string folder_, group_;
+    std::vector<std::string> events_;
+};
+
+// Parts of a group's name.
+struct TracefsOwner {
+    std::uint64_t pid_namespace = 0;  // inode of /proc/self/ns/pid
+    std::uint32_t pid = 0;
+    std::uint64_t start_ticks = 0;  // of the process, since boot
+};
+std::string tracefs_group(const TracefsOwner& owner, std::uint64_t number);
+// Nullopt: another program made the group.
+std::optional<TracefsOwner> tracefs_owner(std::string_view group);
+
+// Removes the events of agents in this pid namespace that have ended. Returns how many it removed.
+std::size_t remove_stale_events(const std::string& folder);
+
+}  // namespace flamewire::agent

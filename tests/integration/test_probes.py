@@ -1,0 +1,335 @@
+"""Probes on functions and USDT probes: hits against bpftrace on the same run, stacks against gdb's, and programs that leave
+probed functions by exceptions, longjmp, cancellation and fork."""
+import collections
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+from flamewire import BIN, TESTS_BIN, wait_until
+
+AGENT = BIN / "flamewire-agent"
+WORKLOAD = TESTS_BIN / "probes-workload"
+UPROBE_EVENTS = pathlib.Path("/sys/kernel/tracing/uprobe_events")
+
+if not UPROBE_EVENTS.exists():
+    subprocess.run(["mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing"], check=False)
+pytestmark = pytest.mark.skipif(not os.access(UPROBE_EVENTS, os.W_OK),
+                                reason="probes need root and a kernel with CONFIG_UPROBE_EVENTS: nothing of them is tested")
+
+
+def run(*arguments, timeout=120, **options):
+    return subprocess.run([str(one) for one in arguments], capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL, **options)
+
+
+def created_probes():
+    """The probes in tracefs, one line each."""
+    return [line for line in UPROBE_EVENTS.read_text().splitlines() if "flamewire_" in line]
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays():
+    """Each recording removes its probes. Other tests may have recordings of their own at the same time."""
+    yield
+    for line in created_probes():
+        pid = int(re.match(r"p:flamewire_[0-9a-f]+_([0-9a-f]+)_", line)[1], 16)
+        assert pathlib.Path(f"/proc/{pid}").exists(), line
+
+
+def record(directory, *arguments, program, events=(), timeout=120):
+    path = directory / "recorded.flw"
+    outcome = run(AGENT, "--output", path, "--force", "--events", ",".join(events), *arguments, "--", *program, timeout=timeout)
+    assert outcome.returncode == 0, outcome
+    return path, outcome
+
+
+def counts(*arguments, events, program, **options):
+    """Event -> what --stat counted."""
+    outcome = run(AGENT, "--output", "-", "--events", "none", "--stat", ",".join(events), *arguments, "--", *program, **options)
+    assert outcome.returncode == 0, outcome
+    found = {}
+    for line in outcome.stdout.splitlines():
+        if match := re.match(r" +([0-9,]+) +(\S.*?)( +# .*)?$", line):
+            found[match[2].strip()] = int(match[1].replace(",", ""))
+    return found
+
+
+def stacks(path, event):
+    """Call path, outermost first -> number of hits."""
+    outcome = run(BIN / "flamewire", "export", path, "--format", "collapsed", "-e", event, "--weights")
+    assert outcome.returncode == 0, outcome
+    return {tuple(names.split(";")): int(number) for names, number in (line.rsplit(" ", 1) for line in outcome.stdout.splitlines())}
+
+
+def hits(path, event):
+    return sum(stacks(path, event).values())
+
+
+def probe(function, attributes=""):
+    return f'uprobe:{function}@"{WORKLOAD}"{attributes}'
+
+
+def test_each_hit_is_a_sample_with_its_stack(tmp_path):
+    leaf = probe("probed_leaf")
+    path, outcome = record(tmp_path, "--count", 1, events=[leaf], program=[WORKLOAD, "calls", 200])
+    found = stacks(path, leaf)
+    calls = 200 + 20  # probed_recursion() ends in probed_outer()
+    assert sum(found.values()) == 2 * calls, outcome.stderr
+    for frames in found:
+        assert frames[-3:] == ("probed_outer", "probed_inner", "probed_leaf"), frames
+        assert "main" in frames
+    # The entry is not emulated; the branch after it is passed by every call.
+    offset = int(re.search(r"offset (0x[0-9a-f]+) of", outcome.stderr)[1], 16)
+    code = run("objdump", "-d", "--disassemble=probed_leaf", WORKLOAD).stdout
+    entry, branch = re.findall(r"^ *([0-9a-f]+):.*\t(\w+) ", code, re.M)[:2]
+    if os.uname().machine == "x86_64":
+        assert (entry[1], branch[1]) == ("test", "je"), code
+        assert offset == int(branch[0], 16)
+
+
+def test_names_of_cxx_functions(tmp_path):
+    methods = [probe("shop::Cart::add"), probe("shop::Cart::~Cart")]
+    path, _ = record(tmp_path, "--count", 1, events=methods, program=[WORKLOAD, "calls", 30])
+    assert [hits(path, method) for method in methods] == [30, 1]
+    unknown = run(AGENT, "--output", tmp_path / "x.flw", "--events", f'uprobe:nothing::here@"{WORKLOAD}"', "--", WORKLOAD)
+    assert unknown.returncode == 1
+    assert "has no function nothing::here" in unknown.stderr
+    ambiguous = run(AGENT, "--output", tmp_path / "x.flw", "--events", probe("shop::Cart::remove"), "--", WORKLOAD)
+    assert ambiguous.returncode == 1
+    assert "2 functions named shop::Cart::remove" in ambiguous.stderr
+
+
+def test_a_pattern_is_one_event_for_each_function(tmp_path):
+    path, _ = record(tmp_path, "--count", 1, events=[probe("probed_*er")], program=[WORKLOAD, "calls", 10])
+    outcome = run(BIN / "flamewire", "report", path, "--json")
+    names = {event["name"] for event in json.loads(outcome.stdout)["events"]}
+    assert names == {probe("probed_inner"), probe("probed_outer")}, outcome.stdout
+    too_many = run(AGENT, "--output", tmp_path / "x.flw", "--events", 'uprobe:*@"libc.so.6"', "--", WORKLOAD)
+    assert too_many.returncode == 1
+    assert "more than" in too_many.stderr
+
+
+def test_fields_and_filters(tmp_path):
+    """The kernel reads the arguments that the calls pass, and the filter selects by them."""
+    counted = counts(events=[
+        probe("probed_outer", "/number >= 90/number=$arg1:s32/"),
+        probe("probed_leaf", '/text == "odd"/text=+0($arg1):string/number=$arg2:s32/'),
+        probe("probed_leaf", "/number == 5/number=$arg2:s32/alias=five/"),
+    ], program=[WORKLOAD, "calls", 100])
+    # probed_recursion(i % 7) for i = 0, 10, … calls probed_outer(0).
+    assert [counted[name] for name in sorted(counted)] == [2, 50, 10], counted
+    wrong = run(AGENT, "--output", tmp_path / "x.flw", "--events", probe("probed_outer", "/size > 1/number=$arg1/"), "--", WORKLOAD)
+    assert wrong.returncode == 1
+    assert "fields here: __probe_ip, number" in wrong.stderr
+
+
+# Functions of Debian's programs, which are stripped: of their dynamic symbols, of libc, and the entry point by its address.
+PROGRAMS = {
+    "/usr/bin/bash": (["-c", "for ((i = 0; i < 200; i++)); do x=$i$(:); done; shopt >/dev/null"],
+                      ["execute_command", "expand_word", "make_child", "bind_variable", "parse_command", "xmalloc"]),
+    "/usr/bin/python3.11": (["-c", "print(sum(len(str(i)) for i in range(2000)), [dict(a=i) for i in range(50)][-1])"],
+                            ["PyDict_New", "PyObject_Str", "PyLong_FromLong", "PyObject_GetIter"]),
+    "/usr/bin/perl": (["-e", "my %h; $h{$_ % 7} .= $_ for 1 .. 500; print sort values %h"], ["Perl_sv_setsv_flags", "Perl_newSV", "Perl_hv_common"]),
+    "/usr/bin/xz": (["--help"], []),
+    "/usr/bin/sort": (["--version"], []),
+}
+LIBC_FUNCTIONS = ["malloc", "free", "realloc", "fwrite", "setlocale", "getenv", "__libc_start_main"]
+
+
+def bpftrace_counts(places, command, comm):
+    """(file, function) -> hits in processes of that name, while the command runs."""
+    text = " ".join(f'uprobe:{file}:{function if function.startswith("0x") else json.dumps(function)} /comm == "{comm}"/ {{ @{name} = count(); }}'
+                    for (file, function), name in zip(places, map("c{}".format, range(len(places)))))
+    outcome = run("bpftrace", "--unsafe", "-f", "json", "-e", text, "-c", f"/bin/sh {command}")
+    assert outcome.returncode == 0, outcome
+    found = dict.fromkeys(places, 0)
+    for line in outcome.stdout.splitlines():
+        if line.startswith("{") and '"map"' in line:
+            for name, value in json.loads(line)["data"].items():
+                found[places[int(name.removeprefix("@c"))]] = value
+    return found
+
+
+def code_offset(path, address):
+    """File offset of the code at a virtual address."""
+    for line in run("readelf", "-lW", path).stdout.splitlines():
+        if line.split()[:1] == ["LOAD"]:
+            offset, start, _, size = (int(word, 16) for word in line.split()[1:5])
+            if start <= address < start + size:
+                return address - start + offset
+    raise AssertionError(path)
+
+
+@pytest.mark.parametrize("original", PROGRAMS)
+def test_hits_are_those_of_bpftrace(tmp_path, original):
+    """Both count the same run, so that nothing depends on how much the program does in each run."""
+    if not pathlib.Path(original).exists():
+        pytest.skip(f"{original} is not installed: its hits are not compared")
+    unique = f"fw{os.getpid()}{pathlib.Path(original).name}"[:15]
+    program = tmp_path / unique
+    shutil.copy(original, program)
+    arguments, functions = PROGRAMS[original]
+    libc = re.search(r"libc\.so\.6 => (\S+)", run("ldd", program).stdout)[1]
+    places = [(str(program), function) for function in functions] + [(libc, function) for function in LIBC_FUNCTIONS]
+    entry = int(re.search(r"Entry point address: +(0x[0-9a-f]+)", run("readelf", "-h", program).stdout)[1], 16)
+    events = ",".join([f'uprobe:{function}@"{file}"' for file, function in places] + [f"uprobe:{program}:{code_offset(program, entry):#x}"])
+    table, errors, command = (tmp_path / name for name in ("table", "errors", "command"))
+    words = " ".join(shlex.quote(str(word)) for word in [program, *arguments])
+    command.write_text(f"exec {AGENT} --output - --events none --stat {shlex.quote(events)} -- {words} > {table} 2> {errors}\n")
+    expected = bpftrace_counts([*places, (str(program), f"{entry:#x}")], command, unique)
+    found = {}
+    for line in table.read_text().splitlines():
+        if match := re.match(r' +([0-9,]+) +uprobe:(\S+)@"([^"]+)"', line):
+            found[match[3], match[2]] = int(match[1].replace(",", ""))
+        elif match := re.match(r" +([0-9,]+) +uprobe:(/\S+):0x", line):
+            found[match[2], f"{entry:#x}"] = int(match[1].replace(",", ""))
+    assert len(found) == len(places) + 1, (table.read_text(), errors.read_text())
+    assert found == {place: expected[place] for place in found}
+    assert found[str(program), f"{entry:#x}"] == 1
+    assert found[libc, "malloc"] > 0
+
+
+def gdb_stacks(program, function, most):
+    """The call paths of the first hits of a breakpoint, outermost first, as gdb finds them."""
+    script = ["set pagination off", "set print frame-arguments none", "set debuginfod enabled off", f"break *{function}", "run"]
+    script += ["bt", "continue"] * most
+    words = [word for line in script for word in ("-ex", line)]
+    outcome = run("gdb", "-nx", "-batch", *words, "--args", *program)
+    found = collections.Counter()
+    frames = []
+    for line in [*outcome.stdout.splitlines(), ""]:
+        if match := re.match(r"#(\d+) +(?:0x[0-9a-f]+ in )?(.*?) \(", line):
+            if match[1] == "0" and frames:
+                found[tuple(reversed(frames))] += 1
+                frames = []
+            frames.append(match[2])
+    if frames:
+        found[tuple(reversed(frames))] += 1
+    return found
+
+
+def test_stacks_are_those_of_gdb(tmp_path):
+    function = "probed_recursion"
+    program = [WORKLOAD, "calls", 600]
+    expected = gdb_stacks(program, function, 300)
+    assert sum(expected.values()) >= 200, expected
+    path, _ = record(tmp_path, "--count", 1, "--unwind", "dwarf", events=[probe(function)], program=program)
+    found = collections.Counter()
+    for frames, number in stacks(path, probe(function)).items():
+        # gdb ends at main, and names inlined functions without their namespace.
+        inner = frames[frames.index("main"):]
+        found[tuple(re.sub(r"\(.*", "", name).split("::")[-1] for name in inner)] += number
+    expected = collections.Counter({tuple(name.split("::")[-1] for name in frames): number for frames, number in expected.items()})
+    assert found == expected
+
+
+@pytest.mark.parametrize(("scene", "functions", "report"), [
+    ("exceptions", ["probed_throws", "probed_passes_exception"], "caught 300"),
+    ("jumps", ["probed_jumps"], "landed 300"),
+    ("cancellations", ["probed_waits"], "cancelled 300"),
+    ("forks", ["probed_outer", "probed_leaf"], "ended 300"),
+])
+def test_programs_survive(tmp_path, scene, functions, report):
+    """Functions that are left by an exception, longjmp or cancellation, and children of a fork."""
+    events = [probe(function) for function in functions]
+    path, outcome = record(tmp_path, "--count", 1, events=events, program=[WORKLOAD, scene, 300])
+    assert report in outcome.stdout
+    for function, event in zip(functions, events):
+        expected = 600 if function == "probed_leaf" else 300
+        found = hits(path, event)
+        # A thread may be cancelled before it calls the function.
+        assert found == expected or (scene == "cancellations" and 0 < found <= expected), (function, found)
+
+
+def test_a_library_that_is_loaded_later(tmp_path):
+    library = TESTS_BIN / "plugin-workload.so"
+    event = f'uprobe:plugin_work@"{library}"'
+    path, outcome = record(tmp_path, "--count", 1, events=[event], program=[WORKLOAD, "loads", 20, library])
+    assert "called 20" in outcome.stdout
+    assert hits(path, event) == 20
+
+
+def test_static_probes(tmp_path):
+    """The program sees the semaphore only while the probe is open; fields have the arguments."""
+    plain, counted = (f'usdt:probed:{name}@"{WORKLOAD}"' for name in ("plain", "counted"))
+    program = [WORKLOAD, "static", 50]
+    assert "with semaphore 0" in run(*program).stdout
+    path, outcome = record(tmp_path, "--count", 1, events=[plain, counted], program=program)
+    assert "with semaphore 50" in outcome.stdout
+    assert [hits(path, event) for event in (plain, counted)] == [50, 50]
+    assert "with semaphore 0" in run(*program).stdout
+
+    filtered = counts(events=[
+        f'usdt:probed:plain@"{WORKLOAD}"/arg2 > 40000000000000/alias=wide/',
+        f'usdt:probed:counted@"{WORKLOAD}"/arg1 < 7/alias=low/',
+        f'usdt:probed:plain@"{WORKLOAD}"/text == "text"/text=+0($arg3):string/alias=text/',
+    ][:2], program=program)
+    assert (filtered["wide"], filtered["low"]) == (9, 7), filtered
+    missing = run(AGENT, "--output", tmp_path / "x.flw", "--events", f'usdt:probed:other@"{WORKLOAD}"', "--", WORKLOAD)
+    assert "has no USDT probe probed:other" in missing.stderr
+
+
+@pytest.fixture
+def busy(start):
+    process = start.workload("probes", "busy", 600)
+    wait_until(lambda: len(list(pathlib.Path(f"/proc/{process.pid}/task").iterdir())) == 5, what="the threads of the workload")
+    return process
+
+
+def test_a_killed_agent_leaves_nothing(tmp_path, busy):
+    """Its probes stay in tracefs, but no longer stop the program, and the next agent removes them."""
+    agent = subprocess.Popen([AGENT, "--output", tmp_path / "killed.flw", "--events", probe("probed_outer"), "--max-slowdown", "10000", "--pid", str(busy.pid)],
+                             stderr=subprocess.PIPE, text=True)
+    mine = f"_{agent.pid:x}_"
+    wait_until(lambda: any(mine in line for line in created_probes()), what="the probe")
+    for line in agent.stderr:
+        if "profiling" in line:
+            break
+    agent.kill()
+    agent.wait()
+    assert any(mine in line for line in created_probes())
+    outcome = run(AGENT, "--output", tmp_path / "next.flw", "--duration", 1, "--pid", busy.pid)
+    assert outcome.returncode == 0, outcome
+    assert re.search(r"removed \d+ probes of agents that did not end properly", outcome.stderr), outcome.stderr
+    assert not any(mine in line for line in created_probes())
+    assert busy.alive()
+
+
+def test_the_cost_is_predicted_before(tmp_path, busy):
+    refused = run(AGENT, "--output", tmp_path / "x.flw", "--events", probe("probed_leaf", "/number=%si:s32/"), "--max-slowdown", 1, "--pid", busy.pid)
+    assert refused.returncode == 1, refused
+    assert re.search(r"\d+ hits per second, most of them of .*, would slow down the target by about \d+\.\d%; --max-slowdown allows 1%", refused.stderr)
+    assert not (tmp_path / "x.flw").exists()
+    thinned = run(AGENT, "--output", tmp_path / "y.flw", "--events", probe("probed_leaf"), "--max-slowdown", 10000, "--duration", 1, "--pid", busy.pid)
+    assert thinned.returncode == 0, thinned
+    assert re.search(r"\d+ hits per second: a slowdown of about \d+\.\d%", thinned.stderr)
+
+
+def test_a_server_probes_only_what_it_may_profile(start, busy):
+    """With a list of processes, only files whose code these processes have in memory."""
+    server = start.server()
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--allow-pid", busy.pid, "--max-slowdown", 10000)
+    wait_until(lambda: server.get("/api/agents")["agents"], what="the agent")
+    refused = server.command("start", pid=busy.pid, events=['uprobe:xz_main@"/usr/bin/sort"'])
+    assert not refused["ok"]
+    assert "no recorded process has code of /usr/bin/sort in memory" in refused["error"]
+    assert server.command("start", pid=busy.pid, events=[probe("probed_outer", "/alias=outer/")])["ok"]
+    assert server.command("status")["events"] == ["outer"]
+    # Other probes replace those of a running recording, which are then removed.
+    mine = {line.split("/")[0] for line in created_probes()}
+    changed = server.command("configure", events=[probe("probed_inner", "/alias=inner/")])
+    assert changed["ok"], changed
+    assert server.command("status")["events"] == ["inner"]
+    wait_until(lambda: not mine & {line.split("/")[0] for line in created_probes()}, what="the removal of the first probe")
+    # A change that is not of the events keeps the probe.
+    assert server.command("configure", interval=100)["ok"]
+    assert server.command("configure", stat="none")["ok"]
+    assert any("probed_inner" in line for line in created_probes())
+    assert server.command("stop")["ok"]
+    wait_until(lambda: not any("probed_inner" in line for line in created_probes()), what="the removal of the second probe")

@@ -1,0 +1,22 @@
+// Arguments of functions in registers. Source: System V AMD64 ABI 3.2.3, Intel386 psABI 2.2.3, AAPCS64 6.8.2, AAPCS32 6.5.
+#include "agent/probes/probe_code.h"
+
+#include <catch2/catch.hpp>
+#include <elf.h>
+
+using namespace flamewire::agent;
+
+TEST_CASE("registers of arguments") {
+    CHECK(with_argument_registers("$arg1", EM_X86_64) == "%di");
+    CHECK(with_argument_registers("$arg6:u32", EM_X86_64) == "%r9:u32");
+    CHECK(with_argument_registers("+0(+8($arg2)):string", EM_X86_64) == "+0(+8(%si)):string");
+    CHECK(with_argument_registers("$arg3", EM_AARCH64) == "%x2");
+    CHECK(with_argument_registers("$arg4", EM_ARM) == "%r3");
+    CHECK(with_argument_registers("$arg5", EM_ARM) == "+0(%sp)");
+    CHECK(with_argument_registers("$arg1", EM_386) == "+4(%sp)");
+    CHECK(with_argument_registers("%ax:s8", EM_S390) == "%ax:s8");
+    CHECK(with_argument_registers("$comm", EM_X86_64) == "$comm");
+    for (const char* unknown : {"$arg0", "$arg7", "$arg", "$arg12", "$argx", "$retval"})
+        CHECK_FALSE(with_argument_registers(unknown, EM_X86_64));
+    CHECK_FALSE(with_argument_registers("$arg1", EM_S390));
+}
