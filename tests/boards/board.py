@@ -27,6 +27,7 @@ INIT = """#!/bin/busybox sh
 export PATH=/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
+mount -t tracefs tracefs /sys/kernel/tracing
 mount -t devtmpfs dev /dev
 mount -t tmpfs tmp /tmp
 for module in $(cat /modules/order); do insmod /modules/$module; done

@@ -3,6 +3,7 @@ compared with the workload's own. Under icount, a board's time is that of its in
 of this machine. The board with real threads has wide bounds."""
 
 import re
+import subprocess
 
 import bounds
 import pytest
@@ -138,6 +139,65 @@ def test_stacks_are_whole_and_shares_are_right(boot, lab, name, frames):
     assert burn["line"] > 0
     whole = sum(share for name_, share in measured.items() if name_ == "_start")
     assert whole >= 0.99, measured
+
+
+def counted(text):
+    """Event -> number, from the tables of --stat."""
+    return {match[2].strip(): int(match[1].replace(",", "")) for match in re.finditer(r"^ +([0-9,]+) +(\S.*?)( +# .*)?$", text, re.M)}
+
+
+def probed_program(lab, kind, name="probed", *options):
+    """Its functions need symbols on the board. Also returns the offset of a function in the file."""
+    program = lab.workload(kind, "tests/boards/probed.c", name, "-fomit-frame-pointer", *options)
+    table = subprocess.run(["readelf", "-sW", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    segments = subprocess.run(["readelf", "-lW", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    first = re.search(r"LOAD +(0x\w+) (0x\w+) .* R E", segments)
+
+    def offset(function):
+        return int(re.search(rf"^ *\d+: (\w+) .* {function}$", table, re.M)[1], 16) - int(first[2], 16) + int(first[1], 16)
+
+    return program, offset
+
+
+def stacks_of(server, session):
+    """Call path, outermost first -> number of samples."""
+    lines = server.get(f"/api/export/session/{session['id']}", format="collapsed").decode().splitlines()
+    return {tuple(names.split(";")): int(number) for names, number in (line.rsplit(" ", 1) for line in lines)}
+
+
+@pytest.mark.parametrize("name", ["arm64", "armhf"])
+def test_probes_in_a_program_are_exact(boot, lab, name):
+    """The program calls its functions 1000 times, with the number of the call."""
+    kind = KINDS[name]
+    program, offset = probed_program(lab, kind, "probed", *([] if name == "arm64" else ["-marm"]))
+    thumb, _ = probed_program(lab, kind, "probed-thumb")
+    server = boot.serve("--binary", program)
+    entry = f"uprobe:/bin/probed:{offset('probed_second'):#x}"
+    script = f"""flamewire-agent --events none --stat 'uprobe:probed_outer@probed,uprobe:probed_leaf@probed/n >= 900/n=$arg1:u32/alias=some/,uprobe:probed_second@probed,{entry}' --output - -- probed 1000
+flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --events 'uprobe:probed_leaf@probed' --count 1 --unwind dwarf -- probed 1000
+flamewire-agent --events none --stat 'uprobe:probed_leaf@probed-thumb' --output - -- probed-thumb 10
+echo "left: $(cat /sys/kernel/tracing/uprobe_events | wc -l)"
+"""
+    text = boot(kind, script, {"/bin/probed": program, "/bin/probed-thumb": thumb}).finish()
+    numbers = counted(text)
+    assert [numbers[event] for event in ("uprobe:probed_outer@probed", "some", "uprobe:probed_second@probed", entry)] == [1000, 100, 1000, 1000], text
+    places = {match[1]: (int(match[2], 16), match[4]) for match in re.finditer(r"^flamewire-agent: (\S+): offset (0x\w+) of \S+?(, about (\S+) us per hit)?$", text, re.M)}
+    placed, emulated = places["uprobe:probed_second@probed"]
+    if name == "arm64":
+        # The entry is not emulated, the branch after it is.
+        assert placed == offset("probed_second") + 4, text
+        print(f"{name}: a hit costs {emulated} us if emulated, else {places[entry][1]} us")
+        assert float(emulated) < float(places[entry][1]), text
+    else:
+        assert placed == offset("probed_second") and emulated is None, text
+        assert "probed_leaf in /bin/probed-thumb is Thumb code, which Linux cannot probe; it can probe code that was compiled with -marm" in text
+    session = ended(server)
+    assert session["lost"] == 0, session["losses"]
+    found = stacks_of(server, session)
+    assert sum(found.values()) == 1000, (found, text)
+    for frames in found:
+        assert frames[1] == "_start" and frames[-4:] == ("main", "probed_outer", "probed_inner", "probed_leaf"), found
+    assert "left: 0" in text
 
 
 def test_copies_of_stacks_that_end_with_user_space(boot, lab):
