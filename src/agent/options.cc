@@ -87,6 +87,7 @@ constexpr Rule rules[] = {
     other("--allow-pid").once(comma_pids),
     other("--allow-user").once(comma_names),
     other("--allow-command").once(comma_names),
+    flag("--allow-kprobes", &Options::allow_kprobes),
     number("--frequency", &Settings::frequency_hz, 1, limits::max_frequency_hz),
     number("--count", &Settings::period, 1, limits::max_period),
     number("--duration", &Settings::duration_s, 1, limits::max_duration_s),
@@ -267,6 +268,7 @@ Result<bool> check_combination(const Parsed& parsed, bool stdout_is_terminal) {
         return usage(
             "--allow-pid, --allow-user and --allow-command need --server or --listen: they limit what a server "
             "may choose");
+    if (options.allow_kprobes) return usage("--allow-kprobes needs --server or --listen");
     if (!options.has_target()) return usage("--output needs a target: --pid PID, --name COMM, --all or -- CMD");
     if (options.prints_table()) return true;
     if (options.output == "-" && !options.command.empty())

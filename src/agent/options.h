@@ -77,7 +77,8 @@ struct Options {
     std::vector<std::string> names;
     std::vector<std::string> command;
     WideTarget wide;
-    AllowedWords allowed;  // other processes that a server may choose
+    AllowedWords allowed;        // other processes that a server may choose
+    bool allow_kprobes = false;  // a server may probe the kernel
 
     Settings settings;
     HealthSettings health;

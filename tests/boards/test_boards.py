@@ -200,6 +200,41 @@ echo "left: $(cat /sys/kernel/tracing/uprobe_events | wc -l)"
     assert "left: 0" in text
 
 
+@pytest.mark.parametrize("name", ["arm64", "armhf"])
+def test_probes_in_the_kernel_are_exact(boot, lab, name):
+    """The program reads 1000 times, each time one byte more."""
+    kind = KINDS[name]
+    program, _ = probed_program(lab, kind)
+    server = boot.serve("--binary", program)
+    script = f"""flamewire-agent --events none --stat 'kprobe:ksys_read,kprobe:vfs_read/size >= 900/size=$arg3:u32/alias=some/,kprobe:vfs_rea*,syscalls:sys_enter_read' --output - -- probed 1000
+flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --events kprobe:vfs_read --count 1 --unwind dwarf -- probed 1000
+flamewire-agent --events none --stat kprobe:do_undefinstr --output - -- probed 1
+flamewire-agent --events none --stat kprobe:no_such_function --output - -- probed 1
+flamewire-agent --events kprobe:vfs_read --output /tmp/killed.flw --pid 1 2>/tmp/killed.log & agent=$!
+until grep profiling /tmp/killed.log; do sleep 0.1; done
+kill -9 $agent; wait $agent
+echo "left: $(grep -c flamewire /sys/kernel/tracing/kprobe_events)"
+flamewire-agent --events none --stat task-clock --output - -- true
+echo "left: $(grep -c flamewire /sys/kernel/tracing/kprobe_events)"
+grep -E ' (_text|_stext|vfs_read)$' /proc/kallsyms
+"""
+    text = boot(kind, script, {"/bin/probed": program}).finish()
+    numbers = counted(text)
+    assert [numbers[event] for event in ("kprobe:ksys_read", "some", "kprobe:vfs_read", "kprobe:vfs_readv", "syscalls:sys_enter_read")] == [1000, 100, 1000, 0, 1000], text
+    assert "kprobe:vfs_read: what a hit costs is not known" in text
+    assert "the kernel refuses a probe on its function do_undefinstr: Failed to register probe event" in text
+    assert "this kernel has no function no_such_function that can be probed" in text
+    assert re.findall(r"^left: (\d+)", text, re.M) == ["1", "0"] and "removed 1 probes of agents" in text, text
+    # The recording is too short for a pass over the kernel's names.
+    addresses = {match[2]: int(match[1], 16) for match in re.finditer(r"^(\w+) [tT] (\w+)$", text, re.M)}
+    function = addresses["vfs_read"] - addresses.get("_text", addresses["_stext"])
+    found = stacks_of(server, ended(server))
+    assert sum(found.values()) == 1000, (found, text)
+    for frames in found:
+        assert "main" in frames and frames[-1] == f"[kernel+{function:#x}]", (found, addresses)
+        assert sum(frame.startswith("[kernel+") for frame in frames) >= 3, found
+
+
 def test_copies_of_stacks_that_end_with_user_space(boot, lab):
     """Without address space randomization, less than 16 KiB are above a 32-bit program's stack pointer, and not always whole words."""
     kind = KINDS["armhf"]

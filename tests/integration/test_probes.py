@@ -311,6 +311,35 @@ def test_the_cost_is_predicted_before(tmp_path, busy):
     assert re.search(r"\d+ hits per second: a slowdown of about \d+\.\d%", thinned.stderr)
 
 
+def test_the_kernel_is_probed_only_with_kprobes(tmp_path):
+    if UPROBE_EVENTS.with_name("kprobe_events").exists():
+        pytest.skip("this kernel has kprobes: its refusal is NOT tested")
+    for event in ("kprobe:vfs_read", "kprobe:vfs_wr*e/count > 3/count=$arg3:u64/"):
+        outcome = run(AGENT, "--output", tmp_path / "x.flw", "--events", event, "--", "/bin/true")
+        assert outcome.returncode == 1
+        assert outcome.stderr == "flamewire-agent: this kernel has no kprobes (CONFIG_KPROBE_EVENTS)\n"
+    unknown = run(AGENT, "--output", tmp_path / "x.flw", "--events", "kprobe:no_function_has_*", "--", "/bin/true")
+    assert "this kernel has no function no_function_has_*" in unknown.stderr
+    many = run(AGENT, "--output", tmp_path / "x.flw", "--events", "kprobe:*", "--", "/bin/true")
+    assert "kprobe:*: more than 64 functions match" in many.stderr
+
+
+def test_a_server_probes_the_kernel_only_if_the_agent_lets_it(start, busy):
+    server = start.server()
+    refusal = "this agent does not let servers probe the kernel; start it with --allow-kprobes"
+    for option, own in ((), False), (("--allow-kprobes",), True), (("--stat", "kprobe:vfs_read"), False):
+        agent = start.agent("--server", "127.0.0.1", "--port", server.port, *option, name=f"agent{len(option)}{own}")
+        wait_until(lambda: [one for one in server.get("/api/agents")["agents"] if one["connected"]], what="the agent")
+        for settings in {"events": "cpu-clock,kprobe:vfs_read"}, {"stat": "task-clock,kprobe:vfs_read"}:
+            reply = server.command("start", pid=busy.pid, **settings)
+            assert (refusal in reply.get("error", "")) == (not own), (option, settings, reply)
+        if "--stat" in option:
+            # Its own list needs no permission.
+            assert refusal not in server.command("start", pid=busy.pid).get("error", "")
+        agent.stop()
+        wait_until(lambda: not [one for one in server.get("/api/agents")["agents"] if one["connected"]], what="the agent's end")
+
+
 def test_a_server_probes_only_what_it_may_profile(start, busy):
     """With a list of processes, only files whose code these processes have in memory."""
     server = start.server()

@@ -177,6 +177,8 @@ test('typed events, and a filter for tracepoints', () => {
   const probed = draftOfReply({ pid: 7, events: ['cpu-clock', 'large'], event_list: list });
   assert.deepEqual([probed.events, probed.others], [[], list]);
   assert.equal(hasTracepoint(probed), true);
+  const kernel = 'kprobe:vfs_read/count > 9/count=$arg3/alias=large/';
+  assert.equal(draftOfReply({ pid: 7, events: ['large'], event_list: kernel }).others, kernel);
 });
 
 test('the whole system instead of a process', () => {

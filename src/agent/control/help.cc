@@ -38,6 +38,7 @@ What a server may choose (all processes that this user may profile; each option 
   --allow-pid PID[,PID...]       these processes
   --allow-user USER[,USER...]    processes of these users, by name or number
   --allow-command NAME[,NAME...] executables of these names; * and ? stand for anything
+  --allow-kprobes                also probes in the kernel
 
 Sampling
   --frequency HZ      samples per second and thread (99; faults and hits of probes: each one, unless this is given)
@@ -45,7 +46,8 @@ Sampling
   --events LIST       perf's names, comma separated: cycles, cpu-clock:u, r01c2, cpu_core/cycles/, each with
                       optional @HZ (cycles, or cpu-clock where no hardware counter works); none: only count.
                       Tracepoints: sys:name, sys:name/FILTER/
-                      Probes: uprobe:FUNCTION@"FILE", usdt:PROVIDER:NAME@"FILE", each with /FILTER/FIELD=VALUE/
+                      Probes: uprobe:FUNCTION@"FILE", usdt:PROVIDER:NAME@"FILE", kprobe:FUNCTION, each with
+                      /FILTER/FIELD=VALUE/
   --filter EXPR       the kernel's filter for all tracepoints and probes of LIST that have none of their own
   --max-slowdown PCT  probes that would slow down a running target more than this are thinned or refused (10)
   --stat LIST         what is counted meanwhile: events as above, default or none (default). With --events none a

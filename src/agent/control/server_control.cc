@@ -19,6 +19,8 @@ namespace {
 constexpr std::chrono::milliseconds cpu_interval{500};
 constexpr std::size_t max_listed_processes = 200;
 
+bool is_kernel_probe(const EventSpec& spec) { return spec.probe && spec.probe->in_kernel(); }
+
 }  // namespace
 
 std::optional<Error> ServerControl::problem_for_server(const std::vector<std::uint32_t>& pids) const {
@@ -39,6 +41,14 @@ Result<RecordingTarget> ServerControl::wide_for_server(const WideTarget& wide) c
 Result<RequestedEvents> ServerControl::requested(const Settings& settings) const {
     RequestedEvents wanted = TRY(parse_requested(settings, recordings_.sysfs()));
     wanted.by_server = true;
+    // The agent's own lists may contain any.
+    const Settings& own = options_.settings;
+    const bool probes_kernel =
+        (settings.events != own.events && std::ranges::any_of(wanted.events, is_kernel_probe)) ||
+        (settings.stat != own.stat && std::ranges::any_of(wanted.counters, is_kernel_probe, &RequestedCounter::spec));
+    if (probes_kernel && !options_.allow_kprobes)
+        return fail(ErrorCode::permission,
+                    "this agent does not let servers probe the kernel; start it with --allow-kprobes");
     return wanted;
 }
 

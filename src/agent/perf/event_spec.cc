@@ -214,7 +214,7 @@ std::string known_names() {
     for (const NamedEvent& event : named_events()) all += fmt::format("{}{}", all.empty() ? "" : " ", event.name);
     return all +
            " off-cpu run-queue io-wait woken-by, cache events such as L1-dcache-load-misses, rNNN, pmu/event/, "
-           "sys:tracepoint, uprobe:FUNCTION@\"FILE\", usdt:PROVIDER:NAME@\"FILE\"";
+           "sys:tracepoint, uprobe:FUNCTION@\"FILE\", usdt:PROVIDER:NAME@\"FILE\", kprobe:FUNCTION";
 }
 
 Result<bool> parse_name(EventSpec& spec, std::string_view item, const Sysfs& sysfs) {

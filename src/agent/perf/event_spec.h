@@ -29,7 +29,7 @@ struct EventPart {
     std::uint16_t woken_at = 0;
 };
 
-// EventPart::pmu of a tracepoint that is a probe in user code.
+// EventPart::pmu of a tracepoint that is a probe in user code. Probes in the kernel are like its other tracepoints.
 inline constexpr std::string_view probe_pmu = "uprobe";
 
 // Why a thread is not on a CPU, as far as the kernel reports it.

@@ -9,7 +9,7 @@ namespace flamewire::agent {
 namespace {
 
 constexpr std::size_t max_arguments = 16, max_name_bytes = 32;
-constexpr std::string_view uprobe_prefix = "uprobe:", usdt_prefix = "usdt:";
+constexpr std::string_view uprobe_prefix = "uprobe:", usdt_prefix = "usdt:", kprobe_prefix = "kprobe:";
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -28,6 +28,14 @@ bool is_field_name(std::string_view text) {
 bool is_fetch(std::string_view text) {
     static constexpr std::string_view others = "$%+-():.\\[]";
     return !text.empty() && std::ranges::all_of(text, [](char c) {
+        return is_letter(c) || is_digit(c) || others.find(c) != std::string_view::npos;
+    });
+}
+
+// Compilers add suffixes such as ".isra.0" to functions of the kernel. A colon follows the name of a module.
+bool is_kernel_function(std::string_view text) {
+    static constexpr std::string_view others = ".$:*";
+    return !text.empty() && !is_digit(text.front()) && std::ranges::all_of(text, [](char c) {
         return is_letter(c) || is_digit(c) || others.find(c) != std::string_view::npos;
     });
 }
@@ -166,17 +174,21 @@ Result<bool> parse_offset_in_file(ParsedProbe& parsed, std::string_view item, st
     return true;
 }
 
+// Takes "+OFFSET" from the end of `function`, but not the plus of `operator+`.
+Result<bool> take_offset(ParsedProbe& parsed, std::string_view item, std::string_view& function) {
+    const std::size_t plus = function.rfind('+');
+    if (plus == std::string_view::npos || plus + 1 == function.size() || !is_digit(function[plus + 1])) return true;
+    const auto offset = parse_offset(function.substr(plus + 1));
+    if (!offset) return bad(item, fmt::format("'{}' is not an offset", function.substr(plus)));
+    parsed.probe.offset = *offset;
+    function = function.substr(0, plus);
+    return true;
+}
+
 Result<bool> parse_uprobe(ParsedProbe& parsed, std::string_view item, std::string_view body) {
     if (TRY(parse_offset_in_file(parsed, item, body))) return true;
     std::string_view function = TRY(parse_at_file(parsed, item, body));
-    // Not the plus of `operator+`.
-    const std::size_t plus = function.rfind('+');
-    if (plus != std::string_view::npos && plus + 1 < function.size() && is_digit(function[plus + 1])) {
-        const auto offset = parse_offset(function.substr(plus + 1));
-        if (!offset) return bad(item, fmt::format("'{}' is not an offset", function.substr(plus)));
-        parsed.probe.offset = *offset;
-        function = function.substr(0, plus);
-    }
+    (void)TRY(take_offset(parsed, item, function));
     if (function.starts_with("0x")) {
         const auto offset = parse_offset(function);
         if (!offset) return bad(item, fmt::format("'{}' is not an offset such as 0x1234", function));
@@ -200,11 +212,22 @@ Result<bool> parse_usdt(ParsedProbe& parsed, std::string_view item, std::string_
     return true;
 }
 
+// "FUNC[+OFFSET][TAIL]"
+Result<bool> parse_kprobe(ParsedProbe& parsed, std::string_view item, std::string_view body) {
+    parsed.probe.kind = ProbeSpec::Kind::kprobe;
+    std::string_view function = body.substr(0, body.find_first_of("/@"));
+    (void)TRY(parse_tail(parsed, item, body.substr(function.size())));
+    (void)TRY(take_offset(parsed, item, function));
+    if (!is_kernel_function(function)) return bad(item, fmt::format("'{}' is not a function of the kernel", function));
+    parsed.probe.function = function;
+    return true;
+}
+
 }  // namespace
 
 bool is_probe(std::string_view item) {
     return item.starts_with(uprobe_prefix) || item.starts_with(usdt_prefix) || item.starts_with("uretprobe:") ||
-           item.starts_with("kprobe:") || item.starts_with("kretprobe:");
+           item.starts_with(kprobe_prefix) || item.starts_with("kretprobe:");
 }
 
 Result<ParsedProbe> parse_probe(std::string_view item) {
@@ -213,6 +236,8 @@ Result<ParsedProbe> parse_probe(std::string_view item) {
         (void)TRY(parse_uprobe(parsed, item, item.substr(uprobe_prefix.size())));
     } else if (item.starts_with(usdt_prefix)) {
         (void)TRY(parse_usdt(parsed, item, item.substr(usdt_prefix.size())));
+    } else if (item.starts_with(kprobe_prefix)) {
+        (void)TRY(parse_kprobe(parsed, item, item.substr(kprobe_prefix.size())));
     } else if (item.starts_with("uretprobe:")) {
         return fail(ErrorCode::unsupported,
                     fmt::format("event '{}': probes on the return of a function are not supported. They replace the "
@@ -221,8 +246,8 @@ Result<ParsedProbe> parse_probe(std::string_view item) {
                                 item));
     } else {
         return fail(ErrorCode::unsupported,
-                    fmt::format("event '{}': probes in the kernel are not supported. Create one in tracefs "
-                                "(kprobe_events) and give its tracepoint",
+                    fmt::format("event '{}': probes on the return of a function are not supported. Probe its entry "
+                                "with kprobe:",
                                 item));
     }
     return parsed;
@@ -236,6 +261,7 @@ std::size_t unquoted_path_end(std::string_view list) {
 
 std::string name_of_match(const ProbeSpec& probe, std::string_view provider, std::string_view match) {
     if (!probe.alias.empty()) return fmt::format("{}:{}", probe.alias, match);
+    if (probe.kind == ProbeSpec::Kind::kprobe) return fmt::format("kprobe:{}{}", match, probe.attributes);
     const std::string what = probe.kind == ProbeSpec::Kind::usdt ? fmt::format("usdt:{}:{}", provider, match)
                                                                  : fmt::format("uprobe:{}", match);
     return fmt::format("{}@\"{}\"{}", what, probe.file, probe.attributes);

@@ -1,7 +1,8 @@
 // Parses dynamic probes of the event grammar. Pure. docs/sampling/probes.md documents the grammar:
 //   uprobe:FUNC@"FILE"   uprobe:FUNC+0x10@"FILE"   uprobe:FILE:0xOFFSET   usdt:PROVIDER:NAME@"FILE"
+//   kprobe:FUNC   kprobe:FUNC+0x10
 // each optionally followed by /FILTER/ATTRIBUTE/…/ and @HZ. Attributes: alias=NAME, arg=NAME:VALUE, NAME=VALUE. A VALUE
-// is a fetch argument of Documentation/trace/uprobetracer.rst, or begins with $arg1 … $arg6.
+// is a fetch argument of Documentation/trace/uprobetracer.rst or kprobetrace.rst, or begins with $arg1 … $arg6.
 #pragma once
 
 #include <cstddef>
@@ -23,15 +24,16 @@ struct ProbeArgument {
 };
 
 struct ProbeSpec {
-    enum class Kind : std::uint8_t { uprobe, usdt };
+    enum class Kind : std::uint8_t { uprobe, usdt, kprobe };
     Kind kind = Kind::uprobe;
-    std::string file;            // a path, or a name without slashes
+    std::string file;            // a path, or a name without slashes; empty: kprobe
     std::string function;        // may be a pattern with *; empty: `offset` counts from the start of the file
     std::uint64_t offset = 0;    // bytes
     std::string provider, name;  // usdt; may be patterns
     std::vector<ProbeArgument> arguments;
     std::string alias;       // empty: none
     std::string attributes;  // as written, with the slashes; empty: none
+    [[nodiscard]] bool in_kernel() const { return kind == Kind::kprobe; }
 };
 
 // A probe and what is common to all events.

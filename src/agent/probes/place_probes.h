@@ -1,5 +1,5 @@
 // Places the probes of a recording: finds their files and functions, chooses the instructions, and creates the
-// tracepoints.
+// tracepoints. The kernel itself finds its functions.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ struct PlacedProbe {
 };
 
 struct PlacedProbes {
-    std::vector<PlacedProbe> places;
+    std::vector<PlacedProbe> places;  // of probes in user code
     // Removes the tracepoints with its last owner. Close the perf events before.
     std::shared_ptr<const TracefsEvents> events;  // null: there are no probes
 };
@@ -51,6 +51,7 @@ public:
 
 private:
     Result<std::vector<EventSpec>> place_one(const EventSpec& spec);
+    Result<std::vector<EventSpec>> place_in_kernel(const EventSpec& spec);
 
     const ProbeTarget& target_;
     const Sysfs& sysfs_;

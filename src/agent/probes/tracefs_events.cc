@@ -23,27 +23,37 @@ namespace {
 constexpr std::string_view group_prefix = "flamewire_";
 // The kernel's limit for names of groups and events is 63 bytes.
 constexpr std::size_t max_hint_bytes = 40;
-// Every line of uprobe_events has less than 1 KiB; a machine with more probes than this is not cleaned up.
+// Every line of these files has less than 1 KiB; a machine with more probes than this is not cleaned up.
 constexpr std::size_t max_list_bytes = std::size_t{4} << 20;
+constexpr std::size_t max_help_bytes = std::size_t{64} << 10;
 // An event stays in use for a moment after its last descriptor was closed.
 constexpr int remove_attempts = 50;
 constexpr std::chrono::milliseconds remove_pause{20};
 
-std::string list_path(const std::string& folder) { return folder + "/uprobe_events"; }
+constexpr std::array<std::string_view, 2> lists{"/uprobe_events", "/kprobe_events"};
+
+std::string list_path(const std::string& folder, const ProbeDefinition& probe) {
+    return fmt::format("{}{}", folder, lists[probe.path.empty() ? 1 : 0]);
+}
+
+std::string place_of(const ProbeDefinition& probe) {
+    if (!probe.path.empty()) return fmt::format("{}:{:#x}", probe.path, probe.offset);
+    return probe.offset == 0 ? probe.name : fmt::format("{}+{:#x}", probe.name, probe.offset);
+}
 
 // One write is one command. O_APPEND is essential: opening the file for writing without it removes all events.
-int command(const std::string& folder, std::string_view text) {
-    const UniqueFd file(::open(list_path(folder).c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+int command(const std::string& list, std::string_view text) {
+    const UniqueFd file(::open(list.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
     if (!file) return errno;
     const ssize_t written = ::write(file.get(), text.data(), text.size());
     return written == static_cast<ssize_t>(text.size()) ? 0 : errno;
 }
 
-int remove_event(const std::string& folder, std::string_view group, std::string_view event) {
-    return command(folder, fmt::format("-:{}/{}\n", group, event));
+int remove_event(const std::string& list, std::string_view group, std::string_view event) {
+    return command(list, fmt::format("-:{}/{}\n", group, event));
 }
 
-// The kernel writes the reason for EINVAL as "trace_uprobe: error: TEXT" into error_log.
+// The kernel writes the reason for its refusal as "trace_uprobe: error: TEXT" into error_log.
 std::string kernel_reason(const std::string& folder) {
     const auto log = read_file(folder + "/error_log", std::size_t{1} << 16);
     if (!log) return {};
@@ -55,18 +65,25 @@ std::string kernel_reason(const std::string& folder) {
 }
 
 std::unexpected<Error> refused(const std::string& folder, const ProbeDefinition& probe, int error) {
-    if (error == ENOENT)
-        return fail(ErrorCode::unsupported, "this kernel has no uprobes (CONFIG_UPROBE_EVENTS) in " + folder);
+    const bool kernel = probe.path.empty();
+    const std::string list = list_path(folder, probe);
+    if (error == ENOENT && !file_status(list))
+        return fail(ErrorCode::unsupported, kernel ? "this kernel has no kprobes (CONFIG_KPROBE_EVENTS)"
+                                                   : "this kernel has no uprobes (CONFIG_UPROBE_EVENTS) in " + folder);
+    if (error == ENOENT && kernel)
+        return fail(ErrorCode::not_found, fmt::format("this kernel has no function {} that can be probed", probe.name));
     if (error == EACCES || error == EPERM)
         return fail(ErrorCode::permission, fmt::format("this user may not create probes: {} cannot be written. Run the "
                                                        "agent as root",
-                                                       list_path(folder)));
-    std::string reason = error == EINVAL ? kernel_reason(folder) : std::string();
+                                                       list));
+    // EADDRNOTAVAIL: several functions have the name.
+    std::string reason = error == EINVAL || error == EADDRNOTAVAIL ? kernel_reason(folder) : std::string();
     if (reason.empty()) reason = std::strerror(error);
     if (error == EINVAL && probe.reference_counter != 0) reason += "; USDT probes with a semaphore need Linux 4.20";
-    return std::unexpected(
-        Error{ErrorCode::invalid, error,
-              fmt::format("the kernel refuses the probe {} at offset {:#x}: {}", probe.name, probe.offset, reason)});
+    return std::unexpected(Error{
+        ErrorCode::invalid, error,
+        kernel ? fmt::format("the kernel refuses a probe on its function {}: {}", place_of(probe), reason)
+               : fmt::format("the kernel refuses the probe {} at offset {:#x}: {}", probe.name, probe.offset, reason)});
 }
 
 // A number in hexadecimal before `_` or the end; advances `text` past it.
@@ -126,33 +143,40 @@ TracefsEvents::TracefsEvents(std::string folder) : folder_(std::move(folder)) {
 
 Result<std::string> TracefsEvents::add(const ProbeDefinition& probe) {
     std::string name = event_name(probe.name, events_.size());
-    std::string text = fmt::format("p:{}/{} {}:{:#x}", group_, name, probe.path, probe.offset);
+    std::string text = fmt::format("p:{}/{} {}", group_, name, place_of(probe));
     if (probe.reference_counter != 0) text += fmt::format("({:#x})", probe.reference_counter);
     for (const ProbeArgument& argument : probe.arguments) text += fmt::format(" {}={}", argument.name, argument.fetch);
     text += '\n';
-    if (const int error = command(folder_, text); error != 0) return refused(folder_, probe, error);
-    events_.push_back(name);
+    std::string list = list_path(folder_, probe);
+    if (const int error = command(list, text); error != 0) return refused(folder_, probe, error);
+    events_.push_back({std::move(list), name});
     return name;
+}
+
+bool TracefsEvents::knows_kernel_arguments() const {
+    const auto help = read_file(folder_ + "/README", max_help_bytes);
+    return help && help->find("$arg<N>") != std::string::npos;
 }
 
 TracefsEvents::~TracefsEvents() {
     int attempts = remove_attempts;
-    for (const std::string& event : events_) {
-        int error = remove_event(folder_, group_, event);
+    for (const auto& [list, event] : events_) {
+        int error = remove_event(list, group_, event);
         for (; error == EBUSY && attempts > 0; --attempts) {
             std::this_thread::sleep_for(remove_pause);
-            error = remove_event(folder_, group_, event);
+            error = remove_event(list, group_, event);
         }
         if (error != 0)
             log("cannot remove the probe {}/{}: {}. Try: echo '-:{}/{}' >> {}", group_, event, std::strerror(error),
-                group_, event, list_path(folder_));
+                group_, event, list);
     }
 }
 
-std::size_t remove_stale_events(const std::string& folder) {
-    const auto list = read_file(list_path(folder), max_list_bytes);
+namespace {
+
+std::size_t remove_stale_of(const std::string& path, const TracefsOwner& own) {
+    const auto list = read_file(path, max_list_bytes);
     if (!list) return 0;
-    const TracefsOwner own = own_identity();
     std::size_t removed = 0;
     // Lines look like "p:GROUP/EVENT PATH:OFFSET ARGUMENTS".
     for (std::string_view rest = *list; !rest.empty();) {
@@ -166,8 +190,17 @@ std::size_t remove_stale_events(const std::string& folder) {
         if (!owner || owner->pid_namespace != own.pid_namespace) continue;
         const auto stat = read_stat("/proc", owner->pid);
         if (stat && stat->start_ticks == owner->start_ticks) continue;
-        if (remove_event(folder, group, line.substr(slash + 1, space - slash - 1)) == 0) ++removed;
+        if (remove_event(path, group, line.substr(slash + 1, space - slash - 1)) == 0) ++removed;
     }
+    return removed;
+}
+
+}  // namespace
+
+std::size_t remove_stale_events(const std::string& folder) {
+    const TracefsOwner own = own_identity();
+    std::size_t removed = 0;
+    for (const std::string_view list : lists) removed += remove_stale_of(fmt::format("{}{}", folder, list), own);
     return removed;
 }
 

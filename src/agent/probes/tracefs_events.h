@@ -1,7 +1,8 @@
-// Probes that the agent creates in tracefs, where each becomes a tracepoint. The file uprobe_events is one list for the
-// whole machine, so each recording has a group of its own: flamewire_<pid namespace>_<pid>_<start time>_<number>. From
-// the group, a later agent can tell whether the one that created it still runs.
-// Source of the format: Documentation/trace/uprobetracer.rst.
+// Probes that the agent creates in tracefs, where each becomes a tracepoint. The files uprobe_events and kprobe_events
+// are lists for the whole machine, so each recording has a group of its own:
+// flamewire_<pid namespace>_<pid>_<start time>_<number>. From the group, a later agent can tell whether the one that
+// created it still runs.
+// Source of the format: Documentation/trace/uprobetracer.rst, Documentation/trace/kprobetrace.rst.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,9 @@ namespace flamewire::agent {
 
 // A probe on one instruction.
 struct ProbeDefinition {
-    std::string name;                      // becomes a part of the event's name
-    std::string path;                      // as this process opens it; a link such as /proc/self/fd/7 is followed
-    std::uint64_t offset = 0;              // in the file, bytes
+    std::string name;  // becomes a part of the event's name; in the kernel: the function
+    std::string path;  // as this process opens it; a link such as /proc/self/fd/7 is followed. Empty: in the kernel
+    std::uint64_t offset = 0;              // in the file or the kernel's function, bytes
     std::uint64_t reference_counter = 0;   // offset of a USDT semaphore in the file; 0: none
     std::vector<ProbeArgument> arguments;  // in the kernel's syntax
 };
@@ -34,13 +35,19 @@ public:
     TracefsEvents& operator=(const TracefsEvents&) = delete;
 
     [[nodiscard]] const std::string& group() const { return group_; }
-    // Returns the name of the new event in the group. Errors: permission; unsupported, if the kernel has no uprobes or no
-    // reference counters; invalid, with the kernel's reason.
+    // Returns the name of the new event in the group. Errors: permission; unsupported, if the kernel has no such probes or
+    // no reference counters; not_found, if it has no such function; invalid, with the kernel's reason.
     Result<std::string> add(const ProbeDefinition& probe);
+    // Whether the kernel knows $arg1 at the entry of its functions (x86 and 64-bit Arm since Linux 4.20).
+    [[nodiscard]] bool knows_kernel_arguments() const;
 
 private:
+    struct Event {
+        std::string list;  // path of the file
+        std::string name;
+    };
     std::string folder_, group_;
-    std::vector<std::string> events_;
+    std::vector<Event> events_;
 };
 
 // Parts of a group's name.

@@ -13,9 +13,19 @@
 namespace flamewire::agent {
 namespace {
 
-bool has_probes(const RequestedEvents& wanted) {
-    return std::ranges::any_of(wanted.events, [](const EventSpec& spec) { return spec.probe != nullptr; }) ||
-           std::ranges::any_of(wanted.counters, [](const RequestedCounter& one) { return one.spec.probe != nullptr; });
+// Only the cost of probes in user code is known.
+struct Kinds {
+    bool user = false, kernel = false;
+    void add(const EventSpec& spec) {
+        if (spec.probe) (spec.probe->in_kernel() ? kernel : user) = true;
+    }
+};
+
+Kinds kinds_of(const RequestedEvents& wanted) {
+    Kinds kinds;
+    for (const EventSpec& spec : wanted.events) kinds.add(spec);
+    for (const RequestedCounter& counter : wanted.counters) kinds.add(counter.spec);
+    return kinds;
 }
 
 std::string microseconds(std::uint64_t ns) { return fmt::format("{}.{} us", ns / 1000, ns % 1000 / 100); }
@@ -83,8 +93,9 @@ const ProbeCosts& ProbeSetup::costs() {
 
 Result<bool> ProbeSetup::prepare(RequestedEvents& wanted, const Settings& settings, const ProbeTarget& target,
                                  const std::optional<CounterSetOptions>& running) {
-    if (!has_probes(wanted)) return true;
-    const bool measured = costs().measured();
+    const Kinds kinds = kinds_of(wanted);
+    if (!kinds.user && !kinds.kernel) return true;
+    const bool measured = kinds.user && costs().measured();
     ProbePlacer sampled(target, sysfs_, measured ? std::optional(costs().emulated) : std::nullopt);
     if (auto placed = sampled.place(wanted.events); !placed) return refused(std::move(placed).error());
     ProbePlacer counted(target, sysfs_, measured ? std::optional(costs().emulated) : std::nullopt);

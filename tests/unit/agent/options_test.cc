@@ -159,9 +159,9 @@ TEST_CASE("help and version take precedence over everything after them") {
           "--pid",           "--name",       "--delay",     "--frequency",  "--count",         "--duration",
           "--rounds",        "--interval",   "--events",    "--unwind",     "--stack-size",    "--max-depth",
           "--unwind-memory", "--no-kernel",  "--metrics",   "--spool",      "--module-cap",    "--no-module-upload",
-          "--ring-pages",    "--no-seccomp", "--allow-pid", "--allow-user", "--allow-command", "--verbose",
-          "--pair",          "--pair-file",  "--insecure",  "--capture",    "--help",          "--version",
-          "-- CMD"})
+          "--ring-pages",    "--no-seccomp", "--allow-pid", "--allow-user", "--allow-command", "--allow-kprobes",
+          "--verbose",       "--pair",       "--pair-file", "--insecure",   "--capture",       "--help",
+          "--version",       "-- CMD"})
         CHECK(help_text().find(option) != std::string::npos);
 }
 

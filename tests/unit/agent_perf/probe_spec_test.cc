@@ -74,6 +74,31 @@ TEST_CASE("a USDT probe") {
     CHECK(probe.file == "libc.so.6");
 }
 
+TEST_CASE("a function of the kernel") {
+    const EventSpec spec = one("kprobe:vfs_read");
+    CHECK(spec.name == "kprobe:vfs_read");
+    CHECK(spec.probe->kind == ProbeSpec::Kind::kprobe);
+    CHECK(spec.probe->in_kernel());
+    CHECK(spec.probe->function == "vfs_read");
+    CHECK(spec.probe->file.empty());
+    CHECK(spec.period == 1);
+    CHECK_FALSE(one("uprobe:vfs_read@demo").probe->in_kernel());
+
+    CHECK(one("kprobe:vfs_read+0x8").probe->offset == 8);
+    CHECK(one("kprobe:vfs_read+0x8").probe->function == "vfs_read");
+    CHECK(one("kprobe:vfs_read@99").frequency_hz == 99);
+    CHECK(one("kprobe:ext4:ext4_sync_file").probe->function == "ext4:ext4_sync_file");
+    CHECK(one("kprobe:read_pages.isra.0").probe->function == "read_pages.isra.0");
+
+    const EventSpec filtered = one(R"(kprobe:vfs_*/count > 3/count=$arg3:u64/name=+0(%di):string/alias=large/@50)");
+    CHECK(filtered.name == "large");
+    CHECK(filtered.filter == "count > 3");
+    CHECK(filtered.frequency_hz == 50);
+    CHECK(filtered.probe->function == "vfs_*");
+    REQUIRE(filtered.probe->arguments.size() == 2);
+    CHECK(filtered.probe->arguments[0] == ProbeArgument{"count", "$arg3:u64"});
+}
+
 TEST_CASE("filter, fields, alias and rate of a probe") {
     const EventSpec spec =
         one(R"(uprobe:open@"libc.so.6"/name == "/etc/passwd"/alias=open/arg=name:+0($arg1):string/flags=%si:u32/@50)");
@@ -105,6 +130,11 @@ TEST_CASE("probes in a list") {
     CHECK((*list)[2].name == "g");
     CHECK((*list)[3].probe->file == "libq");
     CHECK((*list)[4].name == "cycles");
+    const auto kernel = parse_events(R"(kprobe:f/s == "a,b"/s=+0(%di):string/,kprobe:g,cycles)", fake_sysfs({}));
+    REQUIRE(kernel);
+    REQUIRE(kernel->size() == 3);
+    CHECK((*kernel)[0].filter == R"(s == "a,b")");
+    CHECK((*kernel)[1].name == "kprobe:g");
 }
 
 TEST_CASE("probes that are refused") {
@@ -122,7 +152,13 @@ TEST_CASE("probes that are refused") {
     CHECK(mentions(refusal("uprobe:f@libc.so.6@fast"), "not a rate"));
     CHECK(mentions(refusal("uprobe:/usr/bin/demo:0xzz"), "not an offset"));
     CHECK(mentions(refusal(R"(uretprobe:malloc@"libc.so.6")"), "abort the program"));
-    CHECK(mentions(refusal("kprobe:vfs_read"), "kprobe_events"));
+    CHECK(mentions(refusal("kretprobe:vfs_read"), "the return of a function"));
+    CHECK(mentions(refusal("kprobe:"), "not a function of the kernel"));
+    CHECK(mentions(refusal("kprobe:0xffffffff81000000"), "not a function of the kernel"));
+    CHECK(mentions(refusal("kprobe:vfs_read%return"), "not a function of the kernel"));
+    CHECK(mentions(refusal("kprobe:vfs_read a=%di"), "not a function of the kernel"));
+    CHECK(mentions(refusal("kprobe:vfs_read\n-:other"), "not a function of the kernel"));
+    CHECK(mentions(refusal("kprobe:vfs_read+0xzz"), "not an offset"));
     // Another command for tracefs in a field would change other probes of the machine.
     CHECK(mentions(refusal("uprobe:f@libc.so.6//a=%di\n-:other/"), "is not a value"));
     CHECK(mentions(refusal("uprobe:f@libc.so.6//a=%di b=%si/"), "is not a value"));
@@ -138,5 +174,7 @@ TEST_CASE("an event of a pattern") {
     CHECK(name_of_match(pattern, {}, "strlen") == R"(uprobe:strlen@"libc.so.6"/a > 1/a=$arg1/)");
     const ProbeSpec usdt = *one("usdt:libc:mem*@libc.so.6").probe;
     CHECK(name_of_match(usdt, "libc", "memory_malloc_retry") == R"(usdt:libc:memory_malloc_retry@"libc.so.6")");
+    const ProbeSpec kernel = *one("kprobe:vfs_*/a > 1/a=$arg1/").probe;
+    CHECK(name_of_match(kernel, {}, "vfs_read") == "kprobe:vfs_read/a > 1/a=$arg1/");
     CHECK(name_of_match(*one("uprobe:str*@libc.so.6//alias=text/").probe, {}, "strlen") == "text:strlen");
 }

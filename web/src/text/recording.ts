@@ -229,7 +229,7 @@ export function changedOfIdle(reply: Replied): Partial<RecordingDraft> {
 // Of a recording. The names of events are how they were requested, except for probes with an alias or a pattern.
 function eventsOfReply(reply: Replied): Pick<RecordingDraft, 'events' | 'others'> {
   const list = text(reply['event_list']);
-  return /(^|,)\s*(uprobe|usdt):/.test(list)
+  return /(^|,)\s*(uprobe|usdt|kprobe):/.test(list)
     ? { events: [], others: list }
     : { events: texts(reply['events']), others: '' };
 }
