@@ -146,7 +146,7 @@ def counted(text):
     return {match[2].strip(): int(match[1].replace(",", "")) for match in re.finditer(r"^ +([0-9,]+) +(\S.*?)( +# .*)?$", text, re.M)}
 
 
-def probed_program(lab, kind, name="probed", *options):
+def probed_program(lab, kind, name, *options):
     """Its functions need symbols on the board. Also returns the offset of a function in the file."""
     program = lab.workload(kind, "tests/boards/probed.c", name, "-fomit-frame-pointer", *options)
     table = subprocess.run(["readelf", "-sW", program], stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -170,15 +170,15 @@ def test_probes_in_a_program_are_exact(boot, lab, name):
     """The program calls its functions 1000 times, with the number of the call."""
     kind = KINDS[name]
     program, offset = probed_program(lab, kind, "probed", *([] if name == "arm64" else ["-marm"]))
-    thumb, _ = probed_program(lab, kind, "probed-thumb")
+    refused, _ = probed_program(lab, KINDS["armhf"], f"refused-{name}", *([] if name == "armhf" else ["-marm"]))
     server = boot.serve("--binary", program)
     entry = f"uprobe:/bin/probed:{offset('probed_second'):#x}"
     script = f"""flamewire-agent --events none --stat 'uprobe:probed_outer@probed,uprobe:probed_leaf@probed/n >= 900/n=$arg1:u32/alias=some/,uprobe:probed_second@probed,{entry}' --output - -- probed 1000
 flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --events 'uprobe:probed_leaf@probed' --count 1 --unwind dwarf -- probed 1000
-flamewire-agent --events none --stat 'uprobe:probed_leaf@probed-thumb' --output - -- probed-thumb 10
+flamewire-agent --events none --stat 'uprobe:probed_leaf@refused' --output - -- refused 10
 echo "left: $(cat /sys/kernel/tracing/uprobe_events | wc -l)"
 """
-    text = boot(kind, script, {"/bin/probed": program, "/bin/probed-thumb": thumb}).finish()
+    text = boot(kind, script, {"/bin/probed": program, "/bin/refused": refused}).finish()
     numbers = counted(text)
     assert [numbers[event] for event in ("uprobe:probed_outer@probed", "some", "uprobe:probed_second@probed", entry)] == [1000, 100, 1000, 1000], text
     places = {match[1]: (int(match[2], 16), match[4]) for match in re.finditer(r"^flamewire-agent: (\S+): offset (0x\w+) of \S+?(, about (\S+) us per hit)?$", text, re.M)}
@@ -188,9 +188,10 @@ echo "left: $(cat /sys/kernel/tracing/uprobe_events | wc -l)"
         assert placed == offset("probed_second") + 4, text
         print(f"{name}: a hit costs {emulated} us if emulated, else {places[entry][1]} us")
         assert float(emulated) < float(places[entry][1]), text
+        assert "/bin/refused is 32-bit Arm code, which 64-bit kernels cannot probe" in text
     else:
         assert placed == offset("probed_second") and emulated is None, text
-        assert "probed_leaf in /bin/probed-thumb is Thumb code, which Linux cannot probe; it can probe code that was compiled with -marm" in text
+        assert "probed_leaf in /bin/refused is Thumb code, which Linux cannot probe; it can probe code that was compiled with -marm" in text
     session = ended(server)
     assert session["lost"] == 0, session["losses"]
     found = stacks_of(server, session)
@@ -204,7 +205,7 @@ echo "left: $(cat /sys/kernel/tracing/uprobe_events | wc -l)"
 def test_probes_in_the_kernel_are_exact(boot, lab, name):
     """The program reads 1000 times, each time one byte more."""
     kind = KINDS[name]
-    program, _ = probed_program(lab, kind)
+    program, _ = probed_program(lab, kind, "reader")
     server = boot.serve("--binary", program)
     script = f"""flamewire-agent --events none --stat 'kprobe:ksys_read,kprobe:vfs_read/size >= 900/size=$arg3:u32/alias=some/,kprobe:vfs_rea*,syscalls:sys_enter_read' --output - -- probed 1000
 flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --events kprobe:vfs_read --count 1 --unwind dwarf -- probed 1000

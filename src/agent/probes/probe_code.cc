@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <fmt/format.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <array>
@@ -110,6 +111,18 @@ Result<bool> check_function(const elf::FunctionSymbol& function, const Code& cod
                                 "with -marm",
                                 function.name, code.path));
     return true;
+}
+
+// arch_uprobe_analyze_insn() of 64-bit Arm kernels refuses the code of 32-bit processes. A program that maps the file
+// only later would run without the probe.
+Result<bool> check_machine(const Code& code) {
+    utsname names{};
+    if (code.header.machine != EM_ARM || ::uname(&names) != 0) return true;
+    // 32-bit processes see armv8l with personality(2) PER_LINUX32.
+    const std::string_view machine = names.machine;
+    if (!machine.starts_with("aarch64") && machine != "armv8l") return true;
+    return fail(ErrorCode::unsupported,
+                fmt::format("{} is 32-bit Arm code, which 64-bit kernels cannot probe", code.path));
 }
 
 // Chooses the instruction of a whole function.
@@ -250,6 +263,7 @@ Result<std::vector<ProbeSite>> find_probe_sites(const ProbeSpec& probe, int fd, 
                                                 std::optional<InstructionClasses> emulated) {
     Code code{elf::source_of_fd(fd), path, {}, {}, emulated};
     code.header = TRY(elf::read_header(code.source));
+    (void)TRY(check_machine(code));
     code.sections = TRY(elf::read_sections(code.source, code.header));
     if (probe.kind == ProbeSpec::Kind::usdt) return static_sites(probe, code);
     return probe.function.empty() ? offset_site(probe, code) : function_sites(probe, code);
