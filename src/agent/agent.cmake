@@ -11,7 +11,7 @@ flamewire_library(agent_session AGENT DESK
     recording/sampler.cc recording/stack_sampling.cc recording/target_counters.cc recording/target_members.cc
     recording/event_table.cc recording/recording_encode.cc recording/requested_events.cc recording/targets.cc
     counting.cc machine.cc version.cc
-    control/agent_loop.cc control/command_queue.cc control/doctor.cc control/help.cc control/launch.cc
+    control/agent_loop.cc control/command_queue.cc control/describe_events.cc control/doctor.cc control/help.cc control/launch.cc
     control/module_transfer.cc control/output.cc control/pairing.cc
     control/privileges.cc control/recording_capture.cc control/recording_controller.cc control/recording_log.cc
     control/sched_sink.cc control/server_control.cc control/worker.cc

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "agent/control/agent_loop.h"
+#include "agent/control/describe_events.h"
 #include "agent/control/doctor.h"
 #include "agent/control/launch.h"
 #include "agent/control/pairing.h"
@@ -90,6 +91,17 @@ int examine() {
     return diagnosis.healthy ? 0 : 1;
 }
 
+int describe(const Options& options) {
+    const Sysfs sysfs = real_sysfs();
+    const auto text = describe_events(options.describe, {options.pids, {}, false}, sysfs);
+    if (text)
+        print(*text);
+    else
+        log("--describe: {}", text.error().message);
+    if (text) return 0;
+    return text.error().code == ErrorCode::invalid ? 2 : 1;
+}
+
 int run(int argc, char** argv) {
     const std::vector<std::string> words(argv, argv + argc);
     auto line = parse_command_line(words, ::isatty(STDOUT_FILENO) == 1);
@@ -98,6 +110,7 @@ int run(int argc, char** argv) {
         return 2;
     }
     if (line->request == Request::doctor) return examine();
+    if (line->request == Request::describe) return describe(line->options);
     if (line->request != Request::run) {
         print(line->request == Request::help ? help_text() : version_text());
         return 0;

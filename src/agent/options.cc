@@ -114,6 +114,7 @@ constexpr Rule rules[] = {
     flag("--version"),
     flag("--doctor"),
 };
+    text("--describe", &Options::describe, "--describe needs at least one event, for example --describe 'sched:*'"),
 constexpr int first_code = 256;         // of getopt_long, for rules[0]
 static_assert(std::size(rules) <= 64);  // bits of Parsed::given
 
@@ -327,6 +328,7 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
     (void)TRY(check_combination(parsed, stdout_is_terminal));
     if (options.sched) {
         options.settings.events = "off-cpu";
+    if (!options.describe.empty()) return CommandLine{Request::describe, std::move(options)};
         options.settings.unwind = "fp";  // the stacks are not used
     }
     if (options.mode == Mode::output && !parsed.has(bit_of("--interval")))

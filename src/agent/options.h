@@ -91,6 +91,7 @@ struct Options {
     std::uint32_t max_slowdown_percent = 10;                   // by probes
     std::string capture;                                       // path of --capture; empty: no capture
     bool sched = false;                                        // --stat sched: print a table of thread states
+    std::string describe;                                      // --describe: events; empty: none
     bool verbose = false;
     bool seccomp = true;
 
@@ -101,7 +102,7 @@ struct Options {
     }
 };
 
-enum class Request { run, help, version, doctor };
+enum class Request { run, help, version, doctor, describe };
 
 struct CommandLine {
     Request request = Request::run;

@@ -45,7 +45,7 @@ Sampling
   --count N           a sample every N events, instead of a frequency
   --events LIST       perf's names, comma separated: cycles, cpu-clock:u, r01c2, cpu_core/cycles/, each with
                       optional @HZ (cycles, or cpu-clock where no hardware counter works); none: only count.
-                      Tracepoints: sys:name, sys:name/FILTER/
+                      Tracepoints: sys:name, sys:name/FILTER/; * in the name stands for any text
                       Probes: uprobe:FUNCTION@"FILE", usdt:PROVIDER:NAME@"FILE", kprobe:FUNCTION, each with
                       /FILTER/FIELD=VALUE/
   --filter EXPR       the kernel's filter for all tracepoints and probes of LIST that have none of their own
@@ -84,6 +84,8 @@ Other
   -V, --version       version, architecture, features
   --doctor            what can be profiled on this machine, what is limited, and the remedy; 1 when something is
 
+  --describe LIST     print what these events are, with the fields of tracepoints and probes, and end; probes in the
+                      files of --pid, or in files given by their paths
 Exit codes: 0 success; 1 failure (a message says why); 2 wrong usage; with -- CMD its own code, 128 + signal
 when a signal ended it, 126 or 127 when it cannot be run.
 )";

@@ -275,6 +275,23 @@ Result<EventSpec> parse_event(std::string_view item, const Sysfs& sysfs) {
     return spec;
 }
 
+// An event's text, or that of each tracepoint that a pattern stands for: "sys:name*" and what follows the name.
+Result<std::vector<std::string>> expand_tracepoints(std::string_view item, const Sysfs& sysfs) {
+    const std::size_t colon = std::min(item.find_first_of(":/"), item.size());
+    const std::size_t end = std::min(item.find_first_of(":/@", colon + 1), item.size());
+    const std::string_view name = item.substr(0, end);
+    if (!item.substr(colon).starts_with(':') || is_probe(item) ||
+        name.find('*') == std::string_view::npos)
+        return std::vector<std::string>{std::string(item)};
+    const std::string_view system = name.substr(0, colon);
+    std::vector<std::string> items = TRY(matching_tracepoints(system, name.substr(colon + 1), sysfs));
+    if (items.size() > max_events)
+        return fail(ErrorCode::invalid, fmt::format("{} stands for {} tracepoints; at most {} events are possible",
+                                                    name, items.size(), max_events));
+    for (std::string& one : items) one = fmt::format("{}:{}{}", system, one, item.substr(end));
+    return items;
+}
+
 }  // namespace
 
 SamplingRate sampling_rate_of(const EventSpec& spec, const SamplingRate& of_all) {
@@ -325,13 +342,14 @@ Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& 
             off_cpu |= bits;
             continue;
         }
-        EventSpec spec = TRY(parse_event(item, sysfs));
-        const bool twice =
-            std::any_of(specs.begin(), specs.end(), [&](const EventSpec& other) { return other.name == spec.name; });
-        if (twice) return fail(ErrorCode::invalid, fmt::format("event '{}' is listed twice", spec.name));
-        specs.push_back(std::move(spec));
-        if (specs.size() > max_events)
-            return fail(ErrorCode::invalid, fmt::format("more than {} events at once", max_events));
+        for (const std::string& one : TRY(expand_tracepoints(item, sysfs))) {
+            EventSpec spec = TRY(parse_event(one, sysfs));
+            if (std::ranges::find(specs, spec.name, &EventSpec::name) != specs.end())
+                return fail(ErrorCode::invalid, fmt::format("event '{}' is listed twice", spec.name));
+            specs.push_back(std::move(spec));
+            if (specs.size() > max_events)
+                return fail(ErrorCode::invalid, fmt::format("more than {} events at once", max_events));
+        }
     }
     if (off_cpu != 0) specs.push_back(TRY(off_cpu_spec(off_cpu, sysfs)));
     return specs;

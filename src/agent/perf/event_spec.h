@@ -2,7 +2,8 @@
 // The grammar is perf's: `cycles`, `cpu-clock:u`, `r01c2`, `cpu_core/cycles/`, `cpu/event=0x3c,umask=0x1/`, each with
 // an optional `@HZ`. Commas outside slashes separate events. Modifiers: u, k, and p (up to three) for hardware events.
 // `off-cpu`, `run-queue`, `io-wait` and `woken-by` are times between context switches: all that are requested form one
-// spec, the last. Tracepoints: `sys:name`, or with a kernel filter `sys:name/EXPR/`. Probes: probe_spec.h.
+// spec, the last. Tracepoints: `sys:name`, or with a kernel filter `sys:name/EXPR/`; a `*` in the name stands for all of
+// the system that match, each of which becomes a spec. Probes: probe_spec.h.
 // docs/sampling/events.md documents the whole grammar.
 #pragma once
 
@@ -51,10 +52,10 @@ struct EventSpec {
     bool exclude_user = false, exclude_kernel = false;
     std::uint8_t precise = 0;                   // perf_event_attr.precise_ip, from :p, :pp, :ppp
     std::optional<std::uint32_t> frequency_hz;  // its own @HZ
-    std::uint64_t period = 0;                   // its own, for faults and probes; 0: the common rate applies
-    std::uint8_t off_cpu = 0;                   // bits of OffCpuReason: context switches that become times; 0: an event
-    std::string filter;                         // of a tracepoint: the kernel's filter expression; "": all hits
-    std::string fields;                         // of a tracepoint: fields that a filter may use, separated by commas
+    std::uint64_t period = 0;  // its own, for faults and probes; 0: the common rate applies
+    std::uint8_t off_cpu = 0;  // bits of OffCpuReason: context switches that become times; 0: an event
+    std::string filter;        // of a tracepoint: the kernel's filter expression; "": all hits
+    std::string fields;        // of a tracepoint: fields that a filter may use, separated by commas
     // A probe that is not placed yet, so it has no parts; agent/probes/place_probes.h adds them.
     std::shared_ptr<const ProbeSpec> probe = {};
 };

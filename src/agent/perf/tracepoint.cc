@@ -6,22 +6,32 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/wildcard.h"
+
 namespace flamewire::agent {
 namespace {
 
-// Parses "\tfield:pid_t prev_pid;\toffset:24;…" in a tracepoint's format file. Omits the common_* fields, which all
-// tracepoints have.
+bool is_part_of_name(std::string_view text) {
+    return !text.empty() && text.find('/') == std::string_view::npos && !text.starts_with('.');
+}
+
+std::unexpected<Error> no_access(std::string_view system, std::string_view event) {
+    return fail(ErrorCode::permission,
+                fmt::format("tracepoint {}:{}: tracefs may only be read by root here", system, event));
+}
+
+std::unexpected<Error> missing(std::string_view system, std::string_view event, bool mounted) {
+    if (mounted) return fail(ErrorCode::not_found, fmt::format("this kernel has no tracepoint {}:{}", system, event));
+    return fail(ErrorCode::not_found,
+                fmt::format("tracepoint {}:{} needs tracefs, which is not mounted. Try: mount -t tracefs tracefs "
+                            "/sys/kernel/tracing",
+                            system, event));
+}
+
 std::string field_names(std::string_view format) {
     std::string names;
-    for (std::size_t at = 0; (at = format.find("field:", at)) != std::string_view::npos;) {
-        at += 6;
-        std::string_view declared = format.substr(at, format.find(';', at) - at);
-        if (declared.ends_with(']')) declared = declared.substr(0, declared.rfind('['));
-        const std::string_view name = declared.substr(declared.find_last_of(" *") + 1);
-        if (name.empty() || name.starts_with("common_")) continue;
-        if (!names.empty()) names += ", ";
-        names += name;
-    }
+    for (const TracepointField& field : parse_tracepoint_format(format))
+        names += (names.empty() ? "" : ", ") + field.name;
     return names;
 }
 
@@ -38,17 +48,13 @@ std::uint16_t field_offset(std::string_view format, std::string_view declared) {
 }  // namespace
 
 Result<bool> find_tracepoint(EventSpec& spec, std::string_view system, std::string_view event, const Sysfs& sysfs) {
-    const auto bad = [](std::string_view part) {
-        return part.empty() || part.find('/') != std::string_view::npos || part.starts_with('.');
-    };
-    if (bad(system) || bad(event)) return fail(ErrorCode::invalid, fmt::format("'{}' is not a tracepoint", spec.name));
+    if (!is_part_of_name(system) || !is_part_of_name(event))
+        return fail(ErrorCode::invalid, fmt::format("'{}' is not a tracepoint", spec.name));
     bool mounted = false;
     for (const std::string& folder : tracefs_folders(sysfs)) {
         const std::string place = fmt::format("{}/events/{}/{}/", folder, system, event);
         const auto text = sysfs.read(place + "id");
-        if (!text && text.error().code == ErrorCode::permission)
-            return fail(ErrorCode::permission,
-                        fmt::format("tracepoint {}:{}: tracefs may only be read by root here", system, event));
+        if (!text && text.error().code == ErrorCode::permission) return no_access(system, event);
         mounted = mounted || sysfs.list(folder + "/events").has_value();
         if (!text) continue;
         std::uint32_t id = 0;
@@ -62,11 +68,58 @@ Result<bool> find_tracepoint(EventSpec& spec, std::string_view system, std::stri
         }
         return true;
     }
-    if (mounted) return fail(ErrorCode::not_found, fmt::format("this kernel has no tracepoint {}:{}", system, event));
-    return fail(ErrorCode::not_found,
-                fmt::format("tracepoint {}:{} needs tracefs, which is not mounted. Try: mount -t tracefs tracefs "
-                            "/sys/kernel/tracing",
-                            system, event));
+    return missing(system, event, mounted);
+}
+
+Result<std::vector<std::string>> matching_tracepoints(std::string_view system, std::string_view pattern,
+                                                      const Sysfs& sysfs) {
+    if (!is_part_of_name(system) || system.find('*') != std::string_view::npos)
+        return fail(ErrorCode::invalid,
+                    fmt::format("tracepoints {}:{}: only the part after the colon may have *", system, pattern));
+    bool mounted = false;
+    std::vector<std::string> matches;
+    for (const std::string& folder : tracefs_folders(sysfs)) {
+        auto names = sysfs.list(fmt::format("{}/events/{}", folder, system));
+        if (!names && names.error().code == ErrorCode::permission) return no_access(system, pattern);
+        mounted = mounted || sysfs.list(folder + "/events").has_value();
+        if (!names) continue;
+        for (std::string& name : *names)
+            // The two files beside the folders of events switch all events of the system.
+            if (name != "enable" && name != "filter" && matches_wildcards(pattern, name))
+                matches.push_back(std::move(name));
+        if (!matches.empty()) break;
+    }
+    if (matches.empty()) return missing(system, pattern, mounted);
+    std::sort(matches.begin(), matches.end());
+    return matches;
+}
+
+// Lines such as "\tfield:char prev_comm[16];\toffset:8;…".
+std::vector<TracepointField> parse_tracepoint_format(std::string_view format) {
+    std::vector<TracepointField> fields;
+    for (std::size_t at = 0; (at = format.find("field:", at)) != std::string_view::npos;) {
+        at += 6;
+        std::string_view declared = format.substr(at, format.find(';', at) - at);
+        std::string_view dimension;
+        if (declared.ends_with(']')) {
+            dimension = declared.substr(std::min(declared.rfind('['), declared.size()));
+            declared.remove_suffix(dimension.size());
+        }
+        const std::string_view name = declared.substr(declared.find_last_of(" *") + 1);
+        if (name.empty() || name.starts_with("common_")) continue;
+        std::string_view type = declared.substr(0, declared.size() - name.size());
+        while (type.ends_with(' ')) type.remove_suffix(1);
+        fields.push_back({std::string(name), std::string(type).append(dimension)});
+    }
+    return fields;
+}
+
+Result<std::vector<TracepointField>> tracepoint_fields(std::string_view system, std::string_view event,
+                                                       const Sysfs& sysfs) {
+    for (const std::string& folder : tracefs_folders(sysfs))
+        if (const auto format = sysfs.read(fmt::format("{}/events/{}/{}/format", folder, system, event)))
+            return parse_tracepoint_format(*format);
+    return missing(system, event, true);
 }
 
 // Lines of /proc/mounts: device, mount point (a space is \040), type.

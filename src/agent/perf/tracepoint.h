@@ -18,4 +18,22 @@ std::vector<std::string> tracefs_folders(const Sysfs& sysfs);
 // tracefs is not mounted), or permission (tracefs is not readable).
 Result<bool> find_tracepoint(EventSpec& spec, std::string_view system, std::string_view event, const Sysfs& sysfs);
 
+// The tracepoints of a system whose names match a pattern with `*`, sorted. Errors as of find_tracepoint().
+Result<std::vector<std::string>> matching_tracepoints(std::string_view system, std::string_view pattern,
+                                                      const Sysfs& sysfs);
+
+// A value that a tracepoint records.
+struct TracepointField {
+    std::string name;
+    std::string type;  // as the kernel declares it: "char[16]"
+    bool operator==(const TracepointField&) const = default;
+};
+
+// Parses a tracepoint's format file. Omits the common_* fields, which all tracepoints have.
+std::vector<TracepointField> parse_tracepoint_format(std::string_view format);
+
+// The fields of a tracepoint that exists.
+Result<std::vector<TracepointField>> tracepoint_fields(std::string_view system, std::string_view event,
+                                                       const Sysfs& sysfs);
+
 }  // namespace flamewire::agent

@@ -7,31 +7,9 @@
 #include "agent/process/proc_text.h"
 #include "agent/process/process_info.h"
 #include "agent/process/process_list.h"
+#include "base/wildcard.h"
 
 namespace flamewire::agent {
-namespace {
-
-// `*` matches any text, `?` any character. Not fnmatch, which adds 40 KB of wide-character code to a static program.
-bool fits(std::string_view pattern, std::string_view text) {
-    std::size_t star = std::string_view::npos, tried = 0, at = 0, from = 0;
-    while (at < text.size()) {
-        if (from < pattern.size() && pattern[from] == '*') {
-            star = from++;
-            tried = at;
-        } else if (from < pattern.size() && (pattern[from] == '?' || pattern[from] == text[at])) {
-            ++from;
-            ++at;
-        } else if (star != std::string_view::npos) {
-            from = star + 1;  // the last star matches one more character
-            at = ++tried;
-        } else {
-            return false;
-        }
-    }
-    return pattern.find_first_not_of('*', from) == std::string_view::npos;
-}
-
-}  // namespace
 
 Result<AllowedProcesses> AllowedProcesses::of(AllowedWords words, const std::string& passwd_path) {
     AllowedProcesses allowed;
@@ -60,7 +38,7 @@ std::optional<Error> AllowedProcesses::refusal(std::uint32_t pid, const std::str
     std::string command = read_exe(proc_root, pid);
     command.erase(0, command.rfind('/') + 1);
     if (command.empty()) command = stat->comm;
-    const auto is_it = [&](const std::string& pattern) { return fits(pattern, command); };
+    const auto is_it = [&](const std::string& pattern) { return matches_wildcards(pattern, command); };
     const char* list = nullptr;
     if (!words_.pids.empty() && std::ranges::find(words_.pids, pid) == words_.pids.end())
         list = "--allow-pid";

@@ -150,6 +150,15 @@ TEST_CASE("the command after -- is not parsed") {
     CHECK(o.mode == Mode::output);
 }
 
+TEST_CASE("events can be described without a destination") {
+    const auto line = parse({"--describe", "sched:*", "--pid", "7"});
+    CHECK(line->request == Request::describe);
+    CHECK(line->options.describe == "sched:*");
+    CHECK(line->options.pids == std::vector<std::uint32_t>{7});
+    CHECK(error_message({"--describe", ""}) == "--describe needs at least one event, for example --describe 'sched:*'");
+    CHECK(help_text().find("--describe LIST") != std::string::npos);
+}
+
 TEST_CASE("help and version take precedence over everything after them") {
     CHECK(parse({"--help"})->request == Request::help);
     CHECK(parse({"-h", "--nonsense"})->request == Request::help);

@@ -1,0 +1,83 @@
+#include "agent/control/describe_events.h"
+
+#include <fmt/format.h>
+#include <linux/perf_event.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "agent/perf/tracepoint.h"
+#include "agent/probes/probe_code.h"
+
+namespace flamewire::agent {
+namespace {
+
+void append_field(std::string& text, std::string_view name, std::string_view type) {
+    text += fmt::format("  {}: {}\n", name, type);
+}
+
+Result<std::string> describe_tracepoint(const EventSpec& spec, const Sysfs& sysfs) {
+    const std::string_view name = std::string_view(spec.name).substr(0, spec.name.find('/'));
+    const std::size_t colon = name.find(':');
+    const std::string_view system = name.substr(0, colon);
+    const std::string_view event = name.substr(colon + 1, name.find(':', colon + 1) - colon - 1);
+    std::string text = fmt::format("{}:{}: tracepoint\n", system, event);
+    for (const TracepointField& field : TRY(tracepoint_fields(system, event, sysfs)))
+        append_field(text, field.name, field.type);
+    return text;
+}
+
+// The type that ends a fetch argument of the kernel.
+std::string_view type_of(std::string_view fetch) {
+    const std::size_t colon = fetch.rfind(':');
+    if (colon != std::string_view::npos) return fetch.substr(colon + 1);
+    return sizeof(long) == 8 ? "u64" : "u32";
+}
+
+// One function or USDT probe. It may be in several files, and a USDT probe in several places of a file.
+struct Described {
+    std::string name;
+    std::string places;
+    std::vector<ProbeArgument> arguments;
+};
+
+Result<std::string> describe_probe(const EventSpec& spec, const ProbeTarget& target) {
+    const ProbeSpec& probe = *spec.probe;
+    const bool pattern = (probe.function + probe.provider + probe.name).find('*') != std::string::npos;
+    std::vector<Described> all;
+    std::string paths;
+    for (const ProbeFile& file : TRY(find_probe_files(probe.file, target))) {
+        paths += (paths.empty() ? "" : ", ") + file.path;
+        for (const ProbeSite& site : TRY(find_probe_sites(probe, file.file.get(), file.path, std::nullopt))) {
+            const std::string name = pattern ? name_of_match(probe, site.provider, site.name) : spec.name;
+            auto known = std::ranges::find(all, name, &Described::name);
+            if (known == all.end()) known = all.insert(known, {name, {}, site.arguments});
+            known->places += fmt::format("  at offset {:#x} of {}\n", site.offset, file.path);
+        }
+    }
+    if (all.empty()) return fail(ErrorCode::not_found, fmt::format("{}: nothing in {} matches", spec.name, paths));
+    std::string text;
+    for (const Described& one : all) {
+        text += fmt::format("{}: probe\n{}", one.name, one.places);
+        for (const ProbeArgument& argument : one.arguments) append_field(text, argument.name, type_of(argument.fetch));
+    }
+    return text;
+}
+
+}  // namespace
+
+Result<std::string> describe_events(std::string_view list, const ProbeTarget& target, const Sysfs& sysfs) {
+    std::string text;
+    for (const EventSpec& spec : TRY(parse_events(list, sysfs))) {
+        if (spec.probe)
+            text += TRY(describe_probe(spec, target));
+        else if (spec.off_cpu == 0 && spec.parts.front().type == PERF_TYPE_TRACEPOINT)
+            text += TRY(describe_tracepoint(spec, sysfs));
+        else
+            text += fmt::format("{}: counts {}, no fields\n", spec.name, spec.unit);
+    }
+    return text;
+}
+
+}  // namespace flamewire::agent

@@ -1,0 +1,114 @@
+// Tracepoints by pattern, and the fields in their format files. The format files are those of Linux 6.18 on x86-64; their
+// fields are as `bpftrace -lv` lists them.
+#include "agent/perf/tracepoint.h"
+
+#include <catch2/catch.hpp>
+
+#include "agent/perf/counter_spec.h"
+#include "fake_sysfs.h"
+
+using namespace flamewire;
+using namespace flamewire::agent;
+
+namespace {
+
+constexpr std::string_view common =
+    "format:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+    "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
+    "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n";
+
+FakeTree three_systems() {
+    FakeTree tree;
+    const std::string events = "kernel/tracing/events/";
+    tree[events + "syscalls/enable"] = tree[events + "syscalls/filter"] = "0\n";
+    tree[events + "syscalls/sys_enter_read/id"] = "3\n";
+    tree[events + "syscalls/sys_exit_read/id"] = "4\n";
+    tree[events + "syscalls/sys_enter_close/id"] = "1\n";
+    tree[events + "syscalls/sys_enter_close/format"] = std::string(common) + "\tfield:unsigned int fd;\toffset:16;\n";
+    for (int i = 0; i < 64; ++i) tree[events + "most/event" + std::to_string(i) + "/id"] = std::to_string(100 + i);
+    for (int i = 0; i < 65; ++i) tree[events + "many/event" + std::to_string(i) + "/id"] = std::to_string(200 + i);
+    return tree;
+}
+
+std::vector<std::string> names_of(std::string_view list) {
+    std::vector<std::string> names;
+    const auto specs = parse_events(list, fake_sysfs(three_systems())).value();
+    for (const EventSpec& spec : specs) names.push_back(spec.name);
+    return names;
+}
+
+std::string refused(std::string_view list) {
+    const auto parsed = parse_events(list, fake_sysfs(three_systems()));
+    INFO(list);
+    REQUIRE_FALSE(parsed);
+    CHECK((parsed.error().code == ErrorCode::invalid || parsed.error().code == ErrorCode::not_found));
+    return parsed.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("a pattern stands for the tracepoints of its system") {
+    using Names = std::vector<std::string>;
+    CHECK(names_of("syscalls:*") ==
+          Names{"syscalls:sys_enter_close", "syscalls:sys_enter_read", "syscalls:sys_exit_read"});
+    CHECK(names_of("syscalls:sys_enter_*") == Names{"syscalls:sys_enter_close", "syscalls:sys_enter_read"});
+    CHECK(names_of("syscalls:*_read") == Names{"syscalls:sys_enter_read", "syscalls:sys_exit_read"});
+    CHECK(names_of("syscalls:s*_e*r_*s*") == Names{"syscalls:sys_enter_close"});
+    // It may have alternatives and neighbors in the list.
+    CHECK(names_of("cpu-clock,syscalls:*close,page-faults") ==
+          Names{"cpu-clock", "syscalls:sys_enter_close", "page-faults"});
+    CHECK(parse_counters("syscalls:*", fake_sysfs(three_systems()))->size() == 3);
+    CHECK(names_of("most:*").size() == 64);
+}
+
+TEST_CASE("what follows a pattern belongs to each tracepoint") {
+    const auto specs = parse_events("syscalls:*read/fd == 3 && name ~ \"a*\"/u@7", fake_sysfs(three_systems())).value();
+    REQUIRE(specs.size() == 2);
+    for (const EventSpec& spec : specs) {
+        CHECK(spec.filter == "fd == 3 && name ~ \"a*\"");
+        CHECK(spec.exclude_kernel);
+        CHECK(spec.frequency_hz == 7);
+    }
+    CHECK(specs[0].parts.front().config == 3);
+    CHECK(specs[1].parts.front().config == 4);
+    CHECK(specs[0].name == "syscalls:sys_enter_read/fd == 3 && name ~ \"a*\"/u");
+    CHECK(parse_events("syscalls:*close:k@9", fake_sysfs(three_systems()))->front().exclude_user);
+    // Only a filter has the *.
+    CHECK(parse_events("syscalls:sys_enter_close/name ~ \"a*\"/", fake_sysfs(three_systems()))->size() == 1);
+}
+
+TEST_CASE("patterns that are refused") {
+    CHECK(refused("syscalls:openat*") == "this kernel has no tracepoint syscalls:openat*");
+    CHECK(refused("nothing:*") == "this kernel has no tracepoint nothing:*");
+    CHECK(refused("many:*") == "many:* stands for 65 tracepoints; at most 64 events are possible");
+    CHECK(refused("most:*,cpu-clock") == "more than 64 events at once");
+    CHECK(refused("sys*:read*").find("only the part after the colon may have *") != std::string::npos);
+    CHECK(refused("../x:*").find("../x/") == std::string::npos);
+    CHECK(refused("syscalls:*,syscalls:sys_exit_read") == "event 'syscalls:sys_exit_read' is listed twice");
+    const auto unmounted = parse_events("sched:*", fake_sysfs({}));
+    REQUIRE_FALSE(unmounted);
+    CHECK(unmounted.error().message.find("mount -t tracefs") != std::string::npos);
+}
+
+TEST_CASE("fields of tracepoints") {
+    using Fields = std::vector<TracepointField>;
+    CHECK(parse_tracepoint_format(std::string(common) + "\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n"
+                                                        "\tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n"
+                                                        "\tfield:long prev_state;\toffset:32;\tsize:8;\tsigned:1;\n\n"
+                                                        "print fmt: \"prev_comm=%s\", REC->prev_comm\n") ==
+          Fields{{"prev_comm", "char[16]"}, {"prev_pid", "pid_t"}, {"prev_state", "long"}});
+    CHECK(parse_tracepoint_format(std::string(common) +
+                                  "\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n"
+                                  "\tfield:const char * filename;\toffset:24;\tsize:8;\tsigned:0;\n"
+                                  "\tfield:__data_loc char[] path;\toffset:8;\tsize:4;\tsigned:0;\n"
+                                  "\tfield:struct sk_buff *skb;\toffset:8;\tsize:8;\tsigned:0;\n") ==
+          Fields{{"__syscall_nr", "int"},
+                 {"filename", "const char *"},
+                 {"path", "__data_loc char[]"},
+                 {"skb", "struct sk_buff *"}});
+    for (const char* bad : {"", "field:", "field:;", "field:]", "field: ;", "field:a]", "field:common_x"})
+        CHECK(parse_tracepoint_format(bad).size() <= 1);
+    CHECK(tracepoint_fields("syscalls", "sys_enter_close", fake_sysfs(three_systems())).value() ==
+          Fields{{"fd", "unsigned int"}});
+    CHECK_FALSE(tracepoint_fields("syscalls", "nothing", fake_sysfs(three_systems())));
+}
