@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t section_symbols = 2, section_dynamic_symbols = 11;  // SHT_SYMTAB, SHT_DYNSYM
 constexpr std::uint16_t index_undefined = 0, index_absolute = 0xfff1;       // SHN_UNDEF, SHN_ABS
-constexpr unsigned type_function = 2, type_ifunc = 10;                      // STT_FUNC, STT_GNU_IFUNC
+constexpr unsigned type_object = 1, type_function = 2, type_ifunc = 10;     // STT_OBJECT, STT_FUNC, STT_GNU_IFUNC
 constexpr std::uint16_t machine_arm = 40;                                   // EM_ARM
 
 constexpr std::uint64_t block_symbols = 16384;  // 384 KiB of a 64-bit table
@@ -25,7 +25,8 @@ constexpr std::uint64_t max_packed_bytes = 8u << 20, max_unpacked_bytes = 16u <<
 struct Symbol {
     std::uint64_t address = 0, size = 0;
     std::uint32_t name = 0;  // offset in the string table
-    bool defined = false;    // and a function
+    bool defined = false;    // and of a kind
+    SymbolKind kind = SymbolKind::function;
     bool thumb = false, ifunc = false;
 };
 
@@ -51,10 +52,11 @@ Symbol parse_symbol(ByteReader& in, const Header& header) {
         section = in.u16();
     }
     const unsigned type = info & 0xfu;
-    symbol.defined =
-        (type == type_function || type == type_ifunc) && section != index_undefined && section != index_absolute;
+    const bool function = type == type_function || type == type_ifunc;
+    symbol.defined = (function || type == type_object) && section != index_undefined && section != index_absolute;
+    symbol.kind = function ? SymbolKind::function : SymbolKind::object;
     symbol.ifunc = type == type_ifunc;
-    symbol.thumb = header.machine == machine_arm && (symbol.address & 1) != 0;
+    symbol.thumb = function && header.machine == machine_arm && (symbol.address & 1) != 0;
     if (symbol.thumb) --symbol.address;
     return symbol;
 }
@@ -104,7 +106,7 @@ private:
     std::uint64_t read_ = 0;   // total bytes
 };
 
-// Passes functions to `sink` in the order of their names within each block of symbols.
+// Passes symbols to `sink` in the order of their names within each block of symbols.
 Result<bool> visit_table(const ByteSource& source, const Header& header, const Section& table, const Section& strings,
                          const Filter& filter, const Sink& sink) {
     const std::uint64_t entry_bytes = header.is_64 ? 24 : 16;
@@ -156,8 +158,8 @@ std::string unpack_mini_debug(const ByteSource& source, const std::vector<Sectio
     return decompress_xz(as_bytes_view(*packed), max_unpacked_bytes).value_or(std::string());
 }
 
-Result<bool> visit_functions(const ByteSource& source, const Header& header, const std::vector<Section>& sections,
-                             const Filter& filter, const Sink& sink) {
+Result<bool> visit_symbols(const ByteSource& source, const Header& header, const std::vector<Section>& sections,
+                           const Filter& filter, const Sink& sink) {
     bool complete = false;
     if (!TRY(visit_tables(source, header, sections, filter, sink, complete)) || complete) return true;
     const std::string mini = unpack_mini_debug(source, sections);
@@ -195,7 +197,7 @@ void unite(std::vector<FunctionSymbol>& functions) {
 Result<std::vector<FunctionSymbol>> find_functions(const ByteSource& source, const Header& header,
                                                    const std::vector<Section>& sections,
                                                    const std::function<bool(std::string_view name)>& wanted,
-                                                   std::size_t limit) {
+                                                   std::size_t limit, SymbolKind kind) {
     std::vector<FunctionSymbol> functions;
     const auto add = [&](const Symbol& symbol, std::string_view name) {
         if (!wanted(name)) return true;
@@ -204,10 +206,11 @@ Result<std::vector<FunctionSymbol>> find_functions(const ByteSource& source, con
         if (functions.size() / 2 > limit) unite(functions);
         return functions.size() / 2 <= limit;
     };
-    TRY(visit_functions(source, header, sections, [](const Symbol&) { return true; }, add));
+    TRY(visit_symbols(source, header, sections, [&](const Symbol& symbol) { return symbol.kind == kind; }, add));
     unite(functions);
     if (functions.size() > limit)
-        return fail(ErrorCode::too_large, "more than " + std::to_string(limit) + " functions match");
+        return fail(ErrorCode::too_large, "more than " + std::to_string(limit) +
+                                              (kind == SymbolKind::function ? " functions match" : " variables match"));
     return functions;
 }
 
@@ -215,7 +218,8 @@ Result<std::optional<FunctionSymbol>> function_at(const ByteSource& source, cons
                                                   const std::vector<Section>& sections, std::uint64_t address) {
     std::optional<FunctionSymbol> best;
     const auto covers = [&](const Symbol& symbol) {
-        return symbol.address <= address && address - symbol.address < std::max<std::uint64_t>(symbol.size, 1);
+        return symbol.kind == SymbolKind::function && symbol.address <= address &&
+               address - symbol.address < std::max<std::uint64_t>(symbol.size, 1);
     };
     const auto choose = [&](const Symbol& symbol, std::string_view name) {
         const bool better = !best || (symbol.address != best->address ? symbol.address > best->address
@@ -224,7 +228,7 @@ Result<std::optional<FunctionSymbol>> function_at(const ByteSource& source, cons
         if (better) best = function_of(symbol, name);
         return true;
     };
-    TRY(visit_functions(source, header, sections, covers, choose));
+    TRY(visit_symbols(source, header, sections, covers, choose));
     return best;
 }
 

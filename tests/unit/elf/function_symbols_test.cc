@@ -19,8 +19,8 @@ using Key = std::pair<std::uint64_t, std::string>;
 
 bool any_name(std::string_view) { return true; }
 
-// All functions of a file, from readelf: address and name → size. An odd address is Thumb code.
-std::map<Key, std::uint64_t> functions_by_readelf(const std::string& path) {
+// All symbols of these types in a file, from readelf: address and name → size. An odd address is Thumb code.
+std::map<Key, std::uint64_t> symbols_by_readelf(const std::string& path, const std::set<std::string>& types) {
     std::istringstream lines(output_of("readelf --wide --syms --dyn-syms '" + path + "' 2>/dev/null"));
     std::map<Key, std::uint64_t> functions;
     for (std::string line; std::getline(lines, line);) {
@@ -29,11 +29,15 @@ std::map<Key, std::uint64_t> functions_by_readelf(const std::string& path) {
         in >> number >> address >> size >> type >> bind >> visibility >> section;
         if (section.starts_with("[")) in >> section >> section;  // "[<other>: 88]"
         in >> name;
-        if ((type != "FUNC" && type != "IFUNC") || section == "UND" || section == "ABS" || name.empty()) continue;
+        if (!types.contains(type) || section == "UND" || section == "ABS" || name.empty()) continue;
         auto& known = functions[{std::stoull(address, nullptr, 16), name.substr(0, name.find('@', 1))}];
         known = std::max<std::uint64_t>(known, std::stoull(size, nullptr, 0));
     }
     return functions;
+}
+
+std::map<Key, std::uint64_t> functions_by_readelf(const std::string& path) {
+    return symbols_by_readelf(path, {"FUNC", "IFUNC"});
 }
 
 std::map<Key, std::uint64_t> as_map(const std::vector<FunctionSymbol>& functions) {
@@ -62,6 +66,21 @@ TEST_CASE("functions of this program and its libraries are those of readelf") {
             CHECK(std::ranges::count(*one, middle.address, &FunctionSymbol::address) == 1);
         }
     }
+}
+
+TEST_CASE("variables of this program and its libraries are those of readelf") {
+    std::size_t all = 0;
+    for (const std::string& path : files_of_this_process()) {
+        CAPTURE(path);
+        const RealFile file(path);
+        const auto expected = symbols_by_readelf(path, {"OBJECT"});
+        const auto found =
+            find_functions(file.source, file.header, file.sections, any_name, 1'000'000, SymbolKind::object);
+        REQUIRE(found);
+        CHECK(as_map(*found) == expected);
+        all += expected.size();
+    }
+    CHECK(all > 100);
 }
 
 TEST_CASE("the function at an address is the innermost of readelf's") {
