@@ -3,6 +3,7 @@ filters of the kernel, and tracefs at any mount point."""
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -108,6 +109,38 @@ def test_tracepoints_and_their_filters(tmp_path, tracefs):
     assert recorded("--events", f"{event}/mask == 2/") == some
     # The event's own filter has precedence.
     assert recorded("--events", f"{event}/mask != 2/", "--filter", "mask == 2") == everything - some
+
+
+def test_patterns_of_tracepoints(tmp_path, tracefs):
+    """A pattern records and counts the same as a list of all its tracepoints."""
+    program = ["/bin/sh", "-c", "i=0; while [ $i -lt 300 ]; do umask 0$((i % 3)); i=$((i+1)); done"]
+    both = ["syscalls:sys_enter_umask", "syscalls:sys_exit_umask"]
+    path, _ = record(tmp_path, "--unwind", "fp", "--count", 1, "--events", "syscalls:sys_e*_umask", program=program)
+    found = [sum(weights(path, event).values()) for event in both]
+    listed, _ = record(tmp_path, "--unwind", "fp", "--count", 1, "--events", ",".join(both), program=program)
+    assert min(found) >= 300 and found == [sum(weights(listed, event).values()) for event in both]
+    some, _ = record(tmp_path, "--unwind", "fp", "--count", 1, "--events", "syscalls:*enter_umask/mask == 2/", program=program)
+    filtered = both[0] + "/mask == 2/"
+    hits = sum(weights(some, filtered).values())
+    assert 100 <= hits < 300
+    one, _ = record(tmp_path, "--unwind", "fp", "--count", 1, "--events", filtered, program=program)
+    assert hits == sum(weights(one, filtered).values())
+    table = run(AGENT, "--output", "-", "--events", "none", "--stat", "syscalls:*_umask", "--", *program).stdout
+    assert all(re.search(rf"{found[0]:,} +{event}", table) for event in both), table
+    many = run(AGENT, "--output", tmp_path / "x.flw", "--events", "syscalls:*", "--", "true")
+    assert many.returncode == 2 and re.search(r"syscalls:\* stands for \d+ tracepoints; at most 64 events are possible", many.stderr), many
+
+
+@pytest.mark.skipif(not shutil.which("bpftrace"), reason="without bpftrace, the fields of tracepoints are not compared")
+def test_fields_of_tracepoints_are_those_of_bpftrace(tracefs):
+    for event in ("sched:sched_switch", "sched:sched_process_exec", "syscalls:sys_enter_openat", "irq:softirq_entry"):
+        ours = run(AGENT, "--describe", event)
+        assert ours.returncode == 0, ours
+        theirs = [line.strip() for line in run("bpftrace", "-lv", f"tracepoint:{event}").stdout.splitlines()[1:]]
+        first, *fields = ours.stdout.splitlines()
+        assert first == f"{event}: tracepoint"
+        as_declared = [re.sub(r"^ {2}(\S+): (.*?)(\[\d+\])?$", r"\2 \1\3", field) for field in fields]
+        assert as_declared == theirs, (ours.stdout, theirs)
 
 
 def test_refusals_of_the_kernel_are_one_sentence(tmp_path, tracefs):
