@@ -88,6 +88,7 @@ constexpr Rule rules[] = {
     other("--allow-user").once(comma_names),
     other("--allow-command").once(comma_names),
     flag("--allow-kprobes", &Options::allow_kprobes),
+    flag("--allow-breakpoints", &Options::allow_breakpoints),
     number("--frequency", &Settings::frequency_hz, 1, limits::max_frequency_hz),
     number("--count", &Settings::period, 1, limits::max_period),
     number("--duration", &Settings::duration_s, 1, limits::max_duration_s),
@@ -113,8 +114,8 @@ constexpr Rule rules[] = {
     flag("--help"),
     flag("--version"),
     flag("--doctor"),
-};
     text("--describe", &Options::describe, "--describe needs at least one event, for example --describe 'sched:*'"),
+};
 constexpr int first_code = 256;         // of getopt_long, for rules[0]
 static_assert(std::size(rules) <= 64);  // bits of Parsed::given
 
@@ -270,6 +271,8 @@ Result<bool> check_combination(const Parsed& parsed, bool stdout_is_terminal) {
             "--allow-pid, --allow-user and --allow-command need --server or --listen: they limit what a server "
             "may choose");
     if (options.allow_kprobes) return usage("--allow-kprobes needs --server or --listen");
+    if (options.allow_breakpoints)
+        return usage("--allow-breakpoints needs --server or --listen: it lets servers set breakpoints");
     if (!options.has_target()) return usage("--output needs a target: --pid PID, --name COMM, --all or -- CMD");
     if (options.prints_table()) return true;
     if (options.output == "-" && !options.command.empty())
@@ -325,10 +328,10 @@ Result<CommandLine> parse_command_line(const std::vector<std::string>& words, bo
     if (separated && first == words.size()) return usage("no command after --");
     options.command.assign(words.begin() + static_cast<std::ptrdiff_t>(std::min(first, words.size())), words.end());
     derive(parsed);
+    if (!options.describe.empty()) return CommandLine{Request::describe, std::move(options)};
     (void)TRY(check_combination(parsed, stdout_is_terminal));
     if (options.sched) {
         options.settings.events = "off-cpu";
-    if (!options.describe.empty()) return CommandLine{Request::describe, std::move(options)};
         options.settings.unwind = "fp";  // the stacks are not used
     }
     if (options.mode == Mode::output && !parsed.has(bit_of("--interval")))

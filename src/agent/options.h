@@ -77,8 +77,8 @@ struct Options {
     std::vector<std::string> names;
     std::vector<std::string> command;
     WideTarget wide;
-    AllowedWords allowed;        // other processes that a server may choose
-    bool allow_kprobes = false;  // a server may probe the kernel
+    AllowedWords allowed;                                   // other processes that a server may choose
+    bool allow_kprobes = false, allow_breakpoints = false;  // of a server
 
     Settings settings;
     HealthSettings health;
@@ -90,8 +90,8 @@ struct Options {
     std::uint32_t ring_pages = 0;                              // 0: from frequency and memory limits
     std::uint32_t max_slowdown_percent = 10;                   // by probes
     std::string capture;                                       // path of --capture; empty: no capture
-    bool sched = false;                                        // --stat sched: print a table of thread states
     std::string describe;                                      // --describe: events; empty: none
+    bool sched = false;                                        // --stat sched: print a table of thread states
     bool verbose = false;
     bool seccomp = true;
 

@@ -66,6 +66,7 @@ Result<RecorderCommand> decode_command(std::string_view text) {
         case CommandKind::resolve_kernel: return ResolveKernel{};
         case CommandKind::begin_delay: return BeginDelay{};
         case CommandKind::add_processes: return RecorderCommand(TRY(value_of<AddProcesses>(rest, what)));
+        case CommandKind::add_breakpoints: return RecorderCommand(TRY(value_of<AddBreakpoints>(rest, what)));
     }
     return fail(ErrorCode::invalid, "damaged capture: unknown command");
 }

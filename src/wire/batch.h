@@ -64,7 +64,7 @@ struct Module {
 };
 
 namespace location_flag {
-inline constexpr std::uint32_t return_address = 1;
+inline constexpr std::uint32_t return_address = 1;  // or another address after the instruction in question
 inline constexpr std::uint32_t kernel_mode = 2;
 inline constexpr std::uint32_t joined = 4;   // copied from the thread's previous stacks, not read with this sample
 inline constexpr std::uint32_t inlined = 8;  // of a name: inlined into its caller, according to an imported file

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/perf/tracepoint.h"
+#include "agent/probes/place_breakpoints.h"
 #include "agent/probes/probe_code.h"
 
 namespace flamewire::agent {
@@ -65,6 +66,20 @@ Result<std::string> describe_probe(const EventSpec& spec, const ProbeTarget& tar
     return text;
 }
 
+Result<std::string> describe_breakpoint(const EventSpec& spec, const ProbeTarget& target) {
+    if (spec.breakpoint && target.pids.empty())
+        return fmt::format("{}: breakpoint; give its process with --pid to see its address\n", spec.name);
+    std::vector<EventSpec> placed{spec};
+    (void)TRY(place_breakpoints(placed, target.pids, {}));
+    std::string text = fmt::format("{}: breakpoint\n", spec.name);
+    for (const EventPart& part : placed.front().parts) {
+        text += fmt::format("  {} bytes at {:#x}", part.config2, part.config1);
+        if (const std::uint32_t pid = process_of(part); pid != 0) text += fmt::format(" in process {}", pid);
+        text += '\n';
+    }
+    return text;
+}
+
 }  // namespace
 
 Result<std::string> describe_events(std::string_view list, const ProbeTarget& target, const Sysfs& sysfs) {
@@ -72,6 +87,8 @@ Result<std::string> describe_events(std::string_view list, const ProbeTarget& ta
     for (const EventSpec& spec : TRY(parse_events(list, sysfs))) {
         if (spec.probe)
             text += TRY(describe_probe(spec, target));
+        else if (is_breakpoint(spec))
+            text += TRY(describe_breakpoint(spec, target));
         else if (spec.off_cpu == 0 && spec.parts.front().type == PERF_TYPE_TRACEPOINT)
             text += TRY(describe_tracepoint(spec, sysfs));
         else

@@ -39,6 +39,7 @@ What a server may choose (all processes that this user may profile; each option 
   --allow-user USER[,USER...]    processes of these users, by name or number
   --allow-command NAME[,NAME...] executables of these names; * and ? stand for anything
   --allow-kprobes                also probes in the kernel
+  --allow-breakpoints            breakpoints (mem:) in processes; without this option none
 
 Sampling
   --frequency HZ      samples per second and thread (99; faults and hits of probes: each one, unless this is given)
@@ -48,6 +49,7 @@ Sampling
                       Tracepoints: sys:name, sys:name/FILTER/; * in the name stands for any text
                       Probes: uprobe:FUNCTION@"FILE", usdt:PROVIDER:NAME@"FILE", kprobe:FUNCTION, each with
                       /FILTER/FIELD=VALUE/
+                      Breakpoints: mem:VARIABLE:w, mem:VARIABLE@"FILE"/4:rw, mem:0xADDRESS, mem:FUNCTION:x
   --filter EXPR       the kernel's filter for all tracepoints and probes of LIST that have none of their own
   --max-slowdown PCT  probes that would slow down a running target more than this are thinned or refused (10)
   --stat LIST         what is counted meanwhile: events as above, default or none (default). With --events none a
@@ -82,10 +84,10 @@ Other
   --verbose           log more, and account for every sample at the end
   -h, --help          this text
   -V, --version       version, architecture, features
-  --doctor            what can be profiled on this machine, what is limited, and the remedy; 1 when something is
-
   --describe LIST     print what these events are, with the fields of tracepoints and probes, and end; probes in the
                       files of --pid, or in files given by their paths
+  --doctor            what can be profiled on this machine, what is limited, and the remedy; 1 when something is
+
 Exit codes: 0 success; 1 failure (a message says why); 2 wrong usage; with -- CMD its own code, 128 + signal
 when a signal ended it, 126 or 127 when it cannot be run.
 )";

@@ -11,6 +11,7 @@
 #include "agent/hello.h"
 #include "agent/log.h"
 #include "agent/perf/tracepoint.h"
+#include "agent/probes/place_breakpoints.h"
 #include "agent/probes/tracefs_events.h"
 #include "agent/recording/targets.h"
 #include "base/clock.h"
@@ -23,6 +24,24 @@ namespace {
 
 // How often --name scans for its process, and for more of the name that is recorded.
 constexpr std::uint64_t poll_ns = 200'000'000, follow_ns = 1'000'000'000;
+
+// A server may not choose breakpoints of the whole machine or of the kernel.
+Result<bool> check_breakpoints(const RecordingPlan& plan) {
+    for (const EventSpec& spec : plan.wanted.events) {
+        if (!is_breakpoint(spec)) continue;
+        const bool kernel = std::ranges::any_of(
+            spec.parts, [](const EventPart& part) { return is_breakpoint(part) && is_kernel_address(part.config1); });
+        if (plan.wanted.by_server && (plan.scope.wide || kernel))
+            return fail(ErrorCode::permission,
+                        fmt::format("{}: servers may set breakpoints only in the user space of processes, not in the "
+                                    "kernel, the whole system or control groups",
+                                    spec.name));
+        if (kernel && (!plan.settings.kernel || spec.exclude_kernel))
+            return fail(ErrorCode::invalid,
+                        fmt::format("{}: a kernel address needs kernel mode, which is excluded here", spec.name));
+    }
+    return true;
+}
 
 }  // namespace
 
@@ -132,6 +151,11 @@ BatchSink& RecordingController::choose_sink() {
 }
 
 Result<bool> RecordingController::prepare_probes(RecordingPlan& plan) {
+    (void)TRY(check_breakpoints(plan));
+    breakpoints_ = plan.wanted.events;
+    std::erase_if(breakpoints_, [](const EventSpec& spec) { return !spec.breakpoint; });
+    (void)TRY(place_breakpoints(plan.wanted.events, plan.scope.wide ? std::vector<std::uint32_t>() : plan.pids,
+                                plan.launched ? plan.program : std::string()));
     ProbeTarget target{plan.pids, plan.program, plan.wanted.by_server && !options_.allowed.all()};
     if (plan.launched) target.pids.clear();
     for (const std::string& folder : plan.scope.cgroups) {
@@ -228,6 +252,7 @@ void RecordingController::follow_name() {
     set_waiting_for(none ? followed_->processes.text() : std::string());
     std::erase_if(pids, is_recorded);
     if (pids.empty()) return;
+    add_breakpoints(pids);
     const auto added = recorder->execute(AddProcesses{pids});
     if (added) {
         if (*added) log("now {}", recorder->running().target);
@@ -236,6 +261,21 @@ void RecordingController::follow_name() {
     // Processes that have already exited are not an error, because others may still be alive.
     if (added.error().code != ErrorCode::not_found && added.error().code != ErrorCode::closed)
         log("cannot record another process named {}: {}", followed_->processes.text(), added.error().message);
+}
+
+void RecordingController::add_breakpoints(const std::vector<std::uint32_t>& pids) {
+    if (breakpoints_.empty()) return;
+    std::vector<EventSpec> all = breakpoints_;
+    for (const std::uint32_t pid : pids) {
+        std::vector<EventSpec> placed = breakpoints_;
+        if (auto found = place_breakpoints(placed, {pid}, {}); !found) {
+            log("process {} has no breakpoints: {}", pid, found.error().message);
+            continue;
+        }
+        for (std::size_t i = 0; i < all.size(); ++i)
+            all[i].parts.insert(all[i].parts.end(), placed[i].parts.begin(), placed[i].parts.end());
+    }
+    (void)current()->execute(AddBreakpoints{std::move(all)});
 }
 
 std::optional<FollowedName> RecordingController::follow(std::optional<FollowedName> name) {

@@ -45,7 +45,8 @@ public:
     // Starts the recording of the command line, or begins to wait for --name.
     Result<bool> start_target();
     Result<Running> record(RecordingTarget target, Settings settings, RequestedEvents wanted);
-    // Creates the probes among the events and counters of `plan`, whose other members are set.
+    // Creates the probes among the events and counters of `plan`, whose other members are set, and finds the addresses of
+    // its breakpoints.
     Result<bool> prepare_probes(RecordingPlan& plan);
     // Ends the current recording, with `reason` unless it has ended by itself, and logs the result.
     void end(std::string reason, std::int32_t exit_code);
@@ -83,6 +84,7 @@ private:
     BatchSink& choose_sink();
     Result<bool> find_named();
     void follow_name();
+    void add_breakpoints(const std::vector<std::uint32_t>& pids);
     void set_waiting_for(std::string name);
 
     const Options& options_;
@@ -93,7 +95,8 @@ private:
     std::function<void()> on_start_;
     Sysfs sysfs_ = real_sysfs();
     AllowedProcesses allowed_;
-    RequestedEvents first_requested_;  // of settings_, for the target of the command line
+    std::vector<EventSpec> breakpoints_;  // of the current recording, on symbols; for processes that are added
+    RequestedEvents first_requested_;     // of settings_, for the target of the command line
 
     std::optional<FileSink> file_;
     NoSink no_sink_;

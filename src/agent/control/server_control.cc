@@ -43,12 +43,17 @@ Result<RequestedEvents> ServerControl::requested(const Settings& settings) const
     wanted.by_server = true;
     // The agent's own lists may contain any.
     const Settings& own = options_.settings;
+    const bool own_events = settings.events == own.events;
     const bool probes_kernel =
-        (settings.events != own.events && std::ranges::any_of(wanted.events, is_kernel_probe)) ||
+        (!own_events && std::ranges::any_of(wanted.events, is_kernel_probe)) ||
         (settings.stat != own.stat && std::ranges::any_of(wanted.counters, is_kernel_probe, &RequestedCounter::spec));
     if (probes_kernel && !options_.allow_kprobes)
         return fail(ErrorCode::permission,
                     "this agent does not let servers probe the kernel; start it with --allow-kprobes");
+    const auto is_one = [](const EventSpec& spec) { return is_breakpoint(spec); };
+    if (!own_events && !options_.allow_breakpoints && std::ranges::any_of(wanted.events, is_one))
+        return fail(ErrorCode::permission,
+                    "this agent does not let servers set breakpoints; start it with --allow-breakpoints");
     return wanted;
 }
 
@@ -213,8 +218,9 @@ ProcessCheck ServerControl::verify_pid(std::uint32_t pid) {
     const auto try_open = [&]() -> Result<bool> {
         RequestedEvents wanted = TRY(requested(settings));
         EventSetOptions options;
-        // Probes need no more permission than other tracepoints, and creating them takes long.
-        std::erase_if(wanted.events, [](const EventSpec& spec) { return spec.probe != nullptr; });
+        // Probes need no more permission than other tracepoints, and creating them takes long. Breakpoints on symbols
+        // are not placed yet.
+        std::erase_if(wanted.events, [](const EventSpec& spec) { return spec.probe || spec.breakpoint; });
         options.choice = TRY(
             choose_events(std::move(wanted.events), settings.frequency_hz, settings.period, settings.kernel, known));
         options.targets = {{pid}};

@@ -43,7 +43,7 @@ constexpr std::uint64_t branch_stack_bytes = std::uint64_t{32} * 24;
 
 SampleLayout sample_layout(wire::StackMode mode, const EventPart& part, const StackOptions& options,
                            const Capabilities& capabilities) {
-    const bool hardware = part.type != PERF_TYPE_SOFTWARE && part.type != PERF_TYPE_TRACEPOINT;
+    const bool hardware = part.type != PERF_TYPE_SOFTWARE && part.type != PERF_TYPE_TRACEPOINT && !is_breakpoint(part);
     SampleLayout layout;
     layout.woken_at = part.woken_at;
     if (mode == wire::StackMode::dwarf || mode == wire::StackMode::hybrid) {
@@ -94,18 +94,15 @@ bool is_software_clock(const EventPart& part) {
 std::uint64_t fixed_period(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options) {
     const SamplingRate rate = sampling_rate_of(spec, {options.frequency_hz, options.period});
     if (spec.off_cpu != 0 || rate.frequency_hz > 0 || rate.period <= 1) return 0;
-    const bool counted =
-        part.type == PERF_TYPE_TRACEPOINT || (part.type == PERF_TYPE_SOFTWARE && !is_software_clock(part));
+    const bool counted = part.type == PERF_TYPE_TRACEPOINT || is_breakpoint(part) ||
+                         (part.type == PERF_TYPE_SOFTWARE && !is_software_clock(part));
     return counted ? rate.period : 0;
 }
 
 perf_event_attr sample_attr(const EventSpec& spec, const EventPart& part, const SampleAttrOptions& options,
                             const Capabilities& capabilities) {
     perf_event_attr attr = base_attr(capabilities);
-    attr.type = part.type;
-    attr.config = part.config;
-    attr.config1 = part.config1;
-    attr.config2 = part.config2;
+    set_configuration(attr, part);
     attr.inherit = options.whole_cpu ? 0 : 1;
     // PMUs may refuse exclude_idle; their counters mostly stop while the CPU is idle.
     attr.exclude_idle = options.whole_cpu && part.type == PERF_TYPE_SOFTWARE ? 1 : 0;

@@ -1,5 +1,7 @@
 #include "agent/perf/counter_spec.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -49,7 +51,12 @@ std::string user_mode_name(std::string name) {
 
 Result<std::vector<RequestedCounter>> add_counters(std::vector<RequestedCounter> counters, std::string_view list,
                                                    bool optional, const Sysfs& sysfs) {
-    for (EventSpec& spec : TRY(parse_events(list, sysfs))) counters.push_back({std::move(spec), optional});
+    for (EventSpec& spec : TRY(parse_events(list, sysfs))) {
+        if (is_breakpoint(spec))
+            return fail(ErrorCode::unsupported,
+                        fmt::format("breakpoints such as {} cannot only be counted; give them to --events", spec.name));
+        counters.push_back({std::move(spec), optional});
+    }
     return counters;
 }
 
@@ -96,10 +103,7 @@ Result<std::vector<RequestedCounter>> parse_counters(std::string_view list, cons
 perf_event_attr counter_attr(const EventSpec& spec, const EventPart& part, const CounterAttrOptions& options) {
     perf_event_attr attr{};
     attr.size = sizeof attr;
-    attr.type = part.type;
-    attr.config = part.config;
-    attr.config1 = part.config1;
-    attr.config2 = part.config2;
+    set_configuration(attr, part);
     attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
     if (options.group_read) attr.read_format |= PERF_FORMAT_GROUP;
     attr.inherit = options.inherit ? 1 : 0;

@@ -121,6 +121,11 @@ std::vector<EventProbe> probe_events(std::span<const EventSpec> specs, const Mak
         probe.spec.parts.clear();
         int first_error = 0;
         for (EventPart part : wanted.parts) {
+            // Parts of other processes differ in their addresses only, and this thread has few breakpoints.
+            if (is_breakpoint(part) && !probe.spec.parts.empty()) {
+                probe.spec.parts.push_back(std::move(part));
+                continue;
+            }
             const int fd = open_part(part, probe.spec, make_attr, calls);
             if (fd < 0) {
                 first_error = first_error != 0 ? first_error : -fd;

@@ -41,10 +41,11 @@ bool copies_stacks(const EventSetOptions& options) {
     });
 }
 
-// Events of whole CPUs would put the probes into all processes that use the file.
-bool has_probes(const EventSetOptions& options) {
+// Events of whole CPUs would put the probes into all processes that use the file, and breakpoints into all processes.
+bool needs_threads(const EventSetOptions& options) {
     return std::ranges::any_of(options.choice.events, [](const EventSpec& spec) {
-        return std::ranges::any_of(spec.parts, [](const EventPart& part) { return part.pmu == probe_pmu; });
+        return std::ranges::any_of(spec.parts,
+                                   [](const EventPart& part) { return part.pmu == probe_pmu || is_breakpoint(part); });
     });
 }
 
@@ -71,7 +72,7 @@ Result<std::unique_ptr<EventSet>> EventSet::open(const EventSetOptions& options,
                                                  const Kernel& kernel) {
     raise_open_files_limit();
     if (options.scope.wide) return open_as<CpuTargets>(options, capabilities, kernel);
-    const bool by_cpu_possible = !options.targets.empty() && !options.enable_on_exec && !has_probes(options);
+    const bool by_cpu_possible = !options.targets.empty() && !options.enable_on_exec && !needs_threads(options);
     if (by_cpu_possible && options.prefer_whole_cpus)
         if (auto set = open_as<CpuTargets>(options, capabilities, kernel)) return set;
     // Do not copy the stacks of all processes for the sake of a few.
@@ -156,6 +157,7 @@ void EventSet::deliver(const MergedRecord& merged, RecordSink& sink) {
 bool EventSet::accept(SampleRecord& sample, const Delivery& delivery) {
     OpenEvent* event = delivery.event;
     sample.of_cpu = event && event->of_cpu;
+    sample.at_next_instruction = event && event->at_next_instruction;
     Classification classification = Classification::duplicate;
     // A wake-up is reported to the events of the waker, of the CPU, and of the woken thread (__perf_task in
     // include/trace/events/sched.h). The first one counts: at the next ones the thread is no longer asleep.

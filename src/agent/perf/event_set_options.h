@@ -16,6 +16,8 @@ inline constexpr std::uint32_t default_stack_bytes = 16'384, highest_stack_bytes
 struct Target {
     std::uint32_t pid = 0;
     wire::StackMode mode = wire::StackMode::fp;
+    std::uint32_t origin = 0;  // the process whose fork began it, so that it has the same breakpoints; 0: itself
+    [[nodiscard]] std::uint32_t breakpoints_of() const { return origin != 0 ? origin : pid; }
 };
 
 // Called again and again while many threads are opened, so that the rings of the set in use do not overflow meanwhile.

@@ -28,7 +28,8 @@ std::string_view trim(std::string_view text) {
     return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-// Commas inside slashes belong to a PMU's terms or to a filter. In probes, only quotes and unquoted paths have commas.
+// Commas inside slashes belong to a PMU's terms or to a filter. In probes and
+// breakpoints, only quotes and unquoted paths have commas.
 std::vector<std::string_view> split_list(std::string_view list) {
     std::vector<std::string_view> items;
     bool in_terms = false, quoted = false, probe = false;
@@ -39,7 +40,7 @@ std::vector<std::string_view> split_list(std::string_view list) {
             continue;
         }
         if (i == begin) {
-            probe = is_probe(list.substr(begin));
+            probe = is_probe(list.substr(begin)) || is_breakpoint(list.substr(begin));
             i += unquoted_path_end(list.substr(begin));
         }
         quoted = probe && (list[i] == '"') != quoted;
@@ -214,7 +215,7 @@ std::string known_names() {
     for (const NamedEvent& event : named_events()) all += fmt::format("{}{}", all.empty() ? "" : " ", event.name);
     return all +
            " off-cpu run-queue io-wait woken-by, cache events such as L1-dcache-load-misses, rNNN, pmu/event/, "
-           "sys:tracepoint, uprobe:FUNCTION@\"FILE\", usdt:PROVIDER:NAME@\"FILE\", kprobe:FUNCTION";
+           "sys:tracepoint, uprobe:FUNCTION@\"FILE\", usdt:PROVIDER:NAME@\"FILE\", kprobe:FUNCTION, mem:SYMBOL:w";
 }
 
 Result<bool> parse_name(EventSpec& spec, std::string_view item, const Sysfs& sysfs) {
@@ -255,12 +256,35 @@ Result<EventSpec> probe_spec(std::string_view item) {
     return spec;
 }
 
+// Each hit is a sample until there are too many.
+Result<EventSpec> breakpoint_spec(std::string_view item) {
+    ParsedBreakpoint parsed = TRY(parse_breakpoint(item));
+    const BreakpointSpec& breakpoint = parsed.breakpoint;
+    EventSpec spec;
+    spec.name = std::move(parsed.name);
+    spec.unit = "events";
+    spec.period = 1;
+    if (!parsed.rate.empty()) spec.frequency_hz = TRY(parse_frequency(parsed.rate, item));
+    const std::uint32_t length =
+        breakpoint.length != 0 ? breakpoint.length : default_breakpoint_length(breakpoint.access);
+    // Of a symbol only a check: its address and size are not known yet.
+    EventPart part =
+        TRY(breakpoint_part(item, breakpoint.symbol.empty() ? breakpoint.address : 0, length, breakpoint.access, 0));
+    if (breakpoint.symbol.empty())
+        spec.parts.push_back(std::move(part));
+    else
+        spec.breakpoint = std::move(parsed.breakpoint);
+    (void)TRY(apply_modifiers(spec, parsed.modifiers));
+    return spec;
+}
+
 Result<EventSpec> parse_event(std::string_view item, const Sysfs& sysfs) {
     if (item.empty()) return fail(ErrorCode::invalid, "an event name is missing (two commas, or one at the end)");
     if (item.size() > 512) return fail(ErrorCode::invalid, "an event name is longer than 512 characters");
     if (item.front() == '{')
         return fail(ErrorCode::invalid, "event groups in braces are not supported; list the events");
     if (is_probe(item)) return probe_spec(item);
+    if (is_breakpoint(item)) return breakpoint_spec(item);
     EventSpec spec;
     spec.frequency_hz = TRY(take_frequency(item));
     spec.name = item;
@@ -280,7 +304,7 @@ Result<std::vector<std::string>> expand_tracepoints(std::string_view item, const
     const std::size_t colon = std::min(item.find_first_of(":/"), item.size());
     const std::size_t end = std::min(item.find_first_of(":/@", colon + 1), item.size());
     const std::string_view name = item.substr(0, end);
-    if (!item.substr(colon).starts_with(':') || is_probe(item) ||
+    if (!item.substr(colon).starts_with(':') || is_probe(item) || is_breakpoint(item) ||
         name.find('*') == std::string_view::npos)
         return std::vector<std::string>{std::string(item)};
     const std::string_view system = name.substr(0, colon);

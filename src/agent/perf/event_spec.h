@@ -3,7 +3,7 @@
 // an optional `@HZ`. Commas outside slashes separate events. Modifiers: u, k, and p (up to three) for hardware events.
 // `off-cpu`, `run-queue`, `io-wait` and `woken-by` are times between context switches: all that are requested form one
 // spec, the last. Tracepoints: `sys:name`, or with a kernel filter `sys:name/EXPR/`; a `*` in the name stands for all of
-// the system that match, each of which becomes a spec. Probes: probe_spec.h.
+// the system that match, each of which becomes a spec. Probes: probe_spec.h. Breakpoints: breakpoint_spec.h.
 // docs/sampling/events.md documents the whole grammar.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/perf/breakpoint_spec.h"
 #include "agent/perf/probe_spec.h"
 #include "base/result.h"
 
@@ -24,6 +25,7 @@ namespace flamewire::agent {
 struct EventPart {
     std::string pmu;         // "cpu_core"; probe_pmu; empty: the generic PMU
     std::uint32_t type = 0;  // perf_event_attr.type
+    // perf_event_attr.config, …; of a breakpoint as in breakpoint_spec.h
     std::uint64_t config = 0, config1 = 0, config2 = 0;
     std::vector<std::uint32_t> cpus;  // the PMU's cpumask; empty: all CPUs
     // For the wake-up tracepoint: offset of the woken thread's tid in its data; 0: another event.
@@ -52,12 +54,14 @@ struct EventSpec {
     bool exclude_user = false, exclude_kernel = false;
     std::uint8_t precise = 0;                   // perf_event_attr.precise_ip, from :p, :pp, :ppp
     std::optional<std::uint32_t> frequency_hz;  // its own @HZ
-    std::uint64_t period = 0;  // its own, for faults and probes; 0: the common rate applies
+    std::uint64_t period = 0;  // its own, for faults, probes and breakpoints; 0: the common rate applies
     std::uint8_t off_cpu = 0;  // bits of OffCpuReason: context switches that become times; 0: an event
     std::string filter;        // of a tracepoint: the kernel's filter expression; "": all hits
     std::string fields;        // of a tracepoint: fields that a filter may use, separated by commas
     // A probe that is not placed yet, so it has no parts; agent/probes/place_probes.h adds them.
     std::shared_ptr<const ProbeSpec> probe = {};
+    // A breakpoint on a symbol, which has no parts until agent/probes/place_breakpoints.h adds them.
+    std::optional<BreakpointSpec> breakpoint = {};
 };
 
 // Returns the content of a file below the target's /sys, or not_found. Tests provide a fake tree.

@@ -91,7 +91,14 @@ Explanation explain_open_failure(const OpenFailure& failure) {
                     "ulimit -n 65536 before starting the agent"};
         case ENFILE: return {ErrorCode::busy, "the system has no file handles left", "sysctl -w fs.file-max=1000000"};
         case ENOMEM: return {ErrorCode::busy, fmt::format("the kernel has no memory for {}", event), {}};
-        case ENOSPC: return {ErrorCode::busy, fmt::format("the CPU has no free counter for {}", event), {}};
+        case ENOSPC:
+            if (failure.event.starts_with("mem:"))
+                return {ErrorCode::busy,
+                        fmt::format("the CPU has no free breakpoint for {}: it has few (x86: 4 for each thread), and "
+                                    "debuggers use the same",
+                                    event),
+                        {}};
+            return {ErrorCode::busy, fmt::format("the CPU has no free counter for {}", event), {}};
         case EOVERFLOW:
             return {ErrorCode::busy, "kernel.perf_event_max_stack was lowered while it was read", "try again"};
         case E2BIG:

@@ -24,6 +24,8 @@ struct SampleRecord : perf::Sample {
     wire::StackMode mode = wire::StackMode::fp;  // how to find the user's stack
     bool copy_omitted = false;                   // the process has stack copies, but not for this event
 
+    bool at_next_instruction = false;  // the address is that of the next instruction (EventPart of a breakpoint)
+
     // For a wake-up: the woken thread, …
     std::uint32_t woken_tid = 0;  // 0: not a wake-up
     bool by_interrupt = false;    // … whether an interrupt woke it, not the thread that it interrupted, …

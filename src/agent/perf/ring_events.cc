@@ -24,7 +24,8 @@ RingEvents::RingEvents(const EventSetOptions& options, const Capabilities& capab
 
 RingEvents::~RingEvents() {
     for (const auto* list : {&samples_, &sideband_})
-        for (const OpenEvent& event : *list) kernel_.close(event.fd);
+        for (const OpenEvent& event : *list)
+            if (event.fd >= 0) kernel_.close(event.fd);
 }
 
 void RingEvents::notify(std::string code, std::string text, std::string remedy) {
@@ -115,7 +116,9 @@ int RingEvents::open_samples(const Subject& subject, wire::StackMode mode, std::
     for (std::uint32_t event = 0; event < options_.choice.events.size(); ++event)
         for (const EventPart& part : options_.choice.events[event].parts) {
             if (part.woken_at != 0 && subject.cgroup >= 0) continue;  // prepare_wakings() opened these
-            const bool here = part.cpus.empty() || std::binary_search(part.cpus.begin(), part.cpus.end(), cpu);
+            const bool of_other = process_of(part) != 0 && process_of(part) != subject.breakpoints_of;
+            const bool here =
+                !of_other && (part.cpus.empty() || std::binary_search(part.cpus.begin(), part.cpus.end(), cpu));
             const int error = here ? open_sample(event, part, subject, mode, cpu_index, set) : 0;
             if (error == 0) continue;
             if (part.woken_at == 0) return error;
@@ -211,6 +214,7 @@ int RingEvents::open_sample(std::uint32_t event, const EventPart& part, const Su
     opened.cpu_index = cpu_index;
     opened.set = set;
     opened.of_cpu = subject.wakings;
+    opened.at_next_instruction = reports_next_instruction(part);
     opened.layout = attr_options.layout;
     opened.slot = event * static_cast<std::uint32_t>(rings_->cpus().size()) + cpu_index;
     opened.shares_ids = part.type == PERF_TYPE_SOFTWARE && !is_software_clock(part);
@@ -243,10 +247,21 @@ Result<bool> RingEvents::set_sampling(bool on) {
 
 Result<bool> RingEvents::apply_sampling() {
     for (const OpenEvent& event : samples_) {
+        if (event.fd < 0) continue;
         const int answer = kernel_.ioctl(event.fd, switch_.on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
         if (answer < 0) return fail_errno("switch a perf event", -answer);
     }
     return true;
+}
+
+bool RingEvents::close_breakpoints() {
+    bool any = false;
+    for (OpenEvent& event : samples_) {
+        if (event.fd < 0 || !is_breakpoint(options_.choice.events[event.event])) continue;
+        kernel_.close(std::exchange(event.fd, -1));
+        any = true;
+    }
+    return any;
 }
 
 void RingEvents::repeat_sampling() {

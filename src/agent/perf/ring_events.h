@@ -25,6 +25,7 @@ struct OpenEvent {
     std::uint32_t slot = 0;                  // (event, CPU), see owners.h
     std::uint32_t set = 0;                   // the thread for which it was opened, counted from 0
     bool of_cpu = false;                     // SampleRecord::of_cpu
+    bool at_next_instruction = false;        // SampleRecord::at_next_instruction
     std::uint64_t sampled = 0, samples = 0;  // weight and number of its samples, including duplicates
     std::uint32_t cpu_index = 0;
     SampleLayout layout = {};
@@ -48,6 +49,8 @@ public:
         pid_t tid = -1;        // a thread; -1: all tasks
         int cgroup = -1;       // an open folder: the tasks in this control group
         bool wakings = false;  // an additional event for wake-ups only
+        std::uint32_t breakpoints_of =
+            0;  // the process whose breakpoints the thread has; those of others are not opened
     };
 
     // `whole_cpus`: the events are for all that runs on a CPU.
@@ -72,6 +75,8 @@ public:
     Result<bool> set_sampling(bool on);
     // Call it now and then: children may be born in the old state meanwhile.
     void repeat_sampling();
+    // Frees the breakpoints, so that another set can have them; false: there are none. What they wrote can still be read.
+    bool close_breakpoints();
     // The exec of the target, which turned sampling on if that was requested.
     void on_exec() { switch_.on_exec(); }
     [[nodiscard]] bool exec_awaited() const { return switch_.exec_awaited; }

@@ -22,7 +22,7 @@ constexpr std::size_t threads_per_call = 16;
 // Whether the event is a clock, or a hardware event sampled by frequency.
 bool counts_by_time(const EventSpec& spec) {
     const EventPart& part = spec.parts.front();
-    if (spec.off_cpu != 0 || spec.period != 0 || part.type == PERF_TYPE_TRACEPOINT) return false;
+    if (spec.off_cpu != 0 || spec.period != 0 || part.type == PERF_TYPE_TRACEPOINT || is_breakpoint(part)) return false;
     return part.type != PERF_TYPE_SOFTWARE || is_software_clock(part);
 }
 
@@ -62,7 +62,8 @@ Result<bool> ThreadTargets::attach() {
     for (const Target& target : events_.options().targets) modes.push_back(target.mode);
     (void)TRY(events_.check_modes(modes));
     targets_ = TRY(watch(events_.options().targets));
-    for (const Watched& watched : targets_) modes_[watched.target.pid] = watched.target.mode;
+    for (const Watched& watched : targets_)
+        inherited_[watched.target.pid] = {watched.target.breakpoints_of(), watched.target.mode};
     (void)TRY(events_.open_rings(online_cpus(real_sysfs()), modes));
     const auto cursors = events_.rings().cursors();
     scanned_.assign(cursors.size(), 0);
@@ -93,7 +94,7 @@ void ThreadTargets::discover() {
         found.clear();
         for (const Watched& watched : targets_)
             for (const std::uint32_t tid : list_threads(watched.target.pid))
-                found.push_back({tid, watched.target.pid, watched.target.mode});
+                found.push_back({tid, watched.target.pid, watched.target.breakpoints_of(), watched.target.mode});
         scan_forks(found);
         bool opened = false;
         for (const Found& one : found) {
@@ -165,12 +166,15 @@ void ThreadTargets::scan_forks(std::vector<Found>& to_open) {
     for (const TaskRecord& task : tasks) cover(task, to_open);
 }
 
-// The child of a FORK record, with its process's mode. A new process inherits the mode of its parent, as it inherits
+// The child of a FORK record, with its process's mode. A new process inherits mode and breakpoints of its parent, as it inherits
 // the events.
 ThreadTargets::Found ThreadTargets::found_by(const TaskRecord& fork) {
-    const auto parent = modes_.find(fork.parent_pid);
-    const wire::StackMode inherited = parent != modes_.end() ? parent->second : targets_.front().target.mode;
-    return {fork.tid, fork.pid, modes_.try_emplace(fork.pid, inherited).first->second};
+    const auto parent = inherited_.find(fork.parent_pid);
+    const Target& first = targets_.front().target;
+    const Inherited of_parent =
+        parent != inherited_.end() ? parent->second : Inherited{first.breakpoints_of(), first.mode};
+    const Inherited& own = inherited_.try_emplace(fork.pid, of_parent).first->second;
+    return {fork.tid, fork.pid, own.breakpoints_of, own.mode};
 }
 
 // Returns an errno, 0 if everything was opened. Sideband events come first, so that no sample comes from a child whose
@@ -178,7 +182,7 @@ ThreadTargets::Found ThreadTargets::found_by(const TaskRecord& fork) {
 int ThreadTargets::open_thread(const Found& found) {
     const std::uint32_t set = events_.begin_set();
     set_pids_.push_back(found.pid);
-    const RingEvents::Subject subject{static_cast<pid_t>(found.tid)};
+    const RingEvents::Subject subject{.tid = static_cast<pid_t>(found.tid), .breakpoints_of = found.breakpoints_of};
     const auto cpus = static_cast<std::uint32_t>(events_.rings().cpus().size());
     int error = 0;
     for (std::uint32_t cpu = 0; cpu < cpus && error == 0; ++cpu) error = events_.open_sideband(subject, cpu);
@@ -238,7 +242,7 @@ void ThreadTargets::after_round() {
     notify_missing("threads-refused", refused_);
     attach_until_ns_ = 0;
     coverage_.clear();
-    modes_.clear();
+    inherited_.clear();
 }
 
 // Nothing if the process has hardly run.

@@ -58,6 +58,12 @@ private:
     // A thread to open.
     struct Found {
         std::uint32_t tid = 0, pid = 0;
+        std::uint32_t breakpoints_of = 0;  // the process whose breakpoints it has
+        wire::StackMode mode = wire::StackMode::fp;
+    };
+    // What children inherit.
+    struct Inherited {
+        std::uint32_t breakpoints_of = 0;
         wire::StackMode mode = wire::StackMode::fp;
     };
     // CPU time of a target since it was opened, in clock ticks.
@@ -90,9 +96,9 @@ private:
     RingEvents& events_;
     std::vector<Watched> targets_;
     bool check_soon_ = false;
-    std::unordered_map<std::uint32_t, wire::StackMode> modes_;  // of targets, and of children born while attaching
-    std::vector<std::uint32_t> set_pids_;                       // of all sets, complete or not
-    std::uint32_t whole_sets_ = 0;                              // number of these that were opened completely
+    std::unordered_map<std::uint32_t, Inherited> inherited_;  // from targets, and children born while attaching
+    std::vector<std::uint32_t> set_pids_;                     // of all sets, complete or not
+    std::uint32_t whole_sets_ = 0;                            // number of these that were opened completely
     Missing few_files_, refused_;
 
     Coverage coverage_;

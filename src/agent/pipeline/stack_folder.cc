@@ -70,6 +70,11 @@ void StackFolder::append_user_stack() {
             {frame.pc, false, frame.return_address, frame.found_by == unwind::FoundBy::joined, frame.caller_missing});
 }
 
+// Like a return address, the address of the next instruction belongs to the line of the instruction before it.
+void StackFolder::mark_innermost(const SampleRecord& sample) {
+    if (sample.at_next_instruction && !frames_.empty()) frames_.front().return_address = true;
+}
+
 void StackFolder::remember(std::uint64_t chain_hash, ProcessHandle process, const FoldedStack& stack) {
     folded_.push_back(stack);
     // Use the current generation, because resolving may have read the mappings again.
@@ -88,7 +93,7 @@ std::optional<FoldedStack> StackFolder::full_tables() {
 
 // Folds a stack that depends only on its call chain.
 FoldedStack StackFolder::fold_chain(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process) {
-    std::uint64_t chain_hash = sample.user_mode() ? 1 : 0;
+    std::uint64_t chain_hash = (sample.user_mode() ? 1U : 0U) | (sample.at_next_instruction ? 2U : 0U);
     for (const std::uint64_t entry : sample.callchain) chain_hash = mix_in(chain_hash, entry);
     // Only a chain without any address depends on the ip. Such a chain is short, so hashing the ip costs nothing.
     if (sample.callchain.size() <= 2) chain_hash = mix_in(chain_hash, sample.ip);
@@ -118,6 +123,7 @@ FoldedStack StackFolder::fold_chain(const SampleRecord& sample, ThreadHandle thr
     }
     append_user_stack();
     if (cut && user_stack_.stop != unwind::StopReason::root) user_stack_.stop = unwind::StopReason::max_depth;
+    mark_innermost(sample);
     FoldedStack result = fold_frames(process, user_stack_.stop);
     result.user_frames = static_cast<std::uint16_t>(user_stack_.frames.size());
     if (user_stacks_ && !cut)
@@ -131,7 +137,8 @@ FoldedStack StackFolder::fold_chain(const SampleRecord& sample, ThreadHandle thr
 FoldedStack StackFolder::fold_walk(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process) {
     split(sample);
     user_stacks_->find(sample, user_chain_, thread, process, user_stack_);
-    std::uint64_t chain_hash = 2 + static_cast<std::uint64_t>(user_stack_.stop);
+    std::uint64_t chain_hash =
+        (2 + static_cast<std::uint64_t>(user_stack_.stop)) << 1 | (sample.at_next_instruction ? 1U : 0U);
     for (const ChainFrame& frame : frames_) chain_hash = mix_in(chain_hash, frame.address);
     for (const unwind::Frame& frame : user_stack_.frames) {
         const bool joined = frame.found_by == unwind::FoundBy::joined;
@@ -143,6 +150,7 @@ FoldedStack StackFolder::fold_walk(const SampleRecord& sample, ThreadHandle thre
     if (const auto full = full_tables()) return *full;
 
     append_user_stack();
+    mark_innermost(sample);
     // A kernel thread has no user stack, so no frames are missing.
     FoldedStack result = fold_frames(process, user_stack_.frames.empty() ? unwind::StopReason::root : user_stack_.stop);
     result.joined = user_stack_.joined;

@@ -60,6 +60,7 @@ private:
     FoldedStack fold_walk(const SampleRecord& sample, ThreadHandle thread, ProcessHandle process);
     void split(const SampleRecord& sample);
     void append_user_stack();
+    void mark_innermost(const SampleRecord& sample);
     FoldedStack fold_frames(ProcessHandle process, unwind::StopReason stop);
     void remember(std::uint64_t chain_hash, ProcessHandle process, const FoldedStack& stack);
     std::optional<FoldedStack> full_tables();

@@ -1,6 +1,7 @@
 #include "agent/recording/active_events.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "agent/log.h"
@@ -32,9 +33,12 @@ Result<std::unique_ptr<EventSet>> ActiveEvents::open_replacement(const EventChoi
     parts_.priority_boost.begin();
     for (int attempt = 1;; ++attempt) {
         EventSetOptions options = parts_.stacks.event_options(choice, parts_.members.living());
+        for (Target& target : options.targets) target.origin = parts_.members.origin_of(target.pid);
         options.start_disabled = true;
         options.observer = this;
         auto set = EventSet::open(options, parts_.setup.capabilities, *parts_.setup.environment.kernel);
+        // A thread has few breakpoints, and the set in use may have them all. Its hits end here.
+        if (!set && set.error().errno_value == ENOSPC && current_->close_breakpoints()) continue;
         // A process can exit between living() and EventSet::open().
         const bool exited = !set && set.error().code == ErrorCode::not_found && !parts_.setup.plan.scope.wide;
         if (!exited || attempt == open_attempts || parts_.members.living().empty()) return set;

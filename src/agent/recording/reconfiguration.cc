@@ -159,6 +159,19 @@ Result<bool> Reconfiguration::add_processes(const AddProcesses& added) {
     return true;
 }
 
+Result<bool> Reconfiguration::add_breakpoints(const AddBreakpoints& added) {
+    for (std::vector<EventSpec>* events : {&parts_.setup.choice.events, &parts_.setup.plan.wanted.events})
+        for (EventSpec& spec : *events) {
+            const auto fresh = std::ranges::find(added.events, spec.name, &EventSpec::name);
+            if (fresh == added.events.end()) continue;
+            // Parts of processes that have exited stay for their children, until there are too many.
+            if (spec.parts.size() + fresh->parts.size() > limits::max_pids)
+                std::erase_if(spec.parts, [](const EventPart& part) { return !identify_process(process_of(part)); });
+            spec.parts.insert(spec.parts.end(), fresh->parts.begin(), fresh->parts.end());
+        }
+    return true;
+}
+
 void Reconfiguration::publish() {
     parts_.snapshot.set_running(parts_.description.running(&parts_.counters.counting()));
 }

@@ -22,6 +22,7 @@ public:
     Result<bool> change(const Change& change);
     // False: the recording already has all of them, or cannot have more.
     Result<bool> add_processes(const AddProcesses& added);
+    Result<bool> add_breakpoints(const AddBreakpoints& added);
 
 private:
     // The state to restore if the events of a new target cannot be opened.

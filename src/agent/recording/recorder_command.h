@@ -29,6 +29,10 @@ struct Change {
 struct AddProcesses {
     std::vector<std::uint32_t> pids;
 };
+// Breakpoints of processes that the next AddProcesses adds: parts for events of these names.
+struct AddBreakpoints {
+    std::vector<EventSpec> events;
+};
 // Counts per thread or per CPU in addition to the totals, or stops doing so.
 struct SetCountBy {
     CountBy by = CountBy::total;
@@ -43,6 +47,6 @@ struct OpenModule {
     Result<UniqueFd>* file = nullptr;
 };
 using RecorderCommand = std::variant<Pause, Resume, std::shared_ptr<const Change>, AddProcesses, SetCountBy,
-                                     ResolveKernel, BeginDelay, OpenModule>;
+                                     ResolveKernel, BeginDelay, OpenModule, AddBreakpoints>;
 
 }  // namespace flamewire::agent

@@ -37,6 +37,7 @@ std::string encode_command(const RecorderCommand& command) {
     if (const auto* change = std::get_if<std::shared_ptr<const Change>>(&command))
         return encode(CommandKind::change, **change);
     if (const auto* added = std::get_if<AddProcesses>(&command)) return encode(CommandKind::add_processes, *added);
+    if (const auto* added = std::get_if<AddBreakpoints>(&command)) return encode(CommandKind::add_breakpoints, *added);
     if (const auto* counted = std::get_if<SetCountBy>(&command)) return encode(CommandKind::count_by, *counted);
     if (std::holds_alternative<OpenModule>(command)) return {};
     if (std::holds_alternative<Resume>(command)) kind = CommandKind::resume;

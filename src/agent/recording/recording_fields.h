@@ -85,12 +85,22 @@ private:
     }
     void field(Change& c) { (*this)(c.settings, c.wanted, c.capabilities, c.target); }
     void field(AddProcesses& a) { (*this)(a.pids); }
+    void field(AddBreakpoints& a) { (*this)(a.events); }
     void field(SetCountBy& c) { (*this)(c.by); }
 
     Archive& archive_;
 };
 
 // RecorderCommand in a capture.
-enum class CommandKind : std::uint8_t { pause, resume, change, count_by, resolve_kernel, begin_delay, add_processes };
+enum class CommandKind : std::uint8_t {
+    pause,
+    resume,
+    change,
+    count_by,
+    resolve_kernel,
+    begin_delay,
+    add_processes,
+    add_breakpoints
+};
 
 }  // namespace flamewire::agent

@@ -139,6 +139,7 @@ Result<bool> Sampler::perform(const RecorderCommand& command) {
     if (const auto* wanted = std::get_if<std::shared_ptr<const Change>>(&command))
         return reconfiguration_.change(**wanted);
     if (const auto* added = std::get_if<AddProcesses>(&command)) return reconfiguration_.add_processes(*added);
+    if (const auto* added = std::get_if<AddBreakpoints>(&command)) return reconfiguration_.add_breakpoints(*added);
     if (const auto* counted = std::get_if<SetCountBy>(&command)) {
         (void)TRY(parts_.counters.counting().count_by(counted->by, parts_.members.living(), parts_.folder));
         parts_.snapshot.set_count_by(counted->by);

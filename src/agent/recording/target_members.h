@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "agent/perf/record.h"
@@ -24,6 +25,8 @@ public:
     void saw_sample(std::uint32_t pid);
     // A fork or an exit.
     void follow(const TaskRecord& task);
+    // The named process from which a member descends by forks; of a named process, itself.
+    [[nodiscard]] std::uint32_t origin_of(std::uint32_t pid) const;
     // A recording of control groups also receives records of processes outside them.
     [[nodiscard]] bool include(std::uint32_t pid) const { return plan_.scope.cgroups.empty() || pids_.contains(pid); }
     // Those that exist now. Empty for a wide target.
@@ -32,7 +35,8 @@ public:
 private:
     const RecordingPlan& plan_;
     std::set<std::uint32_t> pids_;
-    std::uint32_t last_ = 0;  // of saw_sample()
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> origins_;  // of members that were born by forks
+    std::uint32_t last_ = 0;                                        // of saw_sample()
 };
 
 }  // namespace flamewire::agent

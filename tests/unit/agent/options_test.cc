@@ -150,6 +150,14 @@ TEST_CASE("the command after -- is not parsed") {
     CHECK(o.mode == Mode::output);
 }
 
+TEST_CASE("servers may set breakpoints only with an option") {
+    CHECK_FALSE(parse({"--listen"})->options.allow_breakpoints);
+    CHECK(parse({"--listen", "--allow-breakpoints"})->options.allow_breakpoints);
+    CHECK(error_message({"--output", "x", "--pid", "1", "--allow-breakpoints"}) ==
+          "--allow-breakpoints needs --server or --listen: it lets servers set breakpoints");
+    CHECK(help_text().find("--allow-breakpoints") != std::string::npos);
+}
+
 TEST_CASE("events can be described without a destination") {
     const auto line = parse({"--describe", "sched:*", "--pid", "7"});
     CHECK(line->request == Request::describe);

@@ -259,6 +259,12 @@ TEST_CASE("inputs of a recording are decoded unchanged") {
     CHECK(std::holds_alternative<BeginDelay>(*decode_command(encode_command(RecorderCommand(BeginDelay{})))));
     const auto added = decode_command(encode_command(RecorderCommand(AddProcesses{{7, 4'000'000}})));
     CHECK(std::get<AddProcesses>(*added).pids == std::vector<std::uint32_t>{7, 4'000'000});
+    EventSpec spec = plan.wanted.events.front();
+    spec.name = "mem:x:w";
+    spec.parts = {breakpoint_part(spec.name, 0x7fff'ffff'f000, 8, 2, 4711).value()};
+    const auto breakpoints = decode_command(encode_command(RecorderCommand(AddBreakpoints{{spec}})));
+    const EventPart& part = std::get<AddBreakpoints>(*breakpoints).events.at(0).parts.at(0);
+    CHECK((part.type == 5 && part.config1 == 0x7fff'ffff'f000 && part.config2 == 8 && process_of(part) == 4711));
     CHECK_FALSE(decode_command("\x7f").has_value());
 }
 

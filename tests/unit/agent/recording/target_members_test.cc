@@ -93,3 +93,24 @@ TEST_CASE("living members exist in /proc") {
     members.assign({});
     CHECK(members.living() == std::vector{self});
 }
+
+TEST_CASE("a member has the breakpoints of the named process from which it descends") {
+    RecordingPlan plan = plan_of({parent, stranger});
+    TargetMembers members(plan);
+    members.follow(forked(parent, child, child));
+    members.follow(forked(child, child + 1, child + 1));
+    CHECK(members.origin_of(parent) == parent);
+    CHECK(members.origin_of(child) == parent);
+    CHECK(members.origin_of(child + 1) == parent);
+    members.follow(exited(parent, parent));
+    members.follow(exited(child, child));
+    CHECK(members.origin_of(child + 1) == parent);
+    // Its number is free again.
+    members.follow(forked(stranger, child, child));
+    CHECK(members.origin_of(child) == stranger);
+    // A named process has its own.
+    plan.pids = {child + 1};
+    members.assign({child + 1});
+    CHECK(members.origin_of(child + 1) == child + 1);
+    CHECK(members.origin_of(child) == child);
+}
