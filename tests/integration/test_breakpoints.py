@@ -138,8 +138,8 @@ def waiting():
     """Starts programs that wait for a line before they access their variables."""
     started = []
 
-    def begin(program, *arguments):
-        process = subprocess.Popen([program, str(TIMES), "wait", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def begin(program, *arguments, times=TIMES):
+        process = subprocess.Popen([program, str(times), "wait", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         started.append(process)
         assert process.stdout.readline() == "ready\n"
         return process
@@ -251,6 +251,26 @@ def test_a_server_needs_permission(start, waiting):
     for event, hits in (("mem:written:w", 2 * TIMES), ("mem:long_written:w", TIMES), ("mem:only_read:rw", TIMES)):
         found = server.get("/api/functions", session=session, event=event)
         assert found["total"]["weight"] == hits, (event, found["total"])
+
+
+def test_children_keep_their_breakpoints(start, waiting):
+    """Each change of a recording opens new events, for children of the target, too. Their addresses are those of their parent."""
+    process = waiting(PIE, "fork", times=3000)
+    server = start.server()
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--allow-breakpoints")
+    wait_until(lambda: any(entry["connected"] for entry in server.get("/api/agents")["agents"]), 30, "the agent")
+    assert server.command("start", pid=process.pid, events=["mem:written:w"])["ok"]
+    process.stdin.write("\n")
+    process.stdin.close()
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    child = int(wait_until(lambda: children.read_text().split(), what="the child")[0])
+    assert server.command("configure", frequency=199)["ok"]
+    assert server.command("configure", frequency=499)["ok"]
+    process.wait(60)
+    server.wait_ended()
+    for pid in (process.pid, child):
+        total = server.get("/api/functions", session=server.only_session()["id"], event="mem:written:w", pid=pid)["total"]
+        assert 0.9 * 6000 < total["weight"] <= 6000, (pid, total)
 
 
 def test_processes_that_start_later(tmp_path, waiting):
