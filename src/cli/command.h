@@ -27,6 +27,7 @@ Action add_export(CLI::App& command);
 Action add_import(CLI::App& command);
 Action add_list(CLI::App& command);
 Action add_manual(CLI::App& command);
+Action add_probe(CLI::App& command);
 Action add_record(CLI::App& command);
 Action add_report(CLI::App& command);
 Action add_serve(CLI::App& command);

@@ -14,6 +14,7 @@ std::span<const Command> commands() {
         Command{"export", "write a profile in another format", &add_export},
         Command{"import", "make a session of a profile of another tool", &add_import},
         Command{"list", "list the sessions", &add_list},
+        Command{"probe", "list the functions and static probes of a program, for --events", &add_probe},
         Command{"serve", "show profiles in the browser; without files, run the server", &add_serve},
         Command{"completion", "print the completion of a shell", &add_completion},
         Command{"manual", "print the manual page of this program", &add_manual},

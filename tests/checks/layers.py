@@ -50,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     "server/link": SESSION | {"secure", "server/session"},
     "server/http": DESK | {"server/session", "server/source", "server/link"},
     "server": DESK | {"server/session", "server/source", "server/link", "server/http"},
-    "cli": DESK | {"server", "server/session", "server/source", "server/link"},
+    "cli": DESK | {"symbol/demangle.", "server", "server/session", "server/source", "server/link"},
     "agent/perf/record.h": {"perf", "wire"},
     "agent/perf": {"base", "wire", "perf", "unwind/frame", "agent/perf/record.h"},
     "agent/process": {"base", "wire", "elf", "process", "agent/perf/record.h"} | UNWIND,

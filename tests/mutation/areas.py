@@ -21,7 +21,7 @@ def pytest(*nodes):
 
 
 # These record nothing: the test writes all input of the server or the command line.
-CLI_TESTS = pytest("test_cli_files.py", *(f"test_cli.py::test_{name}" for name in ("mistakes_are_one_sentence", "wrong_usage", "completions_and_manual")))
+CLI_TESTS = pytest("test_cli_files.py", "test_probe_list.py", *(f"test_cli.py::test_{name}" for name in ("mistakes_are_one_sentence", "wrong_usage", "completions_and_manual")))
 LINK_TESTS = pytest("test_modules.py::test_the_server_asks_for_the_module_that_it_lacks",
                     *(f"test_limits.py::test_{name}" for name in ("hellos_are_bounded", "frames_are_bounded", "bodies_are_bounded", "dials")))
 

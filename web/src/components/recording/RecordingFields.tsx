@@ -94,7 +94,7 @@ export function RecordingFields({ draft, known, edit }: Props) {
           Other events
           <span class="faint">
             Tracepoints, probes of functions and perf’s other names, with commas: sched:sched_switch,
-            uprobe:malloc@libc, usdt:libc:setjmp@libc, kprobe:vfs_read, cycles:u, r01c2
+            uprobe:malloc@libc, usdt:libstdcxx:throw@libstdc++, kprobe:vfs_read, cycles:u, r01c2
           </span>
           <input
             class="field mono"
