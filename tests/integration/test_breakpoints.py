@@ -174,7 +174,7 @@ def test_processes_with_different_addresses(tmp_path, waiting):
     processes = [waiting(PIE), waiting(PIE, "fork"), waiting(FIXED)]
     bases = {pathlib.Path(f"/proc/{one.pid}/maps").read_text().split("-")[0] for one in processes[:2]}
     assert len(bases) == 2, "the kernel does not randomize addresses here"
-    total = "mem:_ZN4shop5totalE:w"
+    total = "mem:shop::total:w"
     events = ["mem:written:w", total, f'mem:library_written@"{LIBRARY}":w']
     path = record_waiting(tmp_path, processes, events=events)
     for process, runs in zip(processes, (1, 2, 1)):
