@@ -213,8 +213,17 @@ bool is_rust_hash(std::string_view name) {
            name.find_first_not_of("0123456789abcdef", 1) == std::string_view::npos;
 }
 
-// `in` is after "_Z". False if the path has something other than names, or this is not a function.
-bool read_itanium(Mangled in, Path& path) {
+// `in` is after "_Z" and the path of names. Functions have parameters; only those of Rust have a hash instead.
+bool ends_function(const Mangled& in, Path& path) {
+    if (in.rest().empty() && path.size > 1) {
+        --path.size;
+        return is_rust_hash(path.names[path.size]);
+    }
+    return !in.rest().empty() && in.rest().find('.') == std::string_view::npos;
+}
+
+// `in` is after "_Z"; afterwards, it is after the path. False if that has something other than names.
+bool read_itanium(Mangled& in, Path& path) {
     const bool nested = in.take("N");
     if (nested) in.skip_all("rVKROH");
     if (!add_std(in, path)) return false;
@@ -228,11 +237,7 @@ bool read_itanium(Mangled in, Path& path) {
             return false;
         }
     }
-    if (in.rest().empty() && path.size > 1) {
-        --path.size;
-        return is_rust_hash(path.names[path.size]);
-    }
-    return !in.rest().empty() && in.rest().find('.') == std::string_view::npos;
+    return true;
 }
 
 // Reads names of Rust's v0. All paths begin with the kinds of their names, from inside to outside.
@@ -363,9 +368,24 @@ bool matches_function_name(std::string_view request, std::string_view symbol) {
     const std::string_view stem = without_unique_suffix(symbol);
     if (request == symbol || request == stem) return true;
     Path path;
-    if (stem.starts_with("_Z")) return read_itanium(Mangled(stem.substr(2)), path) && path.is(request);
+    if (stem.starts_with("_Z")) {
+        Mangled in(stem.substr(2));
+        return read_itanium(in, path) && ends_function(in, path) && path.is(request);
+    }
     if (stem.starts_with("_R")) return RustReader(stem.substr(2)).read(path) && path.is(request);
     return false;
+}
+
+bool matches_variable_name(std::string_view request, std::string_view symbol) {
+    if (request.empty()) return false;
+    if (request.find('*') != std::string_view::npos) return matches_pattern(request, symbol);
+    if (request == symbol || request == without_unique_suffix(symbol)) return true;
+    if (!symbol.starts_with("_Z")) return matches_function_name(request, symbol);
+    Path path;
+    Mangled in(symbol.substr(2));
+    if (!read_itanium(in, path) || !in.rest().empty()) return false;
+    if (path.size > 1 && is_rust_hash(path.names[path.size - 1])) --path.size;
+    return path.is(request);
 }
 
 }  // namespace flamewire::elf

@@ -16,4 +16,7 @@ namespace flamewire::elf {
 // only a pattern or the whole symbol. Suffixes that only make a name unique (`.lto_priv.0`, `.llvm.1`) are ignored.
 bool matches_function_name(std::string_view request, std::string_view symbol);
 
+// The same for a variable: `ns::counter`, `Class::count`.
+bool matches_variable_name(std::string_view request, std::string_view symbol);
+
 }  // namespace flamewire::elf

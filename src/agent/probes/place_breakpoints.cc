@@ -47,8 +47,11 @@ Result<Place> find_in_file(const EventSpec& spec, int fd, const std::string& pat
     const auto sections = TRY(elf::read_sections(source, *header));
     auto symbols = TRY(elf::find_functions(
         source, *header, sections,
-        [&](std::string_view name) { return elf::matches_function_name(breakpoint.symbol, name); }, max_symbols,
-        code ? elf::SymbolKind::function : elf::SymbolKind::object));
+        [&](std::string_view name) {
+            return code ? elf::matches_function_name(breakpoint.symbol, name)
+                        : elf::matches_variable_name(breakpoint.symbol, name);
+        },
+        max_symbols, code ? elf::SymbolKind::function : elf::SymbolKind::object));
     const auto aliases = std::ranges::unique(symbols, {}, &elf::FunctionSymbol::address);
     symbols.erase(aliases.begin(), aliases.end());
     const std::string_view kind = code ? "function" : "variable";

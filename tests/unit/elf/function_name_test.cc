@@ -283,6 +283,22 @@ TEST_CASE("parts of functions need a pattern or the whole symbol") {
     CHECK(matches_function_name("foo.llvm.1", "foo.llvm.1"));
 }
 
+// The expected names are llvm-cxxfilt's. Variables have no parameters.
+TEST_CASE("names of variables") {
+    CHECK(matches_variable_name("counter", "counter"));
+    CHECK(matches_variable_name("counter", "counter.lto_priv.0"));
+    CHECK(matches_variable_name("shop::total", "_ZN4shop5totalE"));
+    CHECK(matches_variable_name("std::cout", "_ZSt4cout"));
+    CHECK(matches_variable_name("(anonymous namespace)::sink", "_ZN12_GLOBAL__N_14sinkE"));
+    CHECK(matches_variable_name("ns::Set::count", "_ZN2ns3Set5countE"));
+    CHECK(matches_variable_name("sample::TOTAL", "_ZN6sample5TOTAL17he45db904d88750ddE"));
+    CHECK(matches_variable_name("_ZN4sh*", "_ZN4shop5totalE"));
+    CHECK_FALSE(matches_variable_name("total", "_ZN4shop5totalE"));
+    CHECK_FALSE(matches_variable_name("shop::total", "_ZN4shop5totalEi"));  // a function
+    CHECK_FALSE(matches_variable_name("", "counter"));
+    CHECK_FALSE(matches_function_name("shop::total", "_ZN4shop5totalE"));
+}
+
 TEST_CASE("truncated symbols have no path of names, or another one") {
     for (const Row& row : rows)
         for (std::size_t size = 0; size < std::string(row.symbol).size(); ++size) {
