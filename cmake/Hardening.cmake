@@ -69,7 +69,7 @@ target_compile_options(flamewire_agent_hardening INTERFACE ${fortify})
 target_link_options(flamewire_agent_hardening INTERFACE ${read_only_data})
 add_library(flamewire_decoder_hardening INTERFACE)
 target_compile_options(flamewire_decoder_hardening INTERFACE ${stack_protection})
-# On x86-64 a protected function is 41 bytes longer. For all functions that is 61 KB, and the file would exceed 2 MB.
+# On x86-64 a protected function is 41 bytes longer. For all functions that is 61 KB.
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   target_link_libraries(flamewire_agent_hardening INTERFACE flamewire_decoder_hardening)
 endif()

@@ -129,7 +129,7 @@ def bench_agent(directory):
         time.sleep(0.5)
         compare_agent(directory, "bench workload", program.pid, SECONDS, True)
     size = (BIN / "flamewire-agent").stat().st_size
-    result("agent, static and stripped", size / 1e6, 2.0, "MB")
+    result("agent, static and stripped", size / 1e6, 2.26, "MB")
 
 
 def bench_link(directory):
