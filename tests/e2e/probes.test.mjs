@@ -52,10 +52,16 @@ step('a probe is typed among the events, and a refusal is shown', async () => {
   await page.click('#start');
   await shows(page, 'dialog [role=alert]', /probes-workload has no function no_such_function/);
   const file = built('probes-workload');
-  await page.fill('dialog input[name=others]', `cpu-clock,uprobe:probed_leaf@"${file}"/number % 2 == 0/number=$arg2:s32/`);
+  await page.fill(
+    'dialog input[name=others]',
+    `cpu-clock,uprobe:probed_leaf@"${file}"/number % 2 == 0/number=$arg2:s32/`,
+  );
   await page.click('#start');
   await shows(page, 'dialog [role=alert]', /the kernel refuses the filter/);
-  await page.fill('dialog input[name=others]', `cpu-clock,uprobe:probed_leaf@"${file}"/number > 5/number=$arg2:s32/alias=leaf/`);
+  await page.fill(
+    'dialog input[name=others]',
+    `cpu-clock,uprobe:probed_leaf@"${file}"/number > 5/number=$arg2:s32/alias=leaf/`,
+  );
   await shot(page, 'probe-options-dark');
   await page.click('#start');
   await page.waitForFunction(() => window.__flamewire.state().sessionState === 'live', null);
@@ -80,8 +86,9 @@ step('the calls of the function are a flame graph of their own', async () => {
 });
 
 step('the settings of the recording show the probe as it was typed', async () => {
-  await page.keyboard.press('p');
-  await page.locator('dialog').waitFor();
+  await page.getByRole('button', { name: 'Change', exact: true }).click();
+  await page.locator('.settings-dialog').waitFor();
+  const typed = await page.inputValue('.settings-dialog input[name=others]');
+  assert.match(typed, /^cpu-clock,uprobe:probed_leaf@".*"\/number > 5\/number=\$arg2:s32\/alias=leaf\/$/);
   await shot(page, 'probe-settings-dark');
-  await page.keyboard.press('Escape');
 });

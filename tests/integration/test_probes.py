@@ -7,9 +7,7 @@ import pathlib
 import re
 import shlex
 import shutil
-import signal
 import subprocess
-import time
 
 import pytest
 from flamewire import BIN, TESTS_BIN, wait_until
