@@ -325,6 +325,32 @@ def bench_slowdown(directory):
     result("slowdown of the target, hybrid", percent["hybrid"], percent["perf fp"], "%", f"perf record --call-graph fp: {percent['perf fp']:.2f} %")
 
 
+def probed(directory, probe, calls):
+    """(CPU ns of the program, hits) while the agent counts the hits of `probe`; without one, hits are 0."""
+    stat = ",".join(["task-clock", *([probe] if probe else [])])
+    table = subprocess.run([BIN / "flamewire-agent", "--output", "-", "--events", "none", "--stat", stat, "--", BIN / "probes-workload", "calls", str(calls)],
+                           capture_output=True, text=True, check=True, cwd=directory).stdout
+    number = re.search(r"([\d,.]+) msec task-clock", table)[1].replace(",", "")
+    hits = re.search(r"([\d,]+) +hits", table)
+    return float(number) * 1e6, int(hits[1].replace(",", "")) if hits else 0
+
+
+def bench_probes(directory):
+    """The program's CPU time per hit of a probe that is counted: at the chosen instruction, and at the function's entry."""
+    workload_file = BIN / "probes-workload"
+    calls = either(50_000, 500)
+    symbol = subprocess.run(["nm", workload_file], capture_output=True, text=True, check=True).stdout
+    entry = int(re.search(r"^([0-9a-f]+) T probed_leaf$", symbol, re.M)[1], 16)
+    places = {"chosen instruction": f'uprobe:probed_leaf@"{workload_file}"/alias=hits/', "entry": f'uprobe:"{workload_file}":{entry:#x}/alias=hits/'}
+    alone = statistics.median(probed(directory, "", calls)[0] for _ in range(3))
+    costs = {}
+    for place, probe in places.items():
+        runs = [probed(directory, probe, calls) for _ in range(3)]
+        costs[place] = statistics.median((used - alone) / hits for used, hits in runs) / 1000
+    result("CPU time of the program per hit of a probe, counted, at the chosen instruction", costs["chosen instruction"], 1, "us",
+           f"{costs['entry']:.2f} us at the entry, an instruction that the kernel does not emulate; median of 3")
+
+
 def bench_targets(directory):
     """Agent CPU per sample for a whole machine on which processes start and end, against fewer targets.
     
@@ -443,7 +469,7 @@ def bench_imports(directory):
     imports.measure(directory, result, SMOKE)
 
 
-BENCHES = {"cli": bench_cli, "agent": bench_agent, "link": bench_link, "compiler": bench_compiler, "latency": bench_latency, "targets": bench_targets, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "replay": bench_replay, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "size": bench_size, "imports": bench_imports, "page": bench_page, "load": bench_load}
+BENCHES = {"cli": bench_cli, "agent": bench_agent, "link": bench_link, "compiler": bench_compiler, "latency": bench_latency, "targets": bench_targets, "probes": bench_probes, "counters": bench_counters, "profile": bench_profile, "day": bench_day, "replay": bench_replay, "pipeline": bench_pipeline, "symbols": bench_symbols, "unwind": bench_unwind, "stacks": bench_stacks, "slowdown": bench_slowdown, "size": bench_size, "imports": bench_imports, "page": bench_page, "load": bench_load}
 
 
 def write_document(some):
