@@ -91,7 +91,7 @@ void CounterSet::plan() {
         if (group_read_ && last != open_groups.end()) {
             std::vector<std::uint32_t> larger = plan_[last->second];
             larger.push_back(index);
-            if ((counted_by_kernel(event) || larger.size() <= max_group) && fits(larger)) {
+            if (counted_by_kernel(event) || (larger.size() <= max_group && fits(larger))) {
                 plan_[last->second] = std::move(larger);
                 continue;
             }
