@@ -10,6 +10,7 @@
 #include "agent/control/doctor.h"
 #include "agent/control/recording_log.h"
 #include "agent/log.h"
+#include "agent/recording/reconfiguration.h"
 #include "agent/recording/targets.h"
 
 namespace flamewire::agent {
@@ -162,7 +163,11 @@ Result<std::optional<Running>> ServerControl::configure(const SettingsChange& ch
     plan.scope = target ? target->scope : before.scope;
     plan.settings = settings;
     plan.wanted = std::move(wanted);
-    (void)TRY(recordings_.prepare_probes(plan));
+    // The recording keeps its events and counters if they do not change.
+    const bool same_events = !target && !needs_other_events(before.settings, settings);
+    if (same_events) plan.wanted.events.clear();
+    if (!target && !needs_other_counters(before.settings, settings)) plan.wanted.counters.clear();
+    if (!same_events || !plan.wanted.counters.empty()) (void)TRY(recordings_.prepare_probes(plan));
     (void)TRY(current->execute(std::make_shared<const Change>(
         std::move(settings), std::move(plan.wanted), read_capabilities(recordings_.sysfs()), std::move(target))));
     if (other_target) recordings_.follow_nothing();

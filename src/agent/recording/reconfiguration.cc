@@ -13,6 +13,14 @@
 
 namespace flamewire::agent {
 
+// The period of faults and probes depends on the common one.
+bool needs_other_events(const Settings& from, const Settings& to) {
+    return from.events != to.events || from.filter != to.filter || from.period != to.period ||
+           from.frequency_given != to.frequency_given;
+}
+
+bool needs_other_counters(const Settings& from, const Settings& to) { return from.stat != to.stat; }
+
 Reconfiguration::Targets Reconfiguration::targets() const {
     const RecordingPlan& plan = parts_.setup.plan;
     return {{plan.target, plan.pids, plan.scope}, plan.follows_name, parts_.members.pids(), parts_.stacks.state()};
@@ -76,17 +84,26 @@ Result<bool> Reconfiguration::change(const Change& change) {
                              settings.frequency_hz == old.frequency_hz && settings.period == old.period &&
                              settings.kernel == old.kernel;
     const bool switches = !same_events || !same_stacks || target;
+    RequestedEvents wanted = change.wanted;
+    if (!target && !needs_other_events(old, settings)) {
+        wanted.events = plan.wanted.events;
+        wanted.event_probes = plan.wanted.event_probes;
+    }
+    if (!target && !needs_other_counters(old, settings)) {
+        wanted.counters = plan.wanted.counters;
+        wanted.counter_probes = plan.wanted.counter_probes;
+    }
     if (switches) {
-        EventChoice choice = TRY(choose_events(change.wanted.events, settings.frequency_hz, settings.period,
-                                               settings.kernel, change.capabilities, *parts_.setup.environment.kernel));
+        EventChoice choice = TRY(choose_events(wanted.events, settings.frequency_hz, settings.period, settings.kernel,
+                                               change.capabilities, *parts_.setup.environment.kernel));
         parts_.setup.capabilities = change.capabilities;
         parts_.off_cpu.find_io_functions(choice);
         (void)TRY(switch_to(settings, std::move(choice), target, same_stacks));
     }
     Result<bool> counted = true;
     const bool recounts = settings.stat != old.stat || settings.kernel != old.kernel || target;
-    if (recounts)
-        counted = parts_.counters.replace(settings, change.wanted, change.capabilities, !parts_.events.sampling());
+    if (recounts) counted = parts_.counters.replace(settings, wanted, change.capabilities, !parts_.events.sampling());
+    const bool recounted = recounts && counted;
     if (!counted && target) {
         // The new target is already sampled, so a failure to open counters does not undo the change.
         parts_.counters.report(counted.error());
@@ -96,12 +113,12 @@ Result<bool> Reconfiguration::change(const Change& change) {
     plan.settings = std::move(settings);
     // The probes of what was replaced are removed now, after their events were closed.
     if (switches) {
-        plan.wanted.events = change.wanted.events;
-        plan.wanted.event_probes = change.wanted.event_probes;
+        plan.wanted.events = std::move(wanted.events);
+        plan.wanted.event_probes = std::move(wanted.event_probes);
     }
-    if (recounts && counted) {
-        plan.wanted.counters = change.wanted.counters;
-        plan.wanted.counter_probes = change.wanted.counter_probes;
+    if (recounted) {
+        plan.wanted.counters = std::move(wanted.counters);
+        plan.wanted.counter_probes = std::move(wanted.counter_probes);
     }
     producer_.change_interval();
     if (switches) {

@@ -12,6 +12,11 @@
 
 namespace flamewire::agent {
 
+// Whether a change of settings needs other events or counters than those of the running recording. If not, a Change
+// need not have them.
+bool needs_other_events(const Settings& from, const Settings& to);
+bool needs_other_counters(const Settings& from, const Settings& to);
+
 class Reconfiguration {
 public:
     // All arguments must outlive this.
