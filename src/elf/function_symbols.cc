@@ -19,6 +19,7 @@ constexpr std::uint64_t block_symbols = 16384;  // 384 KiB of a 64-bit table
 constexpr std::uint64_t window_bytes = 8u << 10, max_name_bytes = 64u << 10;
 // These bound the time for a hostile file. A program of 500 MB has a tenth of that.
 constexpr std::uint64_t max_symbols = 1u << 24;
+constexpr std::size_t max_tables = 4;  // files have a .symtab and a .dynsym
 constexpr std::uint64_t max_name_bytes_read = std::uint64_t{2} << 30;
 constexpr std::uint64_t max_packed_bytes = 8u << 20, max_unpacked_bytes = 16u << 20;
 
@@ -81,6 +82,9 @@ public:
             end = text.find('\0');
         }
         if (end == std::string_view::npos) return std::string_view();
+        // Symbols may share long names.
+        read_ += end;
+        if (read_ > max_name_bytes_read) return too_large();
         text = text.substr(0, end);
         const std::size_t version = text.find('@', 1);
         return version == std::string_view::npos ? text : text.substr(0, version);
@@ -103,7 +107,7 @@ private:
     const Section& table_;
     std::string window_;
     std::uint64_t start_ = 0;  // offset of the window in the table
-    std::uint64_t read_ = 0;   // total bytes
+    std::uint64_t read_ = 0;   // bytes that were read or searched
 };
 
 // Passes symbols to `sink` in the order of their names within each block of symbols.
@@ -140,8 +144,10 @@ Result<bool> visit_table(const ByteSource& source, const Header& header, const S
 // Sets `complete` if there is a .symtab.
 Result<bool> visit_tables(const ByteSource& source, const Header& header, const std::vector<Section>& sections,
                           const Filter& filter, const Sink& sink, bool& complete) {
+    std::size_t tables = 0;
     for (const Section& table : sections) {
         if (table.type != section_symbols && table.type != section_dynamic_symbols) continue;
+        if (++tables > max_tables) return too_large();
         if (table.link >= sections.size() || sections[table.link].type == section_nobits) continue;
         if (!TRY(visit_table(source, header, table, sections[table.link], filter, sink))) return false;
         complete = complete || table.type == section_symbols;

@@ -186,9 +186,10 @@ Result<std::vector<StaticProbe>> read_static_probes(const ByteSource& source, co
     std::vector<StaticProbe> probes;
     const auto base = std::ranges::find(sections, ".stapsdt.base", &Section::name);
     const std::uint64_t base_address = base == sections.end() ? 0 : base->address;
+    std::uint64_t note_bytes = 0;
     for (const Section& section : sections) {
         if (section.type != section_note || section.name != ".note.stapsdt") continue;
-        if (section.size > max_probe_bytes)
+        if ((note_bytes += section.size) > max_probe_bytes || section.size > max_probe_bytes)
             return fail(ErrorCode::too_large, "the notes of static probes are too large");
         const std::string notes = TRY(read_exactly(source, section.offset, section.size, "notes of static probes"));
         add_probes(as_bytes_view(notes), header, base_address, probes);
