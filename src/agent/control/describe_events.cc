@@ -50,7 +50,7 @@ Result<std::string> describe_probe(const EventSpec& spec, const ProbeTarget& tar
     std::string paths;
     for (const ProbeFile& file : TRY(find_probe_files(probe.file, target))) {
         paths += (paths.empty() ? "" : ", ") + file.path;
-        for (const ProbeSite& site : TRY(find_probe_sites(probe, file.file.get(), file.path, std::nullopt))) {
+        for (const ProbeSite& site : TRY(find_probe_sites(probe, file.file.get(), file.path, std::nullopt, false))) {
             const std::string name = pattern ? name_of_match(probe, site.provider, site.name) : spec.name;
             auto known = std::ranges::find(all, name, &Described::name);
             if (known == all.end()) known = all.insert(known, {name, {}, site.arguments});

@@ -156,7 +156,8 @@ Result<bool> RecordingController::prepare_probes(RecordingPlan& plan) {
     std::erase_if(breakpoints_, [](const EventSpec& spec) { return !spec.breakpoint; });
     (void)TRY(place_breakpoints(plan.wanted.events, plan.scope.wide ? std::vector<std::uint32_t>() : plan.pids,
                                 plan.launched ? plan.program : std::string()));
-    ProbeTarget target{plan.pids, plan.program, plan.wanted.by_server && !options_.allowed.all()};
+    ProbeTarget target{plan.pids, plan.program, plan.wanted.by_server && !options_.allowed.all(),
+                       plan.wanted.by_server};
     if (plan.launched) target.pids.clear();
     for (const std::string& folder : plan.scope.cgroups) {
         const std::vector<std::uint32_t> pids = processes_of_cgroup(folder, limits::max_pids);

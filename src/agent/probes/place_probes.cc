@@ -18,6 +18,8 @@ namespace {
 
 // Also the limit of events of a recording.
 constexpr std::size_t max_matches = 64;
+// A USDT probe and a function of several files have more than one place each.
+constexpr std::size_t max_places = 1'024;
 constexpr std::size_t kallsyms_bytes = 65'536;
 
 // e_machine of this program.
@@ -129,7 +131,14 @@ Result<std::vector<EventSpec>> ProbePlacer::place_one(const EventSpec& spec) {
     std::string paths;
     for (const ProbeFile& file : TRY(find_probe_files(probe.file, target_))) {
         paths += (paths.empty() ? "" : ", ") + file.path;
-        for (ProbeSite& site : TRY(find_probe_sites(probe, file.file.get(), file.path, emulated_))) {
+        auto sites = find_probe_sites(probe, file.file.get(), file.path, emulated_, target_.by_server);
+        if (!sites) {
+            sites.error().message.insert(0, spec.name + ": ");
+            return std::unexpected(std::move(sites).error());
+        }
+        for (ProbeSite& site : *sites) {
+            if (places_.size() == max_places)
+                return fail(ErrorCode::too_large, fmt::format("{}: more than {} places", spec.name, max_places));
             auto match = std::ranges::find_if(matches, [&](const Match& one) {
                 return !pattern || (one.provider == site.provider && one.name == site.name);
             });
@@ -161,16 +170,21 @@ Result<std::vector<EventSpec>> ProbePlacer::place_one(const EventSpec& spec) {
 
 Result<bool> ProbePlacer::place(std::vector<EventSpec>& specs) {
     std::vector<EventSpec> all;
+    const auto add = [&](EventSpec spec) -> Result<bool> {
+        // Patterns may overlap.
+        if (std::ranges::find(all, spec.name, &EventSpec::name) != all.end()) return true;
+        if (all.size() == max_matches)
+            return fail(ErrorCode::too_large, fmt::format("more than {} events at once", max_matches));
+        all.push_back(std::move(spec));
+        return true;
+    };
     for (EventSpec& spec : specs) {
         if (!spec.probe) {
-            all.push_back(std::move(spec));
+            (void)TRY(add(std::move(spec)));
             continue;
         }
-        for (EventSpec& placed : TRY(spec.probe->in_kernel() ? place_in_kernel(spec) : place_one(spec))) {
-            if (all.size() == max_matches)
-                return fail(ErrorCode::too_large, fmt::format("more than {} events at once", max_matches));
-            all.push_back(std::move(placed));
-        }
+        for (EventSpec& placed : TRY(spec.probe->in_kernel() ? place_in_kernel(spec) : place_one(spec)))
+            (void)TRY(add(std::move(placed)));
     }
     specs = std::move(all);
     return true;

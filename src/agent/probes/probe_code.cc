@@ -20,6 +20,7 @@ namespace flamewire::agent {
 namespace {
 
 constexpr std::size_t max_sites = 256, max_code_bytes = std::size_t{64} << 10, max_named = 5;
+constexpr std::size_t longest_instruction = 15;
 
 // The file, as far as probes need it.
 struct Code {
@@ -61,6 +62,8 @@ Result<std::vector<ProbeArgument>> arguments_of(const ProbeSpec& probe, const Co
             return fail(ErrorCode::unsupported,
                         fmt::format("the value '{}' is not available in {}; $arg1 to $arg6 and registers are",
                                     argument.fetch, code.path));
+        // Without a type, a 64-bit kernel reads 8 bytes, which are two arguments of a 32-bit function.
+        if (!code.header.is_64 && fetch->find(':') == std::string::npos) *fetch += ":u32";
         arguments.push_back({argument.name, *std::move(fetch)});
     }
     return arguments;
@@ -71,6 +74,8 @@ ProbeNeeds needs_of(const std::vector<ProbeArgument>& arguments, const ArgumentR
     ProbeNeeds needs;
     for (const ProbeArgument& argument : arguments) {
         std::string_view rest = argument.fetch;
+        // Instructions before the probe may change the memory that a field reads.
+        if (rest.find('(') != std::string_view::npos) needs.entry = true;
         if (rest.find("$stack") != std::string_view::npos) needs.registers = all_registers;
         for (std::size_t at = 0; (at = rest.find('%')) != std::string_view::npos; rest.remove_prefix(1)) {
             rest.remove_prefix(at);
@@ -83,19 +88,55 @@ ProbeNeeds needs_of(const std::vector<ProbeArgument>& arguments, const ArgumentR
     return needs;
 }
 
-std::optional<std::uint64_t> file_offset(const Code& code, std::uint64_t address) {
-    for (const elf::Segment& segment : code.header.segments)
-        if (segment.type == elf::segment_load && address >= segment.vaddr &&
-            address - segment.vaddr < segment.file_size)
-            return segment.offset + (address - segment.vaddr);
-    return std::nullopt;
-}
-
-bool is_executable(const Code& code, std::uint64_t offset) {
-    return std::ranges::any_of(code.header.segments, [&](const elf::Segment& segment) {
+// The executable segment with this byte of the file.
+const elf::Segment* code_segment(const Code& code, std::uint64_t offset) {
+    const auto found = std::ranges::find_if(code.header.segments, [&](const elf::Segment& segment) {
         return segment.type == elf::segment_load && (segment.flags & elf::segment_executable) != 0 &&
                offset >= segment.offset && offset - segment.offset < segment.file_size;
     });
+    return found == code.header.segments.end() ? nullptr : &*found;
+}
+
+std::optional<std::uint64_t> code_offset(const Code& code, std::uint64_t address) {
+    return elf::offset_of_vaddr(code.header.segments, address, elf::segment_executable);
+}
+
+std::optional<ProbeInstruction> instruction_at(const Code& code, std::uint64_t offset) {
+    const ArgumentRegisters* const known = registers_of(code.header.machine);
+    const auto bytes = code.source(offset, longest_instruction);
+    if (known == nullptr || code.header.big_endian || !bytes) return std::nullopt;
+    return probe_instruction(known->arch, std::as_bytes(std::span(*bytes)));
+}
+
+// Whether decoding from the start of a function reaches `distance`. Nullopt: there are unknown instructions before it.
+std::optional<bool> starts_instruction(const Code& code, std::uint64_t start, std::uint64_t distance) {
+    const ArgumentRegisters* const known = registers_of(code.header.machine);
+    if (known == nullptr || distance > max_code_bytes || code.header.big_endian) return std::nullopt;
+    if (known->arch == unwind::Arch::arm) return distance % 4 == 0;
+    const auto bytes = code.source(start, static_cast<std::size_t>(distance) + longest_instruction);
+    if (!bytes) return std::nullopt;
+    std::span<const std::byte> rest = std::as_bytes(std::span(*bytes));
+    std::uint64_t at = 0;
+    while (at < distance) {
+        const auto instruction = probe_instruction(known->arch, rest);
+        if (!instruction || instruction->size > rest.size()) return std::nullopt;
+        at += instruction->size;
+        rest = rest.subspan(instruction->size);
+    }
+    return at == distance;
+}
+
+// The kernel writes a breakpoint wherever it is told to, also into data and into the middle of an instruction.
+Result<bool> check_offset(const Code& code, std::uint64_t offset) {
+    if (code_segment(code, offset) == nullptr)
+        return fail(ErrorCode::invalid, fmt::format("{} has no code at offset {:#x}", code.path, offset));
+    const auto instruction = instruction_at(code, offset);
+    if (instruction && instruction->instruction_class == InstructionClass::literal_load)
+        return fail(ErrorCode::unsupported,
+                    fmt::format("the instruction at offset {:#x} of {} is a load that kernels before 6.12 cannot probe "
+                                "safely",
+                                offset, code.path));
+    return true;
 }
 
 Result<bool> check_function(const elf::FunctionSymbol& function, const Code& code) {
@@ -145,8 +186,10 @@ Result<bool> place(ProbeSite& site, const elf::FunctionSymbol& function, bool in
     return true;
 }
 
-// One symbol for each address: aliases of a pattern are one function.
-void remove_aliases(std::vector<elf::FunctionSymbol>& functions) {
+// One symbol for each address: aliases of a pattern are one function. A symbol of exactly that name precedes others.
+void remove_aliases(std::vector<elf::FunctionSymbol>& functions, const std::string& name) {
+    if (std::ranges::find(functions, name, &elf::FunctionSymbol::name) != functions.end())
+        std::erase_if(functions, [&](const elf::FunctionSymbol& one) { return one.name != name; });
     const auto rest = std::ranges::unique(functions, {}, &elf::FunctionSymbol::address);
     functions.erase(rest.begin(), rest.end());
 }
@@ -157,57 +200,84 @@ Result<bool> check_ambiguous(const std::vector<elf::FunctionSymbol>& functions, 
     std::string names;
     for (std::size_t i = 0; i < functions.size() && i < max_named; ++i)
         names += fmt::format("{}{} at {:#x}", names.empty() ? "" : ", ", functions[i].name,
-                             file_offset(code, functions[i].address).value_or(0));
+                             code_offset(code, functions[i].address).value_or(0));
     return fail(
         ErrorCode::invalid,
         fmt::format("{} has {} functions named {}: {}{}. Give a symbol, an offset, or a pattern with *", code.path,
                     functions.size(), probe.function, names, functions.size() > max_named ? ", …" : ""));
 }
 
-Result<std::vector<ProbeSite>> function_sites(const ProbeSpec& probe, const Code& code) {
+Result<std::vector<ProbeSite>> function_sites(const ProbeSpec& probe, bool by_server, const Code& code) {
     const bool pattern = probe.function.find('*') != std::string::npos;
-    std::vector<std::string> moved_parts;
+    // Without a symbol table, parts that exceptions reach are not known.
+    const auto has_section = [&](std::string_view name) {
+        return std::ranges::find(code.sections, name, &elf::Section::name) != code.sections.end();
+    };
+    bool moved_parts = !has_section(".symtab") && has_section(".gcc_except_table");
     const auto wanted = [&](std::string_view name) {
         if (elf::matches_function_name(probe.function, name)) return true;
         const std::size_t cold = name.find(".cold");
-        if (cold != std::string_view::npos && elf::matches_function_name(probe.function, name.substr(0, cold)))
-            moved_parts.emplace_back(name.substr(0, cold));
+        moved_parts = moved_parts || (cold != std::string_view::npos &&
+                                      elf::matches_function_name(probe.function, name.substr(0, cold)));
         return false;
     };
     auto functions = TRY(elf::find_functions(code.source, code.header, code.sections, wanted, max_sites));
     if (pattern) std::erase_if(functions, [](const elf::FunctionSymbol& one) { return one.ifunc || one.thumb; });
-    remove_aliases(functions);
+    remove_aliases(functions, probe.function);
     if (!pattern) (void)TRY(check_ambiguous(functions, probe, code));
     std::vector<ProbeSite> sites;
     for (const elf::FunctionSymbol& function : functions) {
         (void)TRY(check_function(function, code));
-        const auto offset = file_offset(code, function.address);
+        const auto offset = code_offset(code, function.address);
         if (!offset) continue;
         ProbeSite site;
         site.name = function.name;
         site.offset = *offset;
         site.arguments = TRY(arguments_of(probe, code));
         if (probe.offset != 0) {
-            if (function.size != 0 && probe.offset >= function.size)
+            if (probe.offset >= function.size)
                 return fail(ErrorCode::invalid,
                             fmt::format("{} in {} has only {} bytes", function.name, code.path, function.size));
+            if (!starts_instruction(code, site.offset, probe.offset).value_or(!by_server))
+                return fail(ErrorCode::invalid, fmt::format("no instruction of {} in {} starts at +{:#x}",
+                                                            function.name, code.path, probe.offset));
             site.offset += probe.offset;
+            (void)TRY(check_offset(code, site.offset));
         } else {
-            const bool in_one_part = std::ranges::find(moved_parts, function.name) == moved_parts.end();
-            (void)TRY(place(site, function, in_one_part, code));
+            (void)TRY(place(site, function, !moved_parts, code));
         }
         sites.push_back(std::move(site));
     }
     return sites;
 }
 
-Result<std::vector<ProbeSite>> offset_site(const ProbeSpec& probe, const Code& code) {
-    if (!is_executable(code, probe.offset))
-        return fail(ErrorCode::invalid, fmt::format("{} has no code at offset {:#x}", code.path, probe.offset));
+Result<std::vector<ProbeSite>> offset_site(const ProbeSpec& probe, bool by_server, const Code& code) {
+    (void)TRY(check_offset(code, probe.offset));
+    const elf::Segment& segment = *code_segment(code, probe.offset);
+    const std::uint64_t address = segment.vaddr + (probe.offset - segment.offset);
+    const auto function = TRY(elf::function_at(code.source, code.header, code.sections, address));
+    std::optional<bool> starts;
+    if (function)
+        starts = starts_instruction(code, probe.offset - (address - function->address), address - function->address);
+    // A breakpoint inside an instruction would change what the program does.
+    if (!starts.value_or(!by_server))
+        return fail(ErrorCode::invalid,
+                    fmt::format("no known instruction of {} starts at offset {:#x}{}", code.path, probe.offset,
+                                starts ? "" : "; a server may choose only offsets in functions with a symbol"));
     ProbeSite site;
     site.offset = probe.offset;
     site.arguments = TRY(arguments_of(probe, code));
     return std::vector{std::move(site)};
+}
+
+// The location of a USDT probe is a nop of any kind.
+bool is_nop(const Code& code, std::uint64_t offset) {
+    if (registers_of(code.header.machine) == nullptr || code.header.machine == EM_ARM) return true;
+    const auto instruction = instruction_at(code, offset);
+    if (!instruction) return false;
+    using enum InstructionClass;
+    const InstructionClasses nops{nop, long_nop, hint};
+    return nops.contains(instruction->instruction_class);
 }
 
 Result<std::vector<ProbeSite>> static_sites(const ProbeSpec& probe, const Code& code) {
@@ -219,19 +289,28 @@ Result<std::vector<ProbeSite>> static_sites(const ProbeSpec& probe, const Code& 
         if (sites.size() == max_sites)
             return fail(ErrorCode::too_large,
                         fmt::format("{} has more than {} such USDT probes", code.path, max_sites));
-        const auto offset = file_offset(code, found.location);
-        if (!offset) continue;
+        const auto offset = code_offset(code, found.location);
+        // Notes of code that the linker removed have no location.
+        if (!offset || !is_nop(code, *offset)) continue;
         ProbeSite site;
         site.provider = found.provider;
         site.name = found.name;
         site.offset = *offset;
-        if (found.semaphore != 0) site.reference_counter = file_offset(code, found.semaphore).value_or(0);
+        if (found.semaphore != 0) {
+            const auto counter = elf::offset_of_vaddr(code.header.segments, found.semaphore, 0);
+            if (!counter)
+                return fail(ErrorCode::unsupported, fmt::format("the semaphore of {}:{} is not in the file {}",
+                                                                found.provider, found.name, code.path));
+            site.reference_counter = *counter;
+        }
         const std::vector<std::string> fetched =
             elf::fetch_arguments(code.header.machine, code.header.is_64, found.arguments);
         for (std::size_t i = 0; i < fetched.size(); ++i)
             if (!fetched[i].empty()) site.arguments.push_back({fmt::format("arg{}", i + 1), fetched[i]});
         for (ProbeArgument& argument : TRY(arguments_of(probe, code))) site.arguments.push_back(std::move(argument));
-        site.emulated = true;  // a nop
+        const ArgumentRegisters* const known = registers_of(code.header.machine);
+        site.emulated =
+            known != nullptr && code.emulated.value_or(assumed_emulated(known->arch)).contains(InstructionClass::nop);
         sites.push_back(std::move(site));
     }
     return sites;
@@ -260,13 +339,13 @@ std::optional<std::string> with_argument_registers(std::string_view fetch, std::
 }
 
 Result<std::vector<ProbeSite>> find_probe_sites(const ProbeSpec& probe, int fd, const std::string& path,
-                                                std::optional<InstructionClasses> emulated) {
+                                                std::optional<InstructionClasses> emulated, bool by_server) {
     Code code{elf::source_of_fd(fd), path, {}, {}, emulated};
     code.header = TRY(elf::read_header(code.source));
     (void)TRY(check_machine(code));
     code.sections = TRY(elf::read_sections(code.source, code.header));
     if (probe.kind == ProbeSpec::Kind::usdt) return static_sites(probe, code);
-    return probe.function.empty() ? offset_site(probe, code) : function_sites(probe, code);
+    return probe.function.empty() ? offset_site(probe, by_server, code) : function_sites(probe, by_server, code);
 }
 
 }  // namespace flamewire::agent

@@ -23,9 +23,10 @@ struct ProbeSite {
 
 // `fd` is an open file, `path` its name for messages. Sites with the same provider and name belong to one event. Empty:
 // the file has no such function or USDT probe. Errors: invalid (not an ELF file, an ambiguous name, or code that cannot
-// be probed), unsupported, too_large. `emulated`: by this kernel; nullopt: unknown.
+// be probed), unsupported, too_large. `emulated`: by this kernel; nullopt: unknown. A server
+// (`by_server`) may choose only instructions that decoding from a symbol reaches.
 Result<std::vector<ProbeSite>> find_probe_sites(const ProbeSpec& probe, int fd, const std::string& path,
-                                                std::optional<InstructionClasses> emulated);
+                                                std::optional<InstructionClasses> emulated, bool by_server);
 
 // Replaces $arg1 … $arg6 by the registers that carry the first arguments of a C function. Nullopt: this architecture or
 // argument is not supported. `machine`: e_machine of ELF.

@@ -18,6 +18,7 @@ struct ProbeTarget {
     std::string program;              // file of a command that has not started
     // A server may probe only files whose code these processes have mapped, because it may profile only some processes.
     bool mapped_only = false;
+    bool by_server = false;
 };
 
 struct ProbeFile {

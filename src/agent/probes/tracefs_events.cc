@@ -54,17 +54,19 @@ int remove_event(const std::string& list, std::string_view group, std::string_vi
 }
 
 // The kernel writes the reason for its refusal as "trace_uprobe: error: TEXT" into error_log.
-std::string kernel_reason(const std::string& folder) {
+std::string kernel_reason(const std::string& folder, const std::string& group) {
     const auto log = read_file(folder + "/error_log", std::size_t{1} << 16);
     if (!log) return {};
     constexpr std::string_view mark = "error: ";
-    const std::size_t at = log->rfind(mark);
+    // The line before "Command: p:GROUP/EVENT …". Other programs write into the same log.
+    const std::size_t at = log->rfind(mark, log->rfind(group));
     if (at == std::string::npos) return {};
     const std::size_t begin = at + mark.size();
     return log->substr(begin, log->find('\n', begin) - begin);
 }
 
-std::unexpected<Error> refused(const std::string& folder, const ProbeDefinition& probe, int error) {
+std::unexpected<Error> refused(const std::string& folder, const std::string& group, const ProbeDefinition& probe,
+                               int error) {
     const bool kernel = probe.path.empty();
     const std::string list = list_path(folder, probe);
     if (error == ENOENT && !file_status(list))
@@ -77,7 +79,7 @@ std::unexpected<Error> refused(const std::string& folder, const ProbeDefinition&
                                                        "agent as root",
                                                        list));
     // EADDRNOTAVAIL: several functions have the name.
-    std::string reason = error == EINVAL || error == EADDRNOTAVAIL ? kernel_reason(folder) : std::string();
+    std::string reason = error == EINVAL || error == EADDRNOTAVAIL ? kernel_reason(folder, group) : std::string();
     if (reason.empty()) reason = std::strerror(error);
     if (error == EINVAL && probe.reference_counter != 0) reason += "; USDT probes with a semaphore need Linux 4.20";
     return std::unexpected(Error{
@@ -148,7 +150,7 @@ Result<std::string> TracefsEvents::add(const ProbeDefinition& probe) {
     for (const ProbeArgument& argument : probe.arguments) text += fmt::format(" {}={}", argument.name, argument.fetch);
     text += '\n';
     std::string list = list_path(folder_, probe);
-    if (const int error = command(list, text); error != 0) return refused(folder_, probe, error);
+    if (const int error = command(list, text); error != 0) return refused(folder_, group_, probe, error);
     events_.push_back({std::move(list), name});
     return name;
 }

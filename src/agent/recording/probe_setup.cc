@@ -74,7 +74,7 @@ std::unexpected<Error> refused(Error error) {
 }  // namespace
 
 const ProbeCosts& ProbeSetup::costs() {
-    if (costs_) return *costs_;
+    if (costs_ && costs_->measured()) return *costs_;
     const auto make_probe = [this, group = new_tracefs_group(sysfs_)](std::uint64_t offset) -> Result<perf_event_attr> {
         if (!group) return std::unexpected(group.error());
         EventSpec spec;
@@ -149,7 +149,8 @@ Result<bool> ProbeSetup::check_slowdown(RequestedEvents& wanted, const Settings&
     if (predicted.thinning == 1) return true;
     std::uint64_t period = 0;
     for (EventSpec& spec : wanted.events)
-        if (spec.period != 0 && !spec.frequency_hz) period = spec.period *= predicted.thinning;
+        if (spec.period != 0 && !spec.frequency_hz && spec.parts.front().pmu == probe_pmu)
+            period = spec.period *= predicted.thinning;
     wanted.notices.push_back(
         {"events-thinned",
          fmt::format("Probes are hit {} times per second, so a sample stands for {} hits.", hits, period),
