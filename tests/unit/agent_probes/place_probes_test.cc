@@ -93,10 +93,14 @@ TEST_CASE("nothing stays in tracefs if a probe is refused") {
     const ProbeTarget target{{static_cast<std::uint32_t>(::getpid())}, {}, false};
     const Sysfs sysfs = real_sysfs();
     const std::string own = fmt::format("_{:x}_", ::getpid());
-    for (const char* second : {"uprobe:no_such_function@unit_agent_probes", "uprobe:f@no-such-file",
-                               "uprobe:flamewire_probed_caller@unit_agent_probes//n=%nosuch/",
-                               "uprobe:flamewire_probed_caller+0x10000@unit_agent_probes",
-                               "uprobe:0x10@unit_agent_probes", "usdt:no:such@unit_agent_probes"}) {
+    for (const char* second :
+         {"uprobe:no_such_function@unit_agent_probes", "uprobe:f@no-such-file",
+          "uprobe:flamewire_probed_caller@unit_agent_probes//n=%nosuch/",
+          "uprobe:flamewire_probed_caller+0x10000@unit_agent_probes", "uprobe:0x10@unit_agent_probes",
+#if defined(__x86_64__) || defined(__aarch64__)
+          "uprobe:flamewire_probed_caller+1@unit_agent_probes",  // inside an instruction
+#endif
+          "usdt:no:such@unit_agent_probes"}) {
         INFO(second);
         std::vector<EventSpec> specs =
             parsed(std::string("uprobe:flamewire_probed_callee@unit_agent_probes,") + second);
