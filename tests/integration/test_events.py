@@ -60,7 +60,7 @@ def test_faults_at_a_high_rate_are_not_sampled_one_by_one(tmp_path):
     counted = by_perf(storm)
     assert counted >= 4 << 15
     assert abs(sum(weights(path, "page-faults").values()) - counted) <= 0.02 * counted, (counted, outcome.stderr)
-    output = "from now on a sample stands for 17 of them. Try: --count N" in outcome.stderr
+    output = "from now on a sample stands for 17 events. Try: --count N" in outcome.stderr
     if not output and counted / took <= TOO_MANY_FAULTS:
         pytest.skip(f"only {counted / took:.0f} faults per second on this machine: thinning, from {TOO_MANY_FAULTS} on, is not tested")
     assert output, outcome.stderr
