@@ -152,8 +152,6 @@ BatchSink& RecordingController::choose_sink() {
 
 Result<bool> RecordingController::prepare_probes(RecordingPlan& plan) {
     (void)TRY(check_breakpoints(plan));
-    breakpoints_ = plan.wanted.events;
-    std::erase_if(breakpoints_, [](const EventSpec& spec) { return !spec.breakpoint; });
     (void)TRY(place_breakpoints(plan.wanted.events, plan.scope.wide ? std::vector<std::uint32_t>() : plan.pids,
                                 plan.launched ? plan.program : std::string()));
     ProbeTarget target{plan.pids, plan.program, plan.wanted.by_server && !options_.allowed.all(),
@@ -264,11 +262,20 @@ void RecordingController::follow_name() {
         log("cannot record another process named {}: {}", followed_->processes.text(), added.error().message);
 }
 
-void RecordingController::add_breakpoints(const std::vector<std::uint32_t>& pids) {
-    if (breakpoints_.empty()) return;
-    std::vector<EventSpec> all = breakpoints_;
+// Finds the breakpoints on symbols in processes that may be added.
+void RecordingController::add_breakpoints(std::vector<std::uint32_t> pids) {
+    const Running running = current()->running();
+    auto wanted = parse_requested(running.settings, sysfs_);
+    if (!wanted) return;
+    std::vector<EventSpec>& all = wanted->events;
+    std::erase_if(all, [](const EventSpec& spec) { return !spec.breakpoint; });
+    if (all.empty()) return;
+    const auto recorded = static_cast<std::size_t>(
+        std::ranges::count_if(running.pids, [](std::uint32_t pid) { return identify_process(pid).has_value(); }));
+    pids.resize(std::min(pids.size(), limits::max_pids - std::min(limits::max_pids, recorded)));
+    const std::vector<EventSpec> unplaced = all;
     for (const std::uint32_t pid : pids) {
-        std::vector<EventSpec> placed = breakpoints_;
+        std::vector<EventSpec> placed = unplaced;
         if (auto found = place_breakpoints(placed, {pid}, {}); !found) {
             log("process {} has no breakpoints: {}", pid, found.error().message);
             continue;

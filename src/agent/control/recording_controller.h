@@ -84,7 +84,7 @@ private:
     BatchSink& choose_sink();
     Result<bool> find_named();
     void follow_name();
-    void add_breakpoints(const std::vector<std::uint32_t>& pids);
+    void add_breakpoints(std::vector<std::uint32_t> pids);
     void set_waiting_for(std::string name);
 
     const Options& options_;
@@ -95,8 +95,7 @@ private:
     std::function<void()> on_start_;
     Sysfs sysfs_ = real_sysfs();
     AllowedProcesses allowed_;
-    std::vector<EventSpec> breakpoints_;  // of the current recording, on symbols; for processes that are added
-    RequestedEvents first_requested_;     // of settings_, for the target of the command line
+    RequestedEvents first_requested_;  // of settings_, for the target of the command line
 
     std::optional<FileSink> file_;
     NoSink no_sink_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 #include "agent/perf/event_spec.h"
 
@@ -15,6 +16,8 @@ namespace {
 constexpr std::string_view prefix = "mem:";
 // EventPart::config of a breakpoint has the process above its access.
 constexpr unsigned process_shift = 32;
+constexpr std::uint64_t access_bits = (std::uint64_t{1} << process_shift) - 1;
+constexpr std::uint64_t no_process = access_bits;
 
 #if defined(__x86_64__) || defined(__i386__)
 constexpr bool is_x86 = true;
@@ -166,6 +169,17 @@ bool is_breakpoint(const EventSpec& spec) {
 
 std::uint32_t process_of(const EventPart& part) {
     return is_breakpoint(part) ? static_cast<std::uint32_t>(part.config >> process_shift) : 0;
+}
+
+void replace_processes(EventSpec& spec, const std::vector<std::uint32_t>& kept, const std::vector<EventPart>& fresh) {
+    if (spec.parts.empty() || process_of(spec.parts.front()) == 0) return;
+    // An event without parts has no type.
+    EventPart unused = spec.parts.front();
+    unused.config = no_process << process_shift | (unused.config & access_bits);
+    std::erase_if(spec.parts,
+                  [&](const EventPart& part) { return std::ranges::find(kept, process_of(part)) == kept.end(); });
+    spec.parts.insert(spec.parts.end(), fresh.begin(), fresh.end());
+    if (spec.parts.empty()) spec.parts.push_back(std::move(unused));
 }
 
 // Intel SDM volume 3, 18.2 (debug exceptions): data breakpoints are traps, instruction breakpoints are faults. Arm

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -51,6 +52,9 @@ bool is_breakpoint(const EventPart& part);
 bool is_breakpoint(const EventSpec& spec);
 // The process of breakpoint_part(); 0: the part applies to any process, as parts of all other events do.
 std::uint32_t process_of(const EventPart& part);
+// Changes the processes of a breakpoint on a symbol: keeps the parts of processes in `kept`, and adds `fresh`. If there is
+// none, one part stays, for no process. Does nothing for other events.
+void replace_processes(EventSpec& spec, const std::vector<std::uint32_t>& kept, const std::vector<EventPart>& fresh);
 // Whether the CPU reports the access after the instruction, so that samples have the address of the next one.
 bool reports_next_instruction(const EventPart& part);
 // Kernel addresses are in the upper half.

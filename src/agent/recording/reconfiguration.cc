@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -144,6 +145,29 @@ void Reconfiguration::limit_to_room(std::vector<std::uint32_t>& pids) {
         "--all records every process");
 }
 
+// The named processes that live, and those that have exited but have children.
+std::vector<std::uint32_t> Reconfiguration::processes_with_breakpoints() const {
+    std::vector<std::uint32_t> pids;
+    for (const std::uint32_t pid : parts_.members.living()) pids.push_back(parts_.members.origin_of(pid));
+    return pids;
+}
+
+// A pid may be that of an earlier process, which had other addresses.
+void Reconfiguration::add_parts(std::vector<EventSpec>& events, const std::vector<std::uint32_t>& kept,
+                                const std::vector<std::uint32_t>& fresh) const {
+    const auto is_fresh = [&](std::uint32_t pid) { return std::ranges::find(fresh, pid) != fresh.end(); };
+    std::vector<std::uint32_t> others = kept;
+    std::erase_if(others, is_fresh);
+    for (EventSpec& spec : events) {
+        const auto next = std::ranges::find(next_breakpoints_, spec.name, &EventSpec::name);
+        std::vector<EventPart> parts;
+        if (next != next_breakpoints_.end())
+            std::ranges::copy_if(next->parts, std::back_inserter(parts),
+                                 [&](const EventPart& part) { return is_fresh(process_of(part)); });
+        replace_processes(spec, others, parts);
+    }
+}
+
 Result<bool> Reconfiguration::add_processes(const AddProcesses& added) {
     RecordingPlan& plan = parts_.setup.plan;
     std::vector<std::uint32_t> fresh = added.pids;
@@ -153,14 +177,18 @@ Result<bool> Reconfiguration::add_processes(const AddProcesses& added) {
     std::erase_if(plan.pids, [](std::uint32_t pid) { return !identify_process(pid); });
     limit_to_room(fresh);
     if (fresh.empty()) return false;
+    const std::vector<std::uint32_t> kept = processes_with_breakpoints();
+    EventChoice choice = parts_.setup.choice;
+    add_parts(choice.events, kept, fresh);
     plan.pids.insert(plan.pids.end(), fresh.begin(), fresh.end());
     plan.target = describe_target(plan.pids).name;
     parts_.members.insert(fresh);
     for (const std::uint32_t pid : fresh) parts_.stacks.set_mode(pid, parts_.stacks.first_mode(pid));
-    if (auto switched = parts_.events.switch_to(parts_.setup.choice); !switched) {
+    if (auto switched = parts_.events.switch_to(std::move(choice)); !switched) {
         restore(std::move(before));
         return switched;
     }
+    add_parts(plan.wanted.events, kept, fresh);
     parts_.stacks.forget_others(parts_.members);
     for (const std::uint32_t pid : fresh) {
         parts_.processes.attach(pid);
@@ -177,15 +205,7 @@ Result<bool> Reconfiguration::add_processes(const AddProcesses& added) {
 }
 
 Result<bool> Reconfiguration::add_breakpoints(const AddBreakpoints& added) {
-    for (std::vector<EventSpec>* events : {&parts_.setup.choice.events, &parts_.setup.plan.wanted.events})
-        for (EventSpec& spec : *events) {
-            const auto fresh = std::ranges::find(added.events, spec.name, &EventSpec::name);
-            if (fresh == added.events.end()) continue;
-            // Parts of processes that have exited stay for their children, until there are too many.
-            if (spec.parts.size() + fresh->parts.size() > limits::max_pids)
-                std::erase_if(spec.parts, [](const EventPart& part) { return !identify_process(process_of(part)); });
-            spec.parts.insert(spec.parts.end(), fresh->parts.begin(), fresh->parts.end());
-        }
+    next_breakpoints_ = added.events;
     return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "agent/recording/adaptation.h"
 #include "agent/recording/batch_producer.h"
@@ -27,6 +28,7 @@ public:
     Result<bool> change(const Change& change);
     // False: the recording already has all of them, or cannot have more.
     Result<bool> add_processes(const AddProcesses& added);
+    // They become part of the recording with the processes.
     Result<bool> add_breakpoints(const AddBreakpoints& added);
 
 private:
@@ -41,6 +43,9 @@ private:
     void restore(Targets before);
     Result<bool> switch_to(Settings settings, EventChoice choice, const std::optional<RecordingTarget>& target,
                            bool same_stacks);
+    [[nodiscard]] std::vector<std::uint32_t> processes_with_breakpoints() const;
+    void add_parts(std::vector<EventSpec>& events, const std::vector<std::uint32_t>& kept,
+                   const std::vector<std::uint32_t>& fresh) const;
     void limit_to_room(std::vector<std::uint32_t>& pids);
     void publish();
 
@@ -48,6 +53,7 @@ private:
     Adaptation& adaptation_;
     BatchProducer& producer_;
     bool limit_notified_ = false;
+    std::vector<EventSpec> next_breakpoints_;  // for the next add_processes()
 };
 
 }  // namespace flamewire::agent

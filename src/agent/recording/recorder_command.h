@@ -29,7 +29,7 @@ struct Change {
 struct AddProcesses {
     std::vector<std::uint32_t> pids;
 };
-// Breakpoints of processes that the next AddProcesses adds: parts for events of these names.
+// Breakpoints of processes that the next AddProcesses may add: parts for events of these names.
 struct AddBreakpoints {
     std::vector<EventSpec> events;
 };

@@ -170,3 +170,36 @@ TEST_CASE("a breakpoint belongs to a process") {
     CHECK_FALSE(sample_layout(wire::StackMode::lbr, part, {}, {}).branches);
     CHECK(fixed_period(spec, part, {.period = 17}) == 17);
 }
+
+TEST_CASE("a breakpoint on a symbol has one part for each process") {
+    const auto part = [](std::uint64_t address, std::uint32_t pid) {
+        return breakpoint_part("written", address, 4, writes, pid).value();
+    };
+    const auto addresses = [](const EventSpec& spec) {
+        std::vector<std::pair<std::uint32_t, std::uint64_t>> all;
+        for (const EventPart& one : spec.parts) all.emplace_back(process_of(one), one.config1);
+        return all;
+    };
+    using Addresses = std::vector<std::pair<std::uint32_t, std::uint64_t>>;
+    EventSpec spec;
+    spec.parts = {part(0x1000, 100), part(0x2000, 200)};
+    replace_processes(spec, {100, 200}, {part(0x3000, 300)});
+    CHECK(addresses(spec) == Addresses{{100, 0x1000}, {200, 0x2000}, {300, 0x3000}});
+    // 200 has exited, and its pid is that of another process.
+    replace_processes(spec, {100, 300}, {part(0x2004, 200)});
+    CHECK(addresses(spec) == Addresses{{100, 0x1000}, {300, 0x3000}, {200, 0x2004}});
+    // The file of the only process that is left has no such variable.
+    replace_processes(spec, {}, {});
+    REQUIRE(spec.parts.size() == 1);
+    CHECK(is_breakpoint(spec));
+    CHECK(process_of(spec.parts.front()) == 0xffff'ffff);
+    perf_event_attr attr{};
+    set_configuration(attr, spec.parts.front());
+    CHECK(attr.bp_type == writes);
+    replace_processes(spec, {100}, {part(0x4000, 400)});
+    CHECK(addresses(spec) == Addresses{{400, 0x4000}});
+    // An address is that of any process.
+    EventSpec absolute = one("mem:0x1000:w");
+    replace_processes(absolute, {}, {});
+    CHECK(addresses(absolute) == Addresses{{0, 0x1000}});
+}
