@@ -158,6 +158,7 @@ test('typed events, and a filter for tracepoints', () => {
     ['cycles:u', false],
     ['cpu-clock:k@99,cycles:ppp', false],
     ['cpu/event=0x3c/', false],
+    ['cycles, mem:counter:w', false],
     ['', false],
   ] as const)
     assert.equal(hasTracepoint({ ...draft, others }), is, others);

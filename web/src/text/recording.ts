@@ -95,9 +95,9 @@ export const eventsOf = ({ events, others }: RecordingDraft): string[] => {
   return typed ? [...events, typed] : [...events];
 };
 export const eventsText = (draft: RecordingDraft): string => eventsOf(draft).join(', ') || 'CPU cycles, or the clock';
-// Matches a word, a colon, and no event modifiers: sched:sched_switch, but not cycles:u.
+// Matches a word, a colon, and no event modifiers: sched:sched_switch, but not cycles:u, and no breakpoint.
 export const hasTracepoint = (draft: RecordingDraft): boolean =>
-  /(^|,)\s*[\w-]+:(?![ukp]*\s*(,|@|$))/.test(eventsOf(draft).join());
+  /(^|,)\s*(?!mem:)[\w-]+:(?![ukp]*\s*(,|@|$))/.test(eventsOf(draft).join());
 const filterOf = (draft: RecordingDraft): string => (hasTracepoint(draft) ? draft.filter.trim() : '');
 
 const stackBytes = (kib: number): number => Math.min(65528, Math.round(kib * 1024));
