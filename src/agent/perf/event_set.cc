@@ -79,8 +79,7 @@ Result<std::unique_ptr<EventSet>> EventSet::open(const EventSetOptions& options,
     if (by_cpu_possible && !copies_stacks(options) && descriptors_by_thread(options) > many_descriptors)
         if (auto set = open_as<CpuTargets>(options, capabilities, kernel)) return set;
     auto by_thread = open_as<ThreadTargets>(options, capabilities, kernel);
-    const int lacking =
-        by_thread ? std::get<ThreadTargets>((*by_thread)->targets_).lacking() : by_thread.error().errno_value;
+    const int lacking = by_thread ? (*by_thread)->lacking() : by_thread.error().errno_value;
     if (!by_cpu_possible || !(is_permission(lacking) || out_of_files(lacking))) return by_thread;
     // Threads that may not have events of their own, or are too many for that, can still be sampled by CPU.
     if (by_thread) by_thread->reset();  // frees its files
@@ -88,6 +87,11 @@ Result<std::unique_ptr<EventSet>> EventSet::open(const EventSetOptions& options,
     if (!by_cpu) return by_thread ? open_as<ThreadTargets>(options, capabilities, kernel) : std::move(by_thread);
     if (out_of_files(lacking)) std::get<CpuTargets>((*by_cpu)->targets_).notify_instead_of_threads();
     return by_cpu;
+}
+
+int EventSet::lacking() const {
+    const auto* threads = std::get_if<ThreadTargets>(&targets_);
+    return threads != nullptr ? threads->lacking() : 0;
 }
 
 void EventSet::drain(RecordSink& sink, std::uint64_t until_ns) {

@@ -69,6 +69,8 @@ public:
     [[nodiscard]] bool samples_whole_cpus() const { return events_.whole_cpus(); }
     // Call it right after a drain. Empty if too few threads have exited to matter.
     std::vector<Unsampled> take_unsampled(std::uint64_t now_ns);
+    // The errno that prevented sampling some of the targets' threads; 0: all are sampled.
+    [[nodiscard]] int lacking() const;
     // Before another set is opened that needs the same breakpoints; false: there are none.
     bool close_breakpoints() { return events_.close_breakpoints(); }
     // Adds processes of the target that were born while this set was opened.

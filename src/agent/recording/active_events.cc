@@ -1,5 +1,7 @@
 #include "agent/recording/active_events.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -38,7 +40,11 @@ Result<std::unique_ptr<EventSet>> ActiveEvents::open_replacement(const EventChoi
         options.observer = this;
         auto set = EventSet::open(options, parts_.setup.capabilities, *parts_.setup.environment.kernel);
         // A thread has few breakpoints, and the set in use may have them all. Its hits end here.
-        if (!set && set.error().errno_value == ENOSPC && current_->close_breakpoints()) continue;
+        const int lacking = set ? (*set)->lacking() : set.error().errno_value;
+        if (lacking == ENOSPC && current_->close_breakpoints()) {
+            breakpoints_closed_ = true;
+            continue;
+        }
         // A process can exit between living() and EventSet::open().
         const bool exited = !set && set.error().code == ErrorCode::not_found && !parts_.setup.plan.scope.wide;
         if (!exited || attempt == open_attempts || parts_.members.living().empty()) return set;
@@ -77,8 +83,20 @@ Result<bool> ActiveEvents::replace(std::unique_ptr<EventSet> replacement, EventC
     closed_counts_ = closed_counts_ + current_->counts();
     sideband_from_ns_ = switched_ns;
     current_ = std::move(replacement);
+    breakpoints_closed_ = false;
     parts_.setup.choice = std::move(choice);
     return true;
+}
+
+void ActiveEvents::reopen_breakpoints() {
+    if (!std::exchange(breakpoints_closed_, false)) return;
+    // The error is not_found if the target has just exited.
+    const auto reopened = switch_to(parts_.setup.choice);
+    if (!reopened && reopened.error().code != ErrorCode::not_found)
+        parts_.batch.add_notice(
+            "breakpoints-ended",
+            fmt::format("The breakpoints of this recording have no more hits: {}", reopened.error().message),
+            "start a new recording");
 }
 
 std::uint64_t ActiveEvents::drain() {

@@ -42,10 +42,13 @@ public:
 
     // Opens an event set for all live processes of the target. It does not sample yet.
     Result<std::unique_ptr<EventSet>> open_replacement(const EventChoice& choice);
-    // On an error, the current set continues.
+    // On an error, the current set continues; without its breakpoints if they had to make room for the replacement.
     Result<bool> replace(std::unique_ptr<EventSet> replacement, EventChoice choice);
     // Both in one step.
     Result<bool> switch_to(EventChoice choice);
+
+    // Opens the current choice again if its breakpoints were closed for a replacement that failed.
+    void reopen_breakpoints();
 
     // Delivers records. Returns the time up to which they were delivered.
     std::uint64_t drain();
@@ -78,6 +81,7 @@ private:
     std::unique_ptr<EventSet> current_;
     EventSetCounts closed_counts_;  // of event sets that were replaced
     std::uint64_t sideband_from_ns_ = 0, switched_ns_ = 0, gap_ns_ = 0;
+    bool breakpoints_closed_ = false;  // of the current set
     bool paused_ = false;
     std::uint64_t paused_ns_ = 0;  // when sampling was paused last
     std::optional<std::uint64_t> enable_at_ns_;

@@ -104,6 +104,7 @@ void Sampler::run() {
         const std::uint64_t now = monotonic_ns();
         parts_.priority_boost.update(now);
         adaptation_.adapt_events(now);
+        parts_.events.reopen_breakpoints();
         if (parts_.events.enable_if_due(now)) {
             (void)parts_.counters.counting().resume();
             parts_.off_cpu.scan_threads(now);
