@@ -25,13 +25,14 @@ namespace {
 // How often --name scans for its process, and for more of the name that is recorded.
 constexpr std::uint64_t poll_ns = 200'000'000, follow_ns = 1'000'000'000;
 
-// A server may not choose breakpoints of the whole machine or of the kernel.
-Result<bool> check_breakpoints(const RecordingPlan& plan) {
+// A server may not choose breakpoints of the whole machine or of the kernel. The agent's own list may contain any.
+Result<bool> check_breakpoints(const RecordingPlan& plan, const Settings& own) {
+    const bool by_server = plan.wanted.by_server && plan.settings.events != own.events;
     for (const EventSpec& spec : plan.wanted.events) {
         if (!is_breakpoint(spec)) continue;
         const bool kernel = std::ranges::any_of(
             spec.parts, [](const EventPart& part) { return is_breakpoint(part) && is_kernel_address(part.config1); });
-        if (plan.wanted.by_server && (plan.scope.wide || kernel))
+        if (by_server && (plan.scope.wide || kernel))
             return fail(ErrorCode::permission,
                         fmt::format("{}: servers may set breakpoints only in the user space of processes, not in the "
                                     "kernel, the whole system or control groups",
@@ -151,7 +152,7 @@ BatchSink& RecordingController::choose_sink() {
 }
 
 Result<bool> RecordingController::prepare_probes(RecordingPlan& plan) {
-    (void)TRY(check_breakpoints(plan));
+    (void)TRY(check_breakpoints(plan, options_.settings));
     (void)TRY(place_breakpoints(plan.wanted.events, plan.scope.wide ? std::vector<std::uint32_t>() : plan.pids,
                                 plan.launched ? plan.program : std::string()));
     ProbeTarget target{plan.pids, plan.program, plan.wanted.by_server && !options_.allowed.all(),

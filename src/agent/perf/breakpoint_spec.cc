@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <linux/hw_breakpoint.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <charconv>
@@ -159,6 +160,16 @@ Result<EventPart> breakpoint_part(std::string_view name, std::uint64_t address, 
     part.config1 = address;
     part.config2 = length;
     return part;
+}
+
+bool is_kernel_address(std::uint64_t address) {
+    // 32-bit processes of 64-bit Arm kernels see armv8l with personality(2) PER_LINUX32.
+    const auto runs_64bit = [] {
+        utsname names{};
+        const std::string_view machine = ::uname(&names) == 0 ? names.machine : "";
+        return machine.find("64") != std::string_view::npos || machine == "armv8l";
+    };
+    return is_kernel_address(address, sizeof(long) == 8 || runs_64bit());
 }
 
 bool is_breakpoint(const EventPart& part) { return part.type == PERF_TYPE_BREAKPOINT; }

@@ -57,8 +57,13 @@ std::uint32_t process_of(const EventPart& part);
 void replace_processes(EventSpec& spec, const std::vector<std::uint32_t>& kept, const std::vector<EventPart>& fresh);
 // Whether the CPU reports the access after the instruction, so that samples have the address of the next one.
 bool reports_next_instruction(const EventPart& part);
-// Kernel addresses are in the upper half.
-constexpr bool is_kernel_address(std::uint64_t address) { return address >> 63 != 0; }
+// 64-bit kernels have the upper half of all addresses. 32-bit kernels begin at 0xc0000000 in most configurations, on Arm
+// 16 MiB before that, with their modules.
+constexpr bool is_kernel_address(std::uint64_t address, bool kernel_is_64bit) {
+    return address >= (kernel_is_64bit ? std::uint64_t{1} << 63 : 0xbf00'0000);
+}
+// As the kernel that runs here sees it.
+bool is_kernel_address(std::uint64_t address);
 
 // Sets type and config words.
 void set_configuration(perf_event_attr& attr, const EventPart& part);

@@ -23,6 +23,7 @@ namespace flamewire::agent {
 namespace {
 
 constexpr std::size_t line_bytes = 8192, max_symbols = 64, max_named = 5;
+constexpr std::uint64_t max_unsized_bytes = 8;
 
 // Where a file has the symbol.
 struct Place {
@@ -67,8 +68,12 @@ Result<Place> find_in_file(const EventSpec& spec, int fd, const std::string& pat
     Place place;
     place.address = symbols.front().address;
     place.size = symbols.front().size;
-    if (place.size != 0 && breakpoint.address >= place.size)
-        return bad(spec, fmt::format("{} has only {} bytes", breakpoint.symbol, place.size));
+    // A symbol without a size is at most a word, as far as anybody knows.
+    const std::uint64_t size = place.size != 0 ? place.size : max_unsized_bytes;
+    if (breakpoint.address >= size)
+        return bad(spec, place.size != 0 ? fmt::format("{} has only {} bytes", breakpoint.symbol, size)
+                                         : fmt::format("the size of {} is unknown, so the offset must be less than {}",
+                                                       breakpoint.symbol, size));
     place.fixed = header->type == ET_EXEC;
     place.code = header->segments;
     std::erase_if(place.code, [](const elf::Segment& segment) {
@@ -99,7 +104,11 @@ Result<EventPart> part_of(const EventSpec& spec, const Place& place, std::uint64
     if (length == 0 && simple && breakpoint.address == 0 && !on_code(breakpoint))
         length = static_cast<std::uint32_t>(place.size);
     if (length == 0) length = default_breakpoint_length(breakpoint.access);
-    return breakpoint_part(spec.name, place.address + bias + breakpoint.address, length, breakpoint.access, pid);
+    const std::uint64_t symbol = place.address + bias, address = symbol + breakpoint.address;
+    // The file may be crafted. The bias may be negative.
+    if (address < symbol || address > UINT64_MAX - length || is_kernel_address(address + length - 1))
+        return bad(spec, fmt::format("the address {:#x} is not in user space", address));
+    return breakpoint_part(spec.name, address, length, breakpoint.access, pid);
 }
 
 // Many processes have the same file, which is read once.

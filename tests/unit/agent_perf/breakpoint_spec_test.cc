@@ -203,3 +203,16 @@ TEST_CASE("a breakpoint on a symbol has one part for each process") {
     replace_processes(absolute, {}, {});
     CHECK(addresses(absolute) == Addresses{{0, 0x1000}});
 }
+
+// Documentation/arch/x86/x86_64/mm.rst, Documentation/arch/arm64/memory.rst, Documentation/arch/arm/memory.rst.
+TEST_CASE("addresses of the kernel") {
+    CHECK(is_kernel_address(0xffff'ffff'8100'0000, true));
+    CHECK(is_kernel_address(0xffff'8000'0000'0000, true));
+    CHECK_FALSE(is_kernel_address(0x7fff'ffff'ffff, true));
+    CHECK_FALSE(is_kernel_address(0xf7e0'0000, true));  // of a 32-bit process
+    CHECK(is_kernel_address(0xc000'8000, false));
+    CHECK(is_kernel_address(0xbf00'0000, false));
+    CHECK(is_kernel_address(0xffff'0000, false));
+    CHECK(is_kernel_address(0x1'0000'0000, false));
+    CHECK_FALSE(is_kernel_address(0xbeff'fffc, false));
+}
