@@ -24,7 +24,7 @@ bool needs_other_counters(const Settings& from, const Settings& to) { return fro
 
 Reconfiguration::Targets Reconfiguration::targets() const {
     const RecordingPlan& plan = parts_.setup.plan;
-    return {{plan.target, plan.pids, plan.scope}, plan.follows_name, parts_.members.pids(), parts_.stacks.state()};
+    return {{plan.target, plan.pids, plan.scope}, plan.follows_name, parts_.members.state(), parts_.stacks.state()};
 }
 
 void Reconfiguration::restore(Targets before) {
@@ -33,7 +33,7 @@ void Reconfiguration::restore(Targets before) {
     plan.pids = std::move(before.target.pids);
     plan.scope = std::move(before.target.scope);
     plan.follows_name = before.follows_name;
-    parts_.members.assign(std::move(before.members));
+    parts_.members.restore(std::move(before.members));
     parts_.stacks.restore(std::move(before.stacks));
 }
 

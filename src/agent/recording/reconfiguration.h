@@ -2,13 +2,13 @@
 #pragma once
 
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "agent/recording/adaptation.h"
 #include "agent/recording/batch_producer.h"
 #include "agent/recording/recorder_command.h"
 #include "agent/recording/sampler_parts.h"
+#include "agent/recording/target_members.h"
 #include "base/result.h"
 
 namespace flamewire::agent {
@@ -36,7 +36,7 @@ private:
     struct Targets {
         RecordingTarget target;
         bool follows_name = false;
-        std::set<std::uint32_t> members;
+        TargetMembers::State members;
         StackSampling::State stacks;
     };
     [[nodiscard]] Targets targets() const;

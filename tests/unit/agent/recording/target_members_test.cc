@@ -114,3 +114,15 @@ TEST_CASE("a member has the breakpoints of the named process from which it desce
     CHECK(members.origin_of(child + 1) == child + 1);
     CHECK(members.origin_of(child) == child);
 }
+
+TEST_CASE("members and their origins are as before after a failed change of the target") {
+    const RecordingPlan plan = plan_of({parent});
+    TargetMembers members(plan);
+    members.follow(forked(parent, child, child));
+    const TargetMembers::State before = members.state();
+    members.assign({stranger});
+    CHECK(members.origin_of(child) == child);
+    members.restore(before);
+    CHECK(members.pids() == Pids{parent, child});
+    CHECK(members.origin_of(child) == parent);
+}
