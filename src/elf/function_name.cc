@@ -379,10 +379,11 @@ bool matches_function_name(std::string_view request, std::string_view symbol) {
 bool matches_variable_name(std::string_view request, std::string_view symbol) {
     if (request.empty()) return false;
     if (request.find('*') != std::string_view::npos) return matches_pattern(request, symbol);
-    if (request == symbol || request == without_unique_suffix(symbol)) return true;
-    if (!symbol.starts_with("_Z")) return matches_function_name(request, symbol);
+    const std::string_view stem = without_unique_suffix(symbol);
+    if (request == symbol || request == stem) return true;
+    if (!stem.starts_with("_Z")) return matches_function_name(request, symbol);
     Path path;
-    Mangled in(symbol.substr(2));
+    Mangled in(stem.substr(2));
     if (!read_itanium(in, path) || !in.rest().empty()) return false;
     if (path.size > 1 && is_rust_hash(path.names[path.size - 1])) --path.size;
     return path.is(request);

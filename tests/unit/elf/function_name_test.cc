@@ -288,6 +288,7 @@ TEST_CASE("names of variables") {
     CHECK(matches_variable_name("counter", "counter"));
     CHECK(matches_variable_name("counter", "counter.lto_priv.0"));
     CHECK(matches_variable_name("shop::total", "_ZN4shop5totalE"));
+    CHECK(matches_variable_name("shop::total", "_ZN4shop5totalE.lto_priv.0"));
     CHECK(matches_variable_name("std::cout", "_ZSt4cout"));
     CHECK(matches_variable_name("(anonymous namespace)::sink", "_ZN12_GLOBAL__N_14sinkE"));
     CHECK(matches_variable_name("ns::Set::count", "_ZN2ns3Set5countE"));
