@@ -45,6 +45,12 @@ struct Described {
 
 Result<std::string> describe_probe(const EventSpec& spec, const ProbeTarget& target) {
     const ProbeSpec& probe = *spec.probe;
+    if (probe.in_kernel()) {
+        std::string text = fmt::format("{}: probe in the kernel\n", spec.name);
+        for (const ProbeArgument& argument : probe.arguments)
+            append_field(text, argument.name, type_of(argument.fetch));
+        return text;
+    }
     const bool pattern = (probe.function + probe.provider + probe.name).find('*') != std::string::npos;
     std::vector<Described> all;
     std::string paths;

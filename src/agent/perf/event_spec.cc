@@ -149,8 +149,7 @@ Result<bool> parse_pmu_event(EventSpec& spec, std::string_view item, const Sysfs
     if (std::ranges::find(pointer_pmus, name) != pointer_pmus.end())
         return fail(
             ErrorCode::invalid,
-            fmt::format("{}/…/ is not supported, as its fields are addresses; create a probe in tracefs and give "
-                        "its tracepoint",
+            fmt::format("{}/…/ is not supported, as its fields are addresses; use mem:0xADDRESS, uprobe: or kprobe:",
                         name));
     const Pmu pmu = TRY(read_pmu(name, sysfs));
     spec.unit = "events";
