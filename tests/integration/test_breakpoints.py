@@ -3,6 +3,7 @@ processes with ASLR, symbols of libraries, and refusals."""
 import collections
 import pathlib
 import signal
+import struct
 import subprocess
 import time
 
@@ -150,10 +151,10 @@ def waiting():
         process.wait()
 
 
-def record_waiting(directory, processes, *arguments, events):
+def record_waiting(directory, processes, *arguments, events, unwind="dwarf"):
     """Records running processes until all have ended."""
     path = directory / "recorded.flw"
-    agent = subprocess.Popen([AGENT, "--output", path, "--force", "--unwind", "dwarf", "--duration", "60", "--events", ",".join(events), *arguments,
+    agent = subprocess.Popen([AGENT, "--output", path, "--force", "--unwind", unwind, "--duration", "60", "--events", ",".join(events), *arguments,
                               "--pid", ",".join(str(process.pid) for process in processes)], stderr=subprocess.PIPE, text=True)
     text = ""
     for line in agent.stderr:
@@ -171,21 +172,22 @@ def record_waiting(directory, processes, *arguments, events):
 
 def test_processes_with_different_addresses(tmp_path, waiting):
     """Address space layout randomization gives each process its own addresses. One of them has a child."""
-    processes = [waiting(PIE), waiting(PIE, "fork"), waiting(FIXED)]
+    times = 100
+    processes = [waiting(PIE, times=times), waiting(PIE, "fork", times=times), waiting(FIXED, times=times)]
     bases = {pathlib.Path(f"/proc/{one.pid}/maps").read_text().split("-")[0] for one in processes[:2]}
     assert len(bases) == 2, "the kernel does not randomize addresses here"
     total = "mem:shop::total:w"
     events = ["mem:written:w", total, f'mem:library_written@"{LIBRARY}":w']
-    path = record_waiting(tmp_path, processes, events=events)
+    path = record_waiting(tmp_path, processes, events=events, unwind="fp")
     for process, runs in zip(processes, (1, 2, 1)):
         own = () if runs > 1 else ("-p", process.pid)
-        expected = TIMES * (4 if own == () else 1)
+        expected = times * (4 if own == () else 1)
         assert sum(stacks(path, "mem:written:w", *own).values()) == 2 * expected
-    assert innermost_lines(path, "mem:written:w") == {("write_variable", line_of("line of the store")): 8 * TIMES}
+    assert innermost_lines(path, "mem:written:w") == {("write_variable", line_of("line of the store")): 8 * times}
     (function, line), = innermost_lines(path, total)
     assert function.startswith("shop::add") and line == line_of("line of the store in a namespace")
     library = line_of("line of the store in the library", "breakpoints_library.cc")
-    assert innermost_lines(path, events[2]) == {("library_write", library): 4 * TIMES}
+    assert innermost_lines(path, events[2]) == {("library_write", library): 4 * times}
 
 
 def test_a_library_by_its_name(tmp_path, waiting):
@@ -206,6 +208,13 @@ def test_refusals(tmp_path, waiting):
     assert "has no variable nothing" in sentence("mem:nothing:w")
     assert "has no variable write_variable" in sentence("mem:write_variable:w")
     assert "several has only 16 bytes" in sentence("mem:several+16:w")
+    assert "the size of __dso_handle is unknown, so the offset must be less than 8" in sentence("mem:__dso_handle+0xffffffff80c00000:w")
+    crafted = tmp_path / "crafted"
+    entry = struct.pack("<QQ", symbols(FIXED)["several"], 16)  # st_value and st_size
+    assert FIXED.read_bytes().count(entry) == 1
+    crafted.write_bytes(FIXED.read_bytes().replace(entry, struct.pack("<QQ", 0xffffffff81000000, 16)))
+    crafted.chmod(0o755)
+    assert "the address 0xffffffff81000000 is not in user space" in sentence("mem:several:w", program=(crafted, 1))
     assert "is not a multiple of the length 8" in sentence("mem:several+4/8:w")
     assert "give an address instead of a variable" in sentence("mem:written:w", "--all", program=())
     process = waiting(PIE)
@@ -238,7 +247,7 @@ def test_a_server_needs_permission(start, waiting):
         assert not refused["ok"] and "servers may set breakpoints only in the user space of processes" in refused["error"], refused
     refused = server.command("start", pid=process.pid, events=["breakpoint/config1=0x1000/"])
     assert not refused["ok"], refused
-    assert server.command("start", pid=process.pid, events=["mem:written:w", "cpu-clock"])["ok"]
+    assert server.command("start", pid=process.pid, events=["mem:written:w", "cpu-clock"], unwind="fp")["ok"]
     # Three of the four breakpoints of the CPU, so that the old and the new events do not fit together.
     changed = server.command("configure", events=["mem:written:w", "mem:long_written:w", "mem:only_read:rw"])
     assert changed["ok"], changed
@@ -251,6 +260,17 @@ def test_a_server_needs_permission(start, waiting):
     for event, hits in (("mem:written:w", 2 * TIMES), ("mem:long_written:w", TIMES), ("mem:only_read:rw", TIMES)):
         found = server.get("/api/functions", session=session, event=event)
         assert found["total"]["weight"] == hits, (event, found["total"])
+
+
+def test_a_server_may_keep_the_breakpoints_of_the_agent(start):
+    server = start.server()
+    own = "mem:0x10000:w,cpu-clock"
+    start.agent("--server", "127.0.0.1", "--port", server.port, "--all", "--events", own)
+    wait_until(lambda: any(entry["connected"] for entry in server.get("/api/agents")["agents"]), 30, "the agent")
+    changed = server.command("configure", events=own.split(","), frequency=199)
+    assert changed["ok"], changed
+    refused = server.command("configure", events=["mem:0x20000:w"])
+    assert not refused["ok"] and "this agent does not let servers set breakpoints" in refused["error"], refused
 
 
 def test_children_keep_their_breakpoints(start, waiting):
@@ -274,10 +294,11 @@ def test_children_keep_their_breakpoints(start, waiting):
 
 
 def test_processes_that_start_later(tmp_path, waiting):
-    """--name adds them, with their own addresses."""
+    """--name adds them, with their own addresses. Three of the four breakpoints of the CPU do not fit beside those in use."""
+    events = {"mem:written:w": ("write_variable", 4), "mem:long_written:w": ("write_long", 2), "mem:only_read:rw": ("read_variable", 2)}
     path = tmp_path / "recorded.flw"
     first = waiting(PIE)
-    agent = subprocess.Popen([AGENT, "--output", path, "--events", "mem:written:w", "--unwind", "fp", "--duration", "60", "--name", PIE.name],
+    agent = subprocess.Popen([AGENT, "--output", path, "--events", ",".join(events), "--unwind", "fp", "--duration", "60", "--name", PIE.name],
                              stderr=subprocess.PIPE, text=True)
     text = ""
     for line in agent.stderr:
@@ -297,4 +318,6 @@ def test_processes_that_start_later(tmp_path, waiting):
     agent.send_signal(signal.SIGINT)
     text += agent.stderr.read()
     assert agent.wait(60) == 0, text
-    assert leaves(path, "mem:written:w") == {"write_variable": 4 * TIMES}
+    assert "Threads that are not sampled" not in text, text
+    for event, (function, times) in events.items():
+        assert leaves(path, event) == {function: times * TIMES}, (event, text)
