@@ -267,8 +267,9 @@ def test_a_server_may_keep_the_breakpoints_of_the_agent(start):
     own = "mem:0x10000:w,cpu-clock"
     start.agent("--server", "127.0.0.1", "--port", server.port, "--all", "--events", own)
     wait_until(lambda: any(entry["connected"] for entry in server.get("/api/agents")["agents"]), 30, "the agent")
-    changed = server.command("configure", events=own.split(","), frequency=199)
-    assert changed["ok"], changed
+    assert server.command("stop")["ok"]
+    started = server.command("start", all=True, events=own.split(","))
+    assert started["ok"], started
     refused = server.command("configure", events=["mem:0x20000:w"])
     assert not refused["ok"] and "this agent does not let servers set breakpoints" in refused["error"], refused
 
