@@ -126,7 +126,7 @@ std::optional<bool> starts_instruction(const Code& code, std::uint64_t start, st
     return at == distance;
 }
 
-// The kernel writes a breakpoint wherever it is told to, also into data and into the middle of an instruction.
+// The kernel writes a breakpoint at any offset, also into data and into the middle of an instruction.
 Result<bool> check_offset(const Code& code, std::uint64_t offset) {
     if (code_segment(code, offset) == nullptr)
         return fail(ErrorCode::invalid, fmt::format("{} has no code at offset {:#x}", code.path, offset));

@@ -24,7 +24,7 @@ std::string list() {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// One write is one command, so a stream is no use.
+// One write is one command, so a stream does not work.
 void command(const std::string& text) {
     const UniqueFd file(::open((folder + "/uprobe_events").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
     REQUIRE(::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
