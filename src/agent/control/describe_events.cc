@@ -9,7 +9,7 @@
 
 #include "agent/perf/tracepoint.h"
 #include "agent/probes/place_breakpoints.h"
-#include "agent/probes/probe_code.h"
+#include "agent/probes/probe_sites.h"
 
 namespace flamewire::agent {
 namespace {

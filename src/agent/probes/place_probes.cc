@@ -8,7 +8,7 @@
 
 #include "agent/log.h"
 #include "agent/perf/tracepoint.h"
-#include "agent/probes/probe_code.h"
+#include "agent/probes/probe_sites.h"
 #include "agent/process/kallsyms.h"
 #include "agent/process/proc_text.h"
 #include "elf/function_name.h"

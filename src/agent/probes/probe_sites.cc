@@ -1,4 +1,4 @@
-#include "agent/probes/probe_code.h"
+#include "agent/probes/probe_sites.h"
 
 #include <elf.h>
 #include <fmt/format.h>

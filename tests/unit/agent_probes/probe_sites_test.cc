@@ -1,5 +1,5 @@
 // Arguments of functions in registers. Source: System V AMD64 ABI 3.2.3, Intel386 psABI 2.2.3, AAPCS64 6.8.2, AAPCS32 6.5.
-#include "agent/probes/probe_code.h"
+#include "agent/probes/probe_sites.h"
 
 #include <catch2/catch.hpp>
 #include <elf.h>
