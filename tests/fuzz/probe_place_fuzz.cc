@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "../unit/agent_probes/argument_registers.h"
 #include "agent/probes/probe_place.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -51,16 +51,6 @@ bool is_padding(InstructionClass each) {
 
 }  // namespace
 
-std::uint32_t argument_registers(unwind::Arch arch) {
-    switch (arch) {
-        case unwind::Arch::x86_64: return 1u << 5 | 1u << 4 | 1u << 1 | 1u << 2 | 1u << 8 | 1u << 9;
-        case unwind::Arch::aarch64: return 0xff;
-        case unwind::Arch::arm: return 0xf;
-        case unwind::Arch::x86: break;  // on the stack
-    }
-    return 1u << unwind::register_names(arch).sp;
-}
-
 std::optional<ProbePlace> place_probe(const ProbedFunction& function, const ProbeNeeds& needs,
                                       InstructionClasses emulated) {
     ProbePlace entry;

@@ -38,9 +38,6 @@ struct ProbePlace {
     [[nodiscard]] bool is_entry() const { return offset == 0; }
 };
 
-// The registers that carry arguments in C.
-std::uint32_t argument_registers(unwind::Arch arch);
-
 // The entry if no other place is certain to be passed exactly once per call. nullopt if no place is safe: a literal
 // load of aarch64 at the entry (see InstructionClass).
 std::optional<ProbePlace> place_probe(const ProbedFunction& function, const ProbeNeeds& needs,

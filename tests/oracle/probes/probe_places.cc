@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../../unit/agent_probes/argument_registers.h"
 #include "agent/probes/probe_place.h"
 
 using namespace flamewire;

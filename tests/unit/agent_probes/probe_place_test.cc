@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "argument_registers.h"
 #include "code_bytes.h"
 
 using namespace flamewire::agent;
@@ -157,7 +158,6 @@ TEST_CASE("x86-64: code longer than the limit is incomplete") {
 
 TEST_CASE("i386: arguments are on the stack") {
     const std::uint32_t esp = 1u << 4;
-    CHECK(argument_registers(Arch::x86) == esp);
     // mov 4(%esp), %eax; push %ebx; sub $8, %esp; call
     const Code code = bytes({0x8b, 0x44, 0x24, 4, 0x53, 0x83, 0xec, 8, 0xe8, 0, 1, 0, 0, 0xc3});
     CHECK(place_in(Arch::x86, code, esp, x86_classes).offset == 4);
