@@ -16,7 +16,7 @@
 namespace flamewire::agent {
 namespace {
 
-constexpr std::size_t line_bytes = 8192, max_files = 64;
+constexpr std::size_t line_bytes = 8192, max_files = 64, max_entries = 65'536;
 
 constexpr std::array<std::string_view, 8> folders{"/lib/",     "/usr/lib/",       "/lib64/", "/usr/lib64/",
                                                   "/usr/bin/", "/usr/local/lib/", "/bin/",   "/usr/local/bin/"};
@@ -85,10 +85,22 @@ bool add_mapped(Found& found, std::uint32_t pid, const std::string& name) {
     return any;
 }
 
+// Files of that name, or its libraries: "libc" for libc.so.6. Without a version, libc.so is a linker script.
+bool add_from_folder(Found& found, const std::string& root, const std::string& folder, const std::string& name) {
+    if (add_by_path(found, root, folder + name)) return true;
+    std::vector<std::string> entries;
+    const std::string place = path_in_root(root, folder);
+    if (place.empty() || System::current().list(place, max_entries, entries) != 0) return false;
+    bool any = false;
+    for (const std::string& entry : entries)
+        if (entry.starts_with(name + ".so.")) any = add_by_path(found, root, folder + entry) || any;
+    return any || add_by_path(found, root, folder + name + ".so");
+}
+
 bool add_from_folders(Found& found, const std::string& root, const std::string& name) {
     for (const std::string_view folder : folders)
         for (const std::string_view debian : debian_folders)
-            if (add_by_path(found, root, fmt::format("{}{}{}", folder, debian, name))) return true;
+            if (add_from_folder(found, root, fmt::format("{}{}", folder, debian), name)) return true;
     return false;
 }
 
@@ -109,7 +121,7 @@ std::unexpected<Error> not_found(const std::string& name, const ProbeTarget& tar
             fmt::format("no recorded process has code of {} in memory; this agent lets servers profile only some "
                         "processes, and probe only what these use",
                         name));
-    if (name.starts_with('/')) return fail(ErrorCode::not_found, fmt::format("there is no file {}", name));
+    if (name.starts_with('/')) return fail(ErrorCode::not_found, fmt::format("{} does not exist", name));
     if (name.find('/') != std::string::npos)
         return fail(ErrorCode::not_found, fmt::format("{} is not an absolute path", name));
     return fail(ErrorCode::not_found,

@@ -63,6 +63,13 @@ TEST_CASE("files of a command that has not started") {
     std::filesystem::remove(script);
 }
 
+TEST_CASE("libraries without their version") {
+    const auto found = find_probe_files("libc", {});
+    REQUIRE(found);
+    REQUIRE(found->size() == 1);
+    CHECK(found->front().path.ends_with("/libc.so.6"));
+}
+
 TEST_CASE("files that are refused") {
     for (const char* name : {"/nowhere/at/all", "nowhere-at-all", "./relative", "/dev/null", "/usr"}) {
         const auto refused = find_probe_files(name, {});
