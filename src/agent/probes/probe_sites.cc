@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <span>
 
 #include "agent/probes/probe_cost.h"
@@ -305,9 +306,18 @@ Result<std::vector<ProbeSite>> static_sites(const ProbeSpec& probe, const Code& 
         }
         const std::vector<std::string> fetched =
             elf::fetch_arguments(code.header.machine, code.header.is_64, found.arguments);
-        for (std::size_t i = 0; i < fetched.size(); ++i)
+        std::vector<std::string_view> operands;  // without their types
+        for (std::size_t i = 0; i < fetched.size(); ++i) {
+            operands.push_back(std::string_view(fetched[i]).substr(0, fetched[i].rfind(':')));
             if (!fetched[i].empty()) site.arguments.push_back({fmt::format("arg{}", i + 1), fetched[i]});
-        for (ProbeArgument& argument : TRY(arguments_of(probe, code))) site.arguments.push_back(std::move(argument));
+        }
+        for (const ProbeArgument& argument : probe.arguments) {
+            auto fetch = with_arguments(argument.fetch, operands);
+            if (!fetch)
+                return fail(ErrorCode::unsupported, fmt::format("the value '{}' is not available at {}:{} in {}",
+                                                                argument.fetch, found.provider, found.name, code.path));
+            site.arguments.push_back({argument.name, *std::move(fetch)});
+        }
         const ArgumentRegisters* const known = registers_of(code.header.machine);
         site.emulated =
             known != nullptr && code.emulated.value_or(assumed_emulated(known->arch)).contains(InstructionClass::nop);
@@ -318,7 +328,7 @@ Result<std::vector<ProbeSite>> static_sites(const ProbeSpec& probe, const Code& 
 
 }  // namespace
 
-std::optional<std::string> with_argument_registers(std::string_view fetch, std::uint16_t machine) {
+std::optional<std::string> with_arguments(std::string_view fetch, std::span<const std::string_view> operands) {
     constexpr std::string_view variable = "$arg";
     if (fetch.find("$retval") != std::string_view::npos) return std::nullopt;
     std::string out;
@@ -328,14 +338,19 @@ std::optional<std::string> with_argument_registers(std::string_view fetch, std::
             continue;
         }
         at += variable.size();
-        const ArgumentRegisters* const known = registers_of(machine);
-        const std::size_t number = at < fetch.size() ? static_cast<std::size_t>(fetch[at] - '0') : 0;
-        ++at;
-        const bool longer = at < fetch.size() && fetch[at] >= '0' && fetch[at] <= '9';
-        if (known == nullptr || number < 1 || number > known->names.size() || longer) return std::nullopt;
-        out += known->names[number - 1];
+        std::size_t number = 0;
+        const auto [end, error] = std::from_chars(fetch.data() + at, fetch.data() + fetch.size(), number);
+        if (error != std::errc{} || number < 1 || number > operands.size() || operands[number - 1].empty())
+            return std::nullopt;
+        out += operands[number - 1];
+        at = static_cast<std::size_t>(end - fetch.data());
     }
     return out;
+}
+
+std::optional<std::string> with_argument_registers(std::string_view fetch, std::uint16_t machine) {
+    const ArgumentRegisters* const known = registers_of(machine);
+    return with_arguments(fetch, known == nullptr ? std::span<const std::string_view>() : known->names);
 }
 
 Result<std::vector<ProbeSite>> find_probe_sites(const ProbeSpec& probe, int fd, const std::string& path,

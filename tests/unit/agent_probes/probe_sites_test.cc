@@ -4,6 +4,9 @@
 #include <catch2/catch.hpp>
 #include <elf.h>
 
+#include <array>
+#include <string_view>
+
 using namespace flamewire::agent;
 
 TEST_CASE("registers of arguments") {
@@ -19,4 +22,12 @@ TEST_CASE("registers of arguments") {
     for (const char* unknown : {"$arg0", "$arg7", "$arg", "$arg12", "$argx", "$retval"})
         CHECK_FALSE(with_argument_registers(unknown, EM_X86_64));
     CHECK_FALSE(with_argument_registers("$arg1", EM_S390));
+}
+
+TEST_CASE("operands of a USDT probe") {
+    const std::array<std::string_view, 3> operands{"%bp", "", "-8(%bp)"};
+    CHECK(with_arguments("+0($arg3):string", operands) == "+0(-8(%bp)):string");
+    CHECK(with_arguments("$arg1:u32", operands) == "%bp:u32");
+    CHECK_FALSE(with_arguments("$arg2", operands));  // not available, for example a floating point number
+    CHECK_FALSE(with_arguments("$arg4", operands));
 }
