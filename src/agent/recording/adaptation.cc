@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "agent/recording/requested_events.h"
 #include "base/clock.h"
 
 namespace flamewire::agent {
@@ -73,35 +74,25 @@ void Adaptation::adapt_copies(std::uint64_t now_ns, const EventSetCounts& counts
     (void)parts_.description.update();
 }
 
-// "page-faults", or "page-faults and 3 other events".
-std::string Adaptation::names_of_throttled() const {
-    const std::string* first = nullptr;
-    std::size_t others = 0;
-    for (const EventSpec& spec : parts_.setup.choice.events) {
-        if (spec.period == 0) continue;
-        if (first != nullptr)
-            ++others;
-        else
-            first = &spec.name;
-    }
-    if (first == nullptr) return {};
-    return others == 0 ? *first : fmt::format("{} and {} other event{}", *first, others, others == 1 ? "" : "s");
-}
-
 // Samples every fault and every hit of a probe until there are too many.
 void Adaptation::throttle_events(std::uint64_t now_ns) {
     if (!parts_.throttle.complete(now_ns)) return;
     if (parts_.throttle.too_many(now_ns)) {
         EventChoice choice = parts_.setup.choice;
+        std::vector<std::string_view> names;
         std::uint64_t period = 0;
-        for (EventSpec& spec : choice.events)
-            if (spec.period != 0) period = spec.period *= EventThrottle::step;
+        for (EventSpec& spec : choice.events) {
+            if (spec.period == 0) continue;
+            period = spec.period *= EventThrottle::step;
+            names.push_back(spec.name);
+        }
+        const std::string summary = summarize_names(names);
         // This fails if the target has just exited.
         if (parts_.events.switch_to(std::move(choice)))
-            parts_.batch.add_notice("events-thinned",
-                                    fmt::format("Too many samples of {}: from now on a sample stands for {} events.",
-                                                names_of_throttled(), period),
-                                    "--count N sets how many");
+            parts_.batch.add_notice(
+                "events-thinned",
+                fmt::format("Too many samples of {}: from now on a sample stands for {} events.", summary, period),
+                "--count N sets how many");
     }
     parts_.throttle.begin(monotonic_ns());
 }

@@ -23,7 +23,6 @@ public:
     void allow_whole_cpus() { whole_cpus_refused_ = false; }
 
 private:
-    [[nodiscard]] std::string names_of_throttled() const;
     void throttle_events(std::uint64_t now_ns);
     void check_unsampled(std::uint64_t now_ns);
     void sample_whole_cpus();

@@ -95,6 +95,9 @@ Result<bool> ProbeSetup::prepare(RequestedEvents& wanted, const Settings& settin
                                  const std::optional<CounterSetOptions>& running) {
     const Kinds kinds = kinds_of(wanted);
     if (!kinds.user && !kinds.kernel) return true;
+    const auto in_kernel = [](const EventSpec& spec) { return spec.probe && spec.probe->in_kernel(); };
+    if (!settings.kernel && std::ranges::any_of(wanted.events, in_kernel))
+        return fail(ErrorCode::invalid, "samples of probes in the kernel need kernel mode, which is excluded here");
     const bool measured = kinds.user && costs().measured();
     ProbePlacer sampled(target, sysfs_, measured ? std::optional(costs().emulated) : std::nullopt);
     if (auto placed = sampled.place(wanted.events); !placed) return refused(std::move(placed).error());
@@ -147,14 +150,9 @@ Result<bool> ProbeSetup::check_slowdown(RequestedEvents& wanted, const Settings&
                                 hits, busiest->event, percent(predicted.slowdown_permille), max_slowdown_percent_));
     log("{} hits per second: a slowdown of about {}", hits, percent(predicted.slowdown_permille));
     if (predicted.thinning == 1) return true;
-    std::uint64_t period = 0;
     for (EventSpec& spec : wanted.events)
         if (spec.period != 0 && !spec.frequency_hz && spec.parts.front().pmu == probe_pmu)
-            period = spec.period *= predicted.thinning;
-    wanted.notices.push_back(
-        {"events-thinned",
-         fmt::format("Probes are hit {} times per second, so a sample stands for {} hits.", hits, period),
-         "--count N sets how many"});
+            spec.period *= predicted.thinning;
     return true;
 }
 

@@ -127,7 +127,8 @@ Result<bool> Reconfiguration::change(const Change& change) {
         if (target) parts_.folder.off_cpu().forget();
         parts_.off_cpu.scan_threads(monotonic_ns());
         parts_.batch.add_notices(parts_.setup.choice.notices);
-        parts_.batch.add_notices(change.wanted.notices);
+        if (target || needs_other_events(old, plan.settings))
+            parts_.batch.add_notices(thinning_notices(plan.wanted.events));
     }
     publish();
     return counted;

@@ -1,5 +1,6 @@
 #include "agent/recording/requested_events.h"
 
+#include <fmt/format.h>
 #include <linux/perf_event.h>
 
 #include <string_view>
@@ -36,6 +37,26 @@ Result<RequestedEvents> parse_requested(const Settings& settings, const Sysfs& s
     wanted.counters = *std::move(counters);
     if (wanted.events.empty() && wanted.counters.empty()) return fail(ErrorCode::invalid, "events: none needs stat");
     return wanted;
+}
+
+std::string summarize_names(const std::vector<std::string_view>& names) {
+    if (names.size() <= 1) return std::string(names.empty() ? std::string_view() : names.front());
+    const std::size_t others = names.size() - 1;
+    return fmt::format("{} and {} other event{}", names.front(), others, others == 1 ? "" : "s");
+}
+
+std::vector<wire::Notice> thinning_notices(const std::vector<EventSpec>& events) {
+    std::vector<std::string_view> names;
+    std::uint64_t period = 0;  // of all of them
+    for (const EventSpec& spec : events) {
+        if (spec.period <= 1 || spec.parts.front().pmu != probe_pmu) continue;
+        names.push_back(spec.name);
+        period = spec.period;
+    }
+    if (names.empty()) return {};
+    return {{"events-thinned",
+             fmt::format("Hits of {} are frequent, so a sample stands for {} of them.", summarize_names(names), period),
+             "--count N sets how many"}};
 }
 
 }  // namespace flamewire::agent

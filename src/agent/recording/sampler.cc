@@ -79,7 +79,7 @@ void Sampler::start_folding() {
     if (!parts_.setup.plan.launched) parts_.off_cpu.scan_threads(start_ns);
     parts_.snapshot.set_running(parts_.description.running(nullptr));
     parts_.batch.add_notices(parts_.setup.choice.notices);
-    parts_.batch.add_notices(parts_.setup.plan.wanted.notices);
+    parts_.batch.add_notices(thinning_notices(parts_.setup.plan.wanted.events));
 }
 
 Result<bool> Sampler::open(const Capabilities& capabilities) {
