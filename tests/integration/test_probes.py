@@ -40,7 +40,7 @@ def nothing_stays():
     """Each recording removes its probes. Other tests have recordings of their own at the same time, so only ended agents count."""
     def left():
         lines = created_probes()
-        return [line for line in lines if "probed" in line and not pathlib.Path(f"/proc/{owner(line)}").exists()]
+        return [line for line in lines if re.search(r"/p[0-9]+_(probed|shop)_", line) and not pathlib.Path(f"/proc/{owner(line)}").exists()]
     yield
     wait_until(lambda: not left(), what="the removal of probes")
 
@@ -276,8 +276,14 @@ def test_static_probes(tmp_path):
         f'usdt:probed:plain@"{WORKLOAD}"/arg2 > 40000000000000/alias=wide/',
         f'usdt:probed:counted@"{WORKLOAD}"/arg1 < 7/alias=low/',
         f'usdt:probed:plain@"{WORKLOAD}"/text == "text"/text=+0($arg3):string/alias=text/',
-    ][:2], program=program)
-    assert (filtered["wide"], filtered["low"]) == (9, 7), filtered
+        f'usdt:probed:plain@"{WORKLOAD}"/text == "texts"/text=+0($arg3):string/alias=other/',
+    ], program=program)
+    assert filtered == {"wide": 9, "low": 7, "text": 50, "other": 0}
+    # Notes that point to data, or into an instruction, are not probes.
+    for name in ("in_data", "in_instruction"):
+        assert f"Name: {name}" in run("readelf", "-n", WORKLOAD).stdout
+        misplaced = run(AGENT, "--output", tmp_path / "x.flw", "--events", f'usdt:probed:{name}@"{WORKLOAD}"', "--", WORKLOAD)
+        assert f"has no USDT probe probed:{name}" in misplaced.stderr
     missing = run(AGENT, "--output", tmp_path / "x.flw", "--events", f'usdt:probed:other@"{WORKLOAD}"', "--", WORKLOAD)
     assert "has no USDT probe probed:other" in missing.stderr
 
@@ -356,10 +362,15 @@ def test_a_server_probes_only_what_it_may_profile(start, busy):
     refused = server.command("start", pid=busy.pid, events=['uprobe:xz_main@"/usr/bin/sort"'])
     assert not refused["ok"]
     assert "no recorded process has code of /usr/bin/sort in memory" in refused["error"]
+    # An offset inside an instruction would change the program's code.
+    leaf = int(re.search(r"^([0-9a-f]+) T probed_leaf$", run("nm", WORKLOAD).stdout, re.M)[1], 16)
+    inside = server.command("start", pid=busy.pid, events=[f"uprobe:{WORKLOAD}:{code_offset(WORKLOAD, leaf) + 1:#x}"])
+    assert "no known instruction of" in inside["error"]
     assert server.command("start", pid=busy.pid, events=[probe("probed_outer", "/alias=outer/")])["ok"]
     assert server.command("status")["events"] == ["outer"]
     # Other probes replace those of a running recording, which are then removed.
-    mine = {line.split("/")[0] for line in created_probes()}
+    mine = {line.split("/")[0] for line in created_probes() if "_probed_outer" in line}
+    assert mine
     changed = server.command("configure", events=[probe("probed_inner", "/alias=inner/")])
     assert changed["ok"], changed
     assert server.command("status")["events"] == ["inner"]
