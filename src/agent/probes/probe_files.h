@@ -18,7 +18,7 @@ struct ProbeTarget {
     std::string program;              // file of a command that has not started
     // A server may probe only files whose code these processes have mapped, because it may profile only some processes.
     bool mapped_only = false;
-    bool by_server = false;
+    bool by_server = false;  // it chose the probe
 };
 
 struct ProbeFile {
