@@ -189,8 +189,9 @@ Result<std::vector<StaticProbe>> read_static_probes(const ByteSource& source, co
     std::uint64_t note_bytes = 0;
     for (const Section& section : sections) {
         if (section.type != section_note || section.name != ".note.stapsdt") continue;
-        if ((note_bytes += section.size) > max_probe_bytes || section.size > max_probe_bytes)
+        if (section.size > max_probe_bytes - note_bytes)
             return fail(ErrorCode::too_large, "the notes of static probes are too large");
+        note_bytes += section.size;
         const std::string notes = TRY(read_exactly(source, section.offset, section.size, "notes of static probes"));
         add_probes(as_bytes_view(notes), header, base_address, probes);
     }
