@@ -171,10 +171,11 @@ void IngestPipeline::assign_session(AgentPeer& peer, const std::shared_ptr<Sessi
 }
 
 void IngestPipeline::update_agent(AgentPeer& peer, const IngestResult& taken) {
-    auto* const agent = registry_.agent_of(peer);
-    if (agent == nullptr) return;
+    auto* const agent = registry_.find(peer.agent_id);
+    // The last batches may be stored after their connection has closed, but a newer connection has newer figures.
+    if (agent == nullptr || (agent->peer && agent->peer.get() != &peer)) return;
     peer.statistics.update(taken, taken.same_boot || agent->same_boot, agent->info);
-    if (taken.end) {
+    if (taken.end && agent->peer) {
         spdlog::info("session {} ended: {}", peer.session ? peer.session->id() : "",
                      wire::refusal_text(taken.end->reason));
         agent->info.state = "idle";
