@@ -44,6 +44,7 @@ Result<SettingsChange> read_change(Arguments& args, Control& control) {
     change.events = args.events("events");
     check_config_words(args, "events", change.events, now.events);
     change.filter = args.text("filter");
+    change.trace_first = args.number("trace_first", 0, limits::max_traced);
     change.stat = args.events("stat");
     check_config_words(args, "stat", change.stat, now.stat);
     change.kernel = args.flag("kernel");
@@ -93,6 +94,7 @@ void put_settings(JsonWriter& reply, const Settings& settings) {
         .member("max_depth", settings.max_depth)
         .member("unwind_memory", settings.unwind_memory_bytes)
         .member("filter", settings.filter)
+        .member("trace_first", settings.trace_first)
         .member("event_list", settings.events)
         .member("stat", settings.stat)
         .member("mode", "continuous");
@@ -335,6 +337,7 @@ Settings changed(Settings settings, const SettingsChange& change) {
     if (change.interval_ms) settings.interval_ms = *change.interval_ms;
     if (change.events) settings.events = *change.events;
     if (change.filter) settings.filter = *change.filter;
+    if (change.trace_first) settings.trace_first = *change.trace_first;
     if (change.stat) settings.stat = *change.stat;
     if (change.unwind) settings.unwind = *change.unwind;
     if (change.stack_bytes) settings.stack_bytes = *change.stack_bytes;

@@ -28,6 +28,7 @@ std::string_view state_name(State state);
 // Settings that `start` and `configure` can change. Absent members leave the setting unchanged.
 struct SettingsChange {
     std::optional<std::uint32_t> frequency_hz;
+    std::optional<std::uint64_t> trace_first;
     std::optional<std::uint64_t> period;
     std::optional<std::uint32_t> duration_s, interval_ms;
     std::optional<std::string> events, filter, stat, unwind;

@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "agent/option_values.h"
+#include "agent/perf/event_list.h"
 
 namespace flamewire::agent {
 
@@ -95,6 +96,8 @@ constexpr Rule rules[] = {
     number("--rounds", &Options::rounds, 1, limits::max_rounds),
     number("--interval", &Settings::interval_ms, limits::min_interval_ms, limits::max_interval_ms),
     text("--events", &Settings::events, "--events needs at least one event, for example --events cpu-clock"),
+    text("--trace", &Options::trace, "--trace needs at least one event, for example --trace sched:sched_switch"),
+    number("--trace-first", &Settings::trace_first, 1, limits::max_traced),
     text("--filter", &Settings::filter, "--filter needs an expression, for example --filter 'prev_pid == 42'"),
     text("--stat", &Settings::stat, "--stat needs a list of events, default or none"),
     other("--unwind"),
@@ -229,6 +232,10 @@ void derive(Parsed& parsed) {
     settings.max_depth_given = parsed.has(bit_of("--max-depth"));
     if (parsed.has(bit_of("--unwind-memory"))) settings.unwind_memory_bytes <<= 20;  // from MiB
     settings.stack_bytes = whole_words(settings.stack_bytes);
+    if (!options.trace.empty()) {
+        if (!settings.events.empty()) settings.events += ',';
+        settings.events += traced_events(options.trace);
+    }
     options.sched = settings.stat == "sched";
     if (options.sched) settings.stat = "none";
 }
@@ -263,6 +270,9 @@ Result<bool> check_combination(const Parsed& parsed, bool stdout_is_terminal) {
         return usage("--capture needs a target: --pid PID, --name COMM, --all or -- CMD");
     if (!options.capture.empty() && options.capture == options.output)
         return usage("--capture and --output need a file each");
+    if (options.settings.events.starts_with("none,")) return usage("--trace excludes --events none");
+    if (options.settings.trace_first != 0 && !traces_events(options.settings.events))
+        return usage("--trace-first needs --trace LIST");
     if (!options.settings.samples() && options.settings.stat == "none")
         return usage("--events none counts without sampling; with --stat none nothing is left to do");
     if (!output) return true;

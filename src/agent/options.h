@@ -25,6 +25,7 @@ struct Settings {
     std::uint32_t frequency_hz = 99;  // used when period is 0
     bool frequency_given = false;     // on the command line; then also applies to faults, instead of their period
     std::uint64_t period = 0;
+    std::uint64_t trace_first = 0;  // samples of traced events that are kept; 0: all
     std::uint32_t duration_s = 8;
     std::uint32_t interval_ms = 250;
     std::string unwind = "auto";
@@ -44,6 +45,7 @@ inline constexpr std::uint32_t file_interval_ms = 1'000;
 namespace limits {
 inline constexpr std::uint32_t max_frequency_hz = 100'000;
 inline constexpr std::uint64_t max_period = std::uint64_t{1} << 62;  // the kernel rejects periods with the top bit set
+inline constexpr std::uint64_t max_traced = 1'000'000'000;
 inline constexpr std::uint32_t max_duration_s = 31 * 86'400;
 inline constexpr std::uint32_t max_rounds = 1'000'000;
 // Shorter intervals cost more than they are worth; with longer ones the page appears frozen.
@@ -91,6 +93,7 @@ struct Options {
     std::uint32_t max_slowdown_percent = 10;                   // by probes
     std::string capture;                                       // path of --capture; empty: no capture
     std::string describe;                                      // --describe: events; empty: none
+    std::string trace;                                         // --trace; also at the end of Settings::events
     bool sched = false;                                        // --stat sched: print a table of thread states
     bool verbose = false;
     bool seccomp = true;

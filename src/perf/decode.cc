@@ -87,7 +87,7 @@ void read_fields(ByteReader& in, const RecordFormat& format, Sample& out) {
     out.pid = format.has(sample::tid) ? in.u32() : 0;
     out.tid = format.has(sample::tid) ? in.u32() : 0;
     out.time_ns = format.has(sample::time) ? in.u64() : 0;
-    if (format.has(sample::address)) in.skip(word);
+    out.address = format.has(sample::address) ? in.u64() : 0;
     out.id = format.has(sample::id) ? in.u64() : identifier;
     if (format.has(sample::stream_id)) in.skip(word);
     out.cpu = format.has(sample::cpu) ? in.u32() : 0;
@@ -116,6 +116,7 @@ void read_agents_fields(ByteReader& in, Sample& out) {
     out.pid = fields.pid;
     out.tid = fields.tid;
     out.time_ns = fields.time_ns;
+    out.address = 0;
     out.cpu = fields.cpu;
 }
 

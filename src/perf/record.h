@@ -30,6 +30,7 @@ struct Sample {
     std::uint64_t ip = 0;
     std::uint32_t pid = 0, tid = 0;
     std::uint64_t time_ns = 0;
+    std::uint64_t address = 0;  // of the data that it is about
     std::uint32_t cpu = 0;
     std::uint64_t period = 0;
     CpuMode cpu_mode = CpuMode::unknown;

@@ -26,6 +26,9 @@ inline constexpr std::uint32_t default_bucket_ns = 10'000'000;
 inline constexpr std::size_t max_batch_rows = std::size_t{1} << 20;
 inline constexpr std::size_t max_batch_entries = std::size_t{1} << 18;
 inline constexpr std::size_t max_events = 4096;
+inline constexpr std::size_t max_event_fields = 64, max_print_format = 16'384;
+// Hits of all events of a batch, and the bytes of their texts.
+inline constexpr std::size_t max_batch_hits = 65'536, max_hit_text_bytes = std::size_t{4} << 20;
 
 using RecordingId = std::array<std::uint8_t, 16>;
 
@@ -101,10 +104,30 @@ struct Thread {
     bool operator==(const Thread&) const = default;
 };
 
+// How a value of a traced event is shown.
+enum class FieldKind : std::uint8_t {
+    unsigned_number,
+    signed_number,  // in two's complement
+    address,        // or another number that is usually printed as hexadecimal
+    text,           // the value is an index into Hits::texts
+    bytes,          // the same
+};
+
+struct EventField {
+    std::string name;
+    FieldKind kind = FieldKind::unsigned_number;
+    bool operator==(const EventField&) const = default;
+};
+
 struct Event {
     Id name = 0, unit = 0;
     std::uint32_t frequency_hz = 0;
     std::uint64_t period = 0;
+    bool traced = false;  // each sample is also in Hits
+    // '= {}' lets a caller name only the members that it sets. NOLINTBEGIN(readability-redundant-member-init)
+    std::vector<EventField> fields = {};  // at most max_event_fields
+    std::string print_format = {};        // how the kernel prints the fields: "print fmt" of a tracepoint's format file
+    // NOLINTEND(readability-redundant-member-init)
     bool operator==(const Event&) const = default;
 };
 
@@ -117,6 +140,35 @@ struct Row {
     std::uint32_t count = 0;
     std::uint64_t weight = 0;  // in the event's unit
     bool operator==(const Row&) const = default;
+};
+
+// One sample of a traced event. It is also counted in a row.
+struct Hit {
+    std::uint64_t time_ns = 0;
+    Id thread = 0;
+    std::uint32_t cpu = 0;
+    Id stack = 0;
+    std::uint64_t weight = 0;
+    bool operator==(const Hit&) const = default;
+};
+
+// What is at an address that is a value of hits.
+struct HitAddress {
+    std::uint64_t value = 0;
+    Id location = 0;
+    bool operator==(const HitAddress&) const = default;
+};
+
+// Hits of one event. Their values are in `values`, `fields` for each hit.
+struct Hits {
+    Id event = 0;
+    std::uint32_t fields = 0;  // as many as Event::fields
+    std::vector<Hit> hits;
+    std::vector<std::uint64_t> values;
+    std::vector<std::string> texts;     // of the values of this event in this batch
+    std::vector<HitAddress> addresses;  // by value, without repetitions
+    std::uint64_t dropped = 0;          // further hits that did not fit; their rows did
+    bool operator==(const Hits&) const = default;
 };
 
 enum class LifecycleKind : std::uint8_t { fork, exec, exit, comm };
@@ -293,6 +345,7 @@ struct Batch {
     std::vector<ProcessUnwind> unwinds;
     std::vector<CounterReading> counters;
     std::vector<ThreadTimes> thread_times;
+    std::vector<Hits> hits;
     std::optional<AgentStats> agent;
     std::optional<End> end;
     bool operator==(const Batch&) const = default;

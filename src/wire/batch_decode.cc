@@ -263,6 +263,41 @@ void read_columns(pbf_reader in, Durations& durations) {
     }
 }
 
+void read_columns(pbf_reader in, Hits& hits) {
+    HitColumns<Column> columns;
+    read_fields(in, columns);
+    const std::size_t length = columns.time_delta.size();
+    if (columns.fields > max_event_fields) throw Malformed{"an event with too many fields"};
+    check_lengths(length, {&columns.thread, &columns.cpu, &columns.stack});
+    check_sparse_lengths(length, {&columns.weight});
+    check_lengths(length * columns.fields, {&columns.values});
+    check_lengths(columns.address_delta.size(), {&columns.location});
+    hits.event = columns.event;
+    hits.fields = columns.fields;
+    hits.dropped = columns.dropped;
+    hits.texts = std::move(columns.texts);
+    hits.values = std::move(columns.values);
+    hits.hits.reserve(length);
+    std::uint64_t time_ns = 0;
+    for (std::size_t i = 0; i < length; ++i) {
+        time_ns += static_cast<std::uint64_t>(protozero::decode_zigzag64(columns.time_delta[i]));
+        hits.hits.push_back({time_ns, narrow(columns.thread[i]), narrow(columns.cpu[i]), narrow(columns.stack[i]),
+                             at(columns.weight, i) + 1});
+    }
+    HitAddress address;
+    for (std::size_t i = 0; i < columns.location.size(); ++i) {
+        if (columns.address_delta[i] > std::numeric_limits<std::uint64_t>::max() - address.value)
+            throw Malformed{"an address is out of range"};
+        address.value += columns.address_delta[i];
+        address.location = narrow(columns.location[i]);
+        hits.addresses.push_back(address);
+    }
+}
+
+void check(const Event& event) {
+    if (event.print_format.size() > max_print_format) throw Malformed{"an event with a long print format"};
+}
+
 void check(const ThreadTimes& times) {
     for (const std::uint64_t count : {times.preempted, times.slept, times.io_waits}) narrow(count);
     std::uint64_t room = times.end_ns;

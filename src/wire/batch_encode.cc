@@ -3,6 +3,7 @@
 #include <limits>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "wire/batch.h"
 #include "wire/batch_schema.h"
@@ -55,6 +56,25 @@ DurationColumns<PackedColumn> columns_of(const Durations& durations) {
         columns.bucket_delta.add(one.bucket - before);
         before = one.bucket;
         columns.count.add(one.count);
+    }
+    return columns;
+}
+
+HitColumns<PackedColumn> columns_of(const Hits& hits) {
+    HitColumns<PackedColumn> columns{hits.event, hits.fields, hits.texts, hits.dropped, {}, {}, {}, {}, {}, {}, {}, {}};
+    std::uint64_t before = 0;
+    for (const Hit& hit : hits.hits) {
+        columns.time_delta.add_signed(static_cast<std::int64_t>(hit.time_ns - std::exchange(before, hit.time_ns)));
+        columns.thread.add(hit.thread);
+        columns.cpu.add(hit.cpu);
+        columns.stack.add(hit.stack);
+        columns.weight.add(hit.weight - 1);
+    }
+    for (const std::uint64_t value : hits.values) columns.values.add(value);
+    before = 0;
+    for (const HitAddress& address : hits.addresses) {
+        columns.address_delta.add(address.value - std::exchange(before, address.value));
+        columns.location.add(address.location);
     }
     return columns;
 }

@@ -33,6 +33,15 @@ struct CounterColumns {
 };
 
 template <class C>
+struct HitColumns {
+    Id event = 0;
+    std::uint32_t fields = 0;
+    std::vector<std::string> texts;
+    std::uint64_t dropped = 0;
+    C time_delta, thread, cpu, stack, weight, values, address_delta, location;
+};
+
+template <class C>
 struct DurationColumns {
     std::uint64_t sum_ns = 0, min_ns = 0, max_ns = 0;
     C bucket_delta, count;
@@ -42,11 +51,14 @@ struct DurationColumns {
 LocationColumns<proto::PackedColumn> columns_of(const std::vector<Location>& locations);
 CounterColumns<proto::PackedColumn> columns_of(const CounterReading& reading);
 DurationColumns<proto::PackedColumn> columns_of(const Durations& durations);
+HitColumns<proto::PackedColumn> columns_of(const Hits& hits);
 
 // Defined in batch_decode.cc, like check().
 void read_columns(proto::pbf_reader in, std::vector<Location>& locations);
 void read_columns(proto::pbf_reader in, CounterReading& reading);
 void read_columns(proto::pbf_reader in, Durations& durations);
+void read_columns(proto::pbf_reader in, Hits& hits);
+void check(const Event& event);
 void check(const ThreadTimes& times);
 
 // Lifecycle events of later versions have this kind until they are left out.
@@ -80,6 +92,11 @@ constexpr proto::Field<Member> sparse_column(proto::Tag tag, Member member) {
     return {tag, member, max_batch_rows, true};
 }
 
+template <class Member>
+constexpr proto::Field<Member> hit_column(proto::Tag tag, Member member, bool sparse = false) {
+    return {tag, member, max_batch_hits, sparse};
+}
+
 inline constexpr std::tuple batch_fields =
     std::tuple_cat(header_fields<Batch>, std::tuple{proto::Field{5, &Batch::monotonic_ns},
                                                     proto::Field{6, &Batch::realtime_ns},
@@ -100,7 +117,8 @@ inline constexpr std::tuple batch_fields =
                                                     proto::Field{36, &Batch::end},
                                                     list(37, &Batch::unwinds),
                                                     list(38, &Batch::counters),
-                                                    list(39, &Batch::thread_times)});
+                                                    list(39, &Batch::thread_times),
+                                                    list(40, &Batch::hits)});
 
 }  // namespace flamewire::wire
 
@@ -110,6 +128,8 @@ template <>
 struct EnumNumbers<ModuleKind> : NumbersUpTo<ModuleKind::jit> {};
 template <>
 struct EnumNumbers<LifecycleKind> : NumbersUpTo<LifecycleKind::comm, unknown_lifecycle> {};
+template <>
+struct EnumNumbers<FieldKind> : NumbersUpTo<FieldKind::bytes> {};
 template <>
 struct EnumNumbers<LossReason> : NumbersUpTo<LossReason::thread_state_unknown> {};
 template <>
@@ -156,8 +176,27 @@ template <>
 inline constexpr std::tuple fields<Thread>{Field{1, &Thread::process}, Field{2, &Thread::tid}, Field{3, &Thread::comm}};
 
 template <>
-inline constexpr std::tuple fields<Event>{Field{1, &Event::name}, Field{2, &Event::unit},
-                                          Field{3, &Event::frequency_hz}, Field{4, &Event::period}};
+inline constexpr std::tuple fields<EventField>{Field{1, &EventField::name}, Field{2, &EventField::kind}};
+
+template <>
+inline constexpr std::tuple fields<Event>{Field{1, &Event::name},         Field{2, &Event::unit},
+                                          Field{3, &Event::frequency_hz}, Field{4, &Event::period},
+                                          Field{5, &Event::traced},       Field{6, &Event::fields, max_event_fields},
+                                          Field{7, &Event::print_format}};
+
+template <class C>
+inline constexpr std::tuple fields<HitColumns<C>>{Field{1, &HitColumns<C>::event},
+                                                  Field{2, &HitColumns<C>::fields},
+                                                  Field{3, &HitColumns<C>::texts, max_batch_hits},
+                                                  Field{4, &HitColumns<C>::dropped},
+                                                  hit_column(5, &HitColumns<C>::time_delta),
+                                                  hit_column(6, &HitColumns<C>::thread),
+                                                  hit_column(7, &HitColumns<C>::cpu),
+                                                  hit_column(8, &HitColumns<C>::stack),
+                                                  hit_column(9, &HitColumns<C>::weight, true),
+                                                  Field{10, &HitColumns<C>::values, max_batch_hits* max_event_fields},
+                                                  hit_column(11, &HitColumns<C>::address_delta),
+                                                  hit_column(12, &HitColumns<C>::location)};
 
 template <class C>
 inline constexpr std::tuple fields<RowColumns<C>>{

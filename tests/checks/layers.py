@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "counters": {"base", "wire"},
     "perf": {"base"},
     "process": {"perf"},
-    "recording": {"base", "wire"},
+    "recording": {"base", "wire", "perf"},
     "unwind/frame": {"base"},
     "unwind/code": {"base", "unwind/frame"},
     "unwind/arch": {"unwind/frame", "unwind/code"},

@@ -24,7 +24,7 @@ Result<std::string> describe_tracepoint(const EventSpec& spec, const Sysfs& sysf
     const std::string_view system = name.substr(0, colon);
     const std::string_view event = name.substr(colon + 1, name.find(':', colon + 1) - colon - 1);
     std::string text = fmt::format("{}:{}: tracepoint\n", system, event);
-    for (const TracepointField& field : TRY(tracepoint_fields(system, event, sysfs)))
+    for (const perf::TracepointField& field : TRY(tracepoint_fields(system, event, sysfs)))
         append_field(text, field.name, field.type);
     return text;
 }

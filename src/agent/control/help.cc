@@ -50,6 +50,9 @@ Sampling
                       Probes: uprobe:FUNCTION@"FILE", usdt:PROVIDER:NAME@"FILE", kprobe:FUNCTION, each with
                       /FILTER/FIELD=VALUE/
                       Breakpoints: mem:VARIABLE:w, mem:VARIABLE@"FILE"/4:rw, mem:0xADDRESS, mem:FUNCTION:x
+  --trace LIST        also keeps each sample of these events with its time, values and stack; before an event,
+                      trigger: keeps nothing until its first sample
+  --trace-first N     keeps only the first N of them
   --filter EXPR       the kernel's filter for all tracepoints and probes of LIST that have none of their own
   --max-slowdown PCT  probes that would slow down a running target more than this are thinned or refused (10)
   --stat LIST         what is counted meanwhile: events as above, default or none (default). With --events none a

@@ -107,6 +107,18 @@ void forget_coarsened(Batch& batch) {
     std::erase_if(batch.losses, [](const wire::Loss& loss) { return loss.reason == wire::LossReason::time_coarsened; });
 }
 
+// Only their number stays. Their rows are the smaller half.
+void drop_hits(Batch& batch) {
+    std::map<Id, std::uint64_t> dropped;  // by event
+    for (const wire::Hits& hits : batch.hits) dropped[hits.event] += hits.dropped + hits.hits.size();
+    batch.hits.clear();
+    for (const auto& [event, count] : dropped) {
+        wire::Hits& hits = batch.hits.emplace_back();
+        hits.event = event;
+        hits.dropped = count;
+    }
+}
+
 void widen(Batch& batch, std::uint32_t bucket_ns) {
     const std::uint32_t factor = bucket_ns / batch.bucket_ns;
     for (wire::Row& row : batch.rows) row.bucket /= factor;
@@ -142,7 +154,7 @@ bool is_bare(const Batch& batch) {
     return batch.rows.empty() && batch.strings.empty() && batch.modules.empty() && batch.locations.empty() &&
            batch.stacks.empty() && batch.processes.empty() && batch.threads.empty() && batch.events.empty() &&
            batch.lifecycle.empty() && batch.symbols.empty() && batch.unwinds.empty() && batch.counters.empty() &&
-           batch.thread_times.empty() &&
+           batch.thread_times.empty() && batch.hits.empty() &&
            std::none_of(batch.losses.begin(), batch.losses.end(),
                         [](const wire::Loss& loss) { return loss.event != 0; });
 }
@@ -169,7 +181,8 @@ bool can_merge(const Batch& older, const Batch& newer) {
            fits(older.notices, newer.notices, max_batch_entries) &&
            fits(older.unwinds, newer.unwinds, max_batch_entries) &&
            fits(older.counters, newer.counters, max_batch_entries) &&
-           fits(older.thread_times, newer.thread_times, max_batch_entries);
+           fits(older.thread_times, newer.thread_times, max_batch_entries) &&
+           fits(older.hits, newer.hits, max_batch_entries);
 }
 
 Batch merge(Batch older, Batch newer, std::uint32_t bucket_ns) {
@@ -193,6 +206,8 @@ Batch merge(Batch older, Batch newer, std::uint32_t bucket_ns) {
     join_table(merged.thread_base, merged.threads, newer.thread_base, newer.threads);
     join_table(merged.event_base, merged.events, newer.event_base, newer.events);
     append(merged.rows, newer.rows);
+    append(merged.hits, newer.hits);
+    if (coarser) drop_hits(merged);
     append(merged.lifecycle, newer.lifecycle);
     append(merged.losses, newer.losses);
     append(merged.symbols, newer.symbols);
@@ -219,6 +234,7 @@ void rows_to_losses(Batch& batch, wire::LossReason reason) {
     append(batch.losses, losses);
     fold_losses(batch.losses);
     batch.rows.clear();
+    drop_hits(batch);
     batch.bucket_ns = wire::default_bucket_ns;
 }
 
@@ -235,6 +251,7 @@ void drop_tables(Batch& batch) {
     batch.unwinds.clear();
     batch.counters.clear();
     batch.thread_times.clear();
+    batch.hits.clear();
     for (wire::Loss& loss : batch.losses) loss.event = 0;
     fold_losses(batch.losses);
 }

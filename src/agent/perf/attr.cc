@@ -41,11 +41,20 @@ constexpr std::uint64_t branch_stack_bytes = std::uint64_t{32} * 24;
 
 }  // namespace
 
-SampleLayout sample_layout(wire::StackMode mode, const EventPart& part, const StackOptions& options,
-                           const Capabilities& capabilities) {
+const perf::ValueFields& values_of(const EventSpec& spec, const EventPart& part) {
+    static const perf::ValueFields none;
+    static const perf::ValueFields address{
+        {"address", perf::ValueKind::address, perf::ValueField::Place::sample_address}};
+    if (part.values) return part.values->fields;
+    return spec.unit == "faults" || spec.precise != 0 || is_breakpoint(part) ? address : none;
+}
+
+SampleLayout sample_layout(wire::StackMode mode, const EventSpec& spec, const EventPart& part,
+                           const StackOptions& options, const Capabilities& capabilities) {
     const bool hardware = part.type != PERF_TYPE_SOFTWARE && part.type != PERF_TYPE_TRACEPOINT && !is_breakpoint(part);
     SampleLayout layout;
     layout.woken_at = part.woken_at;
+    if (spec.traced) layout.values = &values_of(spec, part);
     if (mode == wire::StackMode::dwarf || mode == wire::StackMode::hybrid) {
         layout.mode = mode;
         layout.register_mask = capabilities.register_mask;
@@ -67,6 +76,10 @@ perf::RecordFormat record_format(const SampleLayout& layout) {
         format.period = layout.fixed_period;
     }
     if (layout.woken_at != 0) format.fields |= PERF_SAMPLE_RAW;
+    if (layout.values != nullptr)
+        for (const perf::ValueField& field : *layout.values)
+            format.fields |=
+                field.place == perf::ValueField::Place::sample_address ? PERF_SAMPLE_ADDR : PERF_SAMPLE_RAW;
     if (layout.branches) {
         format.fields |= PERF_SAMPLE_BRANCH_STACK;
         format.branch_fields = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;

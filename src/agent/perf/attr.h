@@ -32,8 +32,13 @@ struct SampleLayout {
     bool copy_omitted = false;        // SampleRecord::copy_omitted
     std::uint64_t fixed_period = 0;   // PERF_SAMPLE_PERIOD is absent, because it is always this; 0: it is present
     std::uint16_t woken_at = 0;       // EventPart::woken_at; if not 0, PERF_SAMPLE_RAW is present
+    // SampleRecord::values. With PERF_SAMPLE_RAW if one of them is in the data, and PERF_SAMPLE_ADDR if one is the address.
+    const perf::ValueFields* values = nullptr;
     bool operator==(const SampleLayout&) const = default;
 };
+
+// The values of the event's samples: those of a tracepoint, or the address of the data where the kernel knows it.
+const perf::ValueFields& values_of(const EventSpec& spec, const EventPart& part);
 
 struct StackOptions {
     std::uint32_t dwarf_bytes = 0, hybrid_bytes = 0;  // stack bytes copied with a sample; multiples of 8
@@ -42,8 +47,9 @@ struct StackOptions {
 };
 
 // Only hardware events have branch records. In lbr mode, other events of a target are sampled as in fp mode.
-SampleLayout sample_layout(wire::StackMode mode, const EventPart& part, const StackOptions& options,
-                           const Capabilities& capabilities);
+// Of a traced event, it refers to part.values.
+SampleLayout sample_layout(wire::StackMode mode, const EventSpec& spec, const EventPart& part,
+                           const StackOptions& options, const Capabilities& capabilities);
 
 // What the records of such an event contain.
 perf::RecordFormat record_format(const SampleLayout& layout);

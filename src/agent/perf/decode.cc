@@ -45,6 +45,7 @@ bool decode_sample(std::uint16_t misc, Bytes body, const SampleLayout& layout, R
     if (!decoder.sample(misc, body, record_format(layout), sample)) return false;
     sample.mode = layout.mode;
     sample.copy_omitted = layout.copy_omitted;
+    sample.values = layout.values;
     origin = {sample.id, sample.tid, sample.cpu, sample.time_ns};
     return layout.woken_at == 0 || decode_waking(layout.woken_at, sample);
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "agent/perf/event_list.h"
 #include "agent/perf/event_names.h"
 #include "agent/perf/pmu.h"
 #include "agent/perf/tracepoint.h"
@@ -21,38 +22,6 @@ constexpr unsigned pmu_type_shift = 32;
 constexpr std::uint32_t max_frequency_hz = 1'000'000;
 constexpr std::size_t max_events = 64;
 constexpr std::string_view waking_event = "sched_waking";
-
-std::string_view trim(std::string_view text) {
-    const std::size_t begin = text.find_first_not_of(" \t");
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
-
-// Commas inside slashes belong to a PMU's terms or to a filter. In probes and
-// breakpoints, only quotes and unquoted paths have commas.
-std::vector<std::string_view> split_list(std::string_view list) {
-    std::vector<std::string_view> items;
-    bool in_terms = false, quoted = false, probe = false;
-    std::size_t begin = 0;
-    for (std::size_t i = 0; i < list.size(); ++i) {
-        if (i == begin && list[i] == ' ') {
-            ++begin;
-            continue;
-        }
-        if (i == begin) {
-            probe = is_probe(list.substr(begin)) || is_breakpoint(list.substr(begin));
-            i += unquoted_path_end(list.substr(begin));
-        }
-        quoted = probe && (list[i] == '"') != quoted;
-        in_terms = !probe && (list[i] == '/') != in_terms;
-        if (list[i] == ',' && !in_terms && !quoted) {
-            items.push_back(trim(list.substr(begin, i - begin)));
-            begin = i + 1;
-        }
-    }
-    items.push_back(trim(list.substr(begin)));
-    return items;
-}
 
 Result<std::uint32_t> parse_frequency(std::string_view digits, std::string_view item) {
     std::uint32_t hz = 0;
@@ -315,6 +284,17 @@ Result<std::vector<std::string>> expand_tracepoints(std::string_view item, const
     return items;
 }
 
+// Each occurrence is kept until there are too many. Clocks and hardware events occur too often.
+void apply(Mark mark, EventSpec& spec) {
+    if (mark == Mark::none) return;
+    spec.traced = true;
+    spec.trigger = mark == Mark::trigger;
+    const std::uint32_t type = spec.parts.empty() ? std::uint32_t{PERF_TYPE_TRACEPOINT} : spec.parts.front().type;
+    const bool clock = spec.unit == "ns";
+    const bool occurs = type == PERF_TYPE_TRACEPOINT || type == PERF_TYPE_BREAKPOINT || type == PERF_TYPE_SOFTWARE;
+    if (occurs && !clock && !spec.frequency_hz) spec.period = 1;
+}
+
 }  // namespace
 
 SamplingRate sampling_rate_of(const EventSpec& spec, const SamplingRate& of_all) {
@@ -360,16 +340,27 @@ bool sets_config_words(std::string_view list) {
 Result<std::vector<EventSpec>> parse_events(std::string_view list, const Sysfs& sysfs) {
     std::vector<EventSpec> specs;
     std::uint8_t off_cpu = 0;
-    for (const std::string_view item : split_list(list)) {
+    for (std::string_view item : split_list(list)) {
+        const Mark mark = take_mark(item);
         if (const std::uint8_t bits = off_cpu_bits(item); bits != 0) {
+            if (mark != Mark::none)
+                return fail(ErrorCode::invalid, fmt::format("{} is a time, not an event to trace. Trace the tracepoint "
+                                                            "sched:sched_switch",
+                                                            item));
             off_cpu |= bits;
             continue;
         }
         for (const std::string& one : TRY(expand_tracepoints(item, sysfs))) {
             EventSpec spec = TRY(parse_event(one, sysfs));
-            if (std::ranges::find(specs, spec.name, &EventSpec::name) != specs.end())
+            apply(mark, spec);
+            const auto known = std::ranges::find(specs, spec.name, &EventSpec::name);
+            if (known == specs.end()) {
+                specs.push_back(std::move(spec));
+            } else if (known->traced == spec.traced) {
                 return fail(ErrorCode::invalid, fmt::format("event '{}' is listed twice", spec.name));
-            specs.push_back(std::move(spec));
+            } else if (spec.traced) {
+                *known = std::move(spec);
+            }
             if (specs.size() > max_events)
                 return fail(ErrorCode::invalid, fmt::format("more than {} events at once", max_events));
         }

@@ -4,6 +4,7 @@
 // `off-cpu`, `run-queue`, `io-wait` and `woken-by` are times between context switches: all that are requested form one
 // spec, the last. Tracepoints: `sys:name`, or with a kernel filter `sys:name/EXPR/`; a `*` in the name stands for all of
 // the system that match, each of which becomes a spec. Probes: probe_spec.h. Breakpoints: breakpoint_spec.h.
+// `trace:` before an event keeps each of its samples with its values, `trigger:` those of all traced events from then on.
 // docs/sampling/events.md documents the whole grammar.
 #pragma once
 
@@ -18,6 +19,7 @@
 #include "agent/perf/breakpoint_spec.h"
 #include "agent/perf/probe_spec.h"
 #include "base/result.h"
+#include "perf/tracepoint_format.h"
 
 namespace flamewire::agent {
 
@@ -30,6 +32,7 @@ struct EventPart {
     std::vector<std::uint32_t> cpus;  // the PMU's cpumask; empty: all CPUs
     // For the wake-up tracepoint: offset of the woken thread's tid in its data; 0: another event.
     std::uint16_t woken_at = 0;
+    std::shared_ptr<const perf::SampleValues> values = {};  // of a tracepoint, if its format is known
 };
 
 // EventPart::pmu of a tracepoint that is a probe in user code. Probes in the kernel are like its other tracepoints.
@@ -60,6 +63,8 @@ struct EventSpec {
     std::string fields;        // of a tracepoint: fields that a filter may use, separated by commas
     // A probe that is not placed yet, so it has no parts; agent/probes/place_probes.h adds them.
     std::shared_ptr<const ProbeSpec> probe = {};
+    bool traced = false;   // each sample is also kept with its values
+    bool trigger = false;  // samples of all traced events are kept from its first one on
     // A breakpoint on a symbol, which has no parts until agent/probes/place_breakpoints.h adds them.
     std::optional<BreakpointSpec> breakpoint = {};
 };

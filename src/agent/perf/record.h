@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "perf/record.h"
+#include "perf/tracepoint_format.h"
 #include "wire/batch.h"
 
 namespace flamewire::agent {
@@ -25,6 +26,8 @@ struct SampleRecord : perf::Sample {
     bool copy_omitted = false;                   // the process has stack copies, but not for this event
 
     bool at_next_instruction = false;  // the address is that of the next instruction (EventPart of a breakpoint)
+
+    const perf::ValueFields* values = nullptr;  // of a traced event: how to read them
 
     // For a wake-up: the woken thread, …
     std::uint32_t woken_tid = 0;  // 0: not a wake-up

@@ -58,9 +58,9 @@ SampleLayout RingEvents::layout_of(wire::StackMode mode, const EventSpec& spec, 
     // A mode that was not chosen for the program also samples Go programs, whose goroutine stacks are not in the copy.
     const StackOptions stacks{options_.stack_bytes, options_.hybrid_stack_bytes, options_.automatic_modes,
                               whole_cpus_ || options_.automatic_modes};
-    SampleLayout layout = sample_layout(mode, part, stacks, capabilities_);
+    SampleLayout layout = sample_layout(mode, spec, part, stacks, capabilities_);
     if (layout.stack_bytes == 0 || spec.off_cpu == 0 || options_.copy_at_switches) return layout;
-    layout = sample_layout(wire::StackMode::fp, part, stacks, capabilities_);
+    layout = sample_layout(wire::StackMode::fp, spec, part, stacks, capabilities_);
     layout.copy_omitted = true;
     return layout;
 }

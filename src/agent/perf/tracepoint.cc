@@ -28,21 +28,10 @@ std::unexpected<Error> missing(std::string_view system, std::string_view event, 
                             system, event));
 }
 
-std::string field_names(std::string_view format) {
+std::string names_of(const std::vector<perf::TracepointField>& fields) {
     std::string names;
-    for (const TracepointField& field : parse_tracepoint_format(format))
-        names += (names.empty() ? "" : ", ") + field.name;
+    for (const perf::TracepointField& field : fields) names += (names.empty() ? "" : ", ") + field.name;
     return names;
-}
-
-// Offset of a field in the data of a tracepoint; 0: the field does not exist. `declared` includes its type and the
-// semicolon.
-std::uint16_t field_offset(std::string_view format, std::string_view declared) {
-    const std::size_t field = format.find(declared);
-    const std::size_t at = format.find("offset:", field);
-    std::uint32_t offset = 0;
-    if (at < format.size()) (void)std::from_chars(format.data() + at + 7, format.data() + format.size(), offset);
-    return static_cast<std::uint16_t>(offset);
 }
 
 }  // namespace
@@ -63,8 +52,14 @@ Result<bool> find_tracepoint(EventSpec& spec, std::string_view system, std::stri
         spec.unit = "events";
         spec.parts.push_back({{}, PERF_TYPE_TRACEPOINT, id, 0, 0, {}});
         if (const auto format = sysfs.read(place + "format")) {
-            spec.fields = field_names(*format);
-            if (spec.off_cpu != 0) spec.parts.back().woken_at = field_offset(*format, ":pid_t pid;");
+            const std::vector<perf::TracepointField> fields = perf::parse_tracepoint_format(*format);
+            spec.fields = names_of(fields);
+            EventPart& part = spec.parts.back();
+            const std::string_view print_format = perf::print_format_of(*format);
+            part.values = std::make_shared<const perf::SampleValues>(
+                perf::SampleValues{perf::value_fields(fields, print_format), std::string(print_format)});
+            const auto pid = std::ranges::find(fields, "pid", &perf::TracepointField::name);
+            if (spec.off_cpu != 0 && pid != fields.end()) part.woken_at = pid->offset;
         }
         return true;
     }
@@ -94,31 +89,11 @@ Result<std::vector<std::string>> matching_tracepoints(std::string_view system, s
     return matches;
 }
 
-// Lines such as "\tfield:char prev_comm[16];\toffset:8;…".
-std::vector<TracepointField> parse_tracepoint_format(std::string_view format) {
-    std::vector<TracepointField> fields;
-    for (std::size_t at = 0; (at = format.find("field:", at)) != std::string_view::npos;) {
-        at += 6;
-        std::string_view declared = format.substr(at, format.find(';', at) - at);
-        std::string_view dimension;
-        if (declared.ends_with(']')) {
-            dimension = declared.substr(std::min(declared.rfind('['), declared.size()));
-            declared.remove_suffix(dimension.size());
-        }
-        const std::string_view name = declared.substr(declared.find_last_of(" *") + 1);
-        if (name.empty() || name.starts_with("common_")) continue;
-        std::string_view type = declared.substr(0, declared.size() - name.size());
-        while (type.ends_with(' ')) type.remove_suffix(1);
-        fields.push_back({std::string(name), std::string(type).append(dimension)});
-    }
-    return fields;
-}
-
-Result<std::vector<TracepointField>> tracepoint_fields(std::string_view system, std::string_view event,
-                                                       const Sysfs& sysfs) {
+Result<std::vector<perf::TracepointField>> tracepoint_fields(std::string_view system, std::string_view event,
+                                                             const Sysfs& sysfs) {
     for (const std::string& folder : tracefs_folders(sysfs))
         if (const auto format = sysfs.read(fmt::format("{}/events/{}/{}/format", folder, system, event)))
-            return parse_tracepoint_format(*format);
+            return perf::parse_tracepoint_format(*format);
     return missing(system, event, true);
 }
 

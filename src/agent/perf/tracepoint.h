@@ -22,18 +22,8 @@ Result<bool> find_tracepoint(EventSpec& spec, std::string_view system, std::stri
 Result<std::vector<std::string>> matching_tracepoints(std::string_view system, std::string_view pattern,
                                                       const Sysfs& sysfs);
 
-// A value that a tracepoint records.
-struct TracepointField {
-    std::string name;
-    std::string type;  // as the kernel declares it: "char[16]"
-    bool operator==(const TracepointField&) const = default;
-};
-
-// Parses a tracepoint's format file. Omits the common_* fields, which all tracepoints have.
-std::vector<TracepointField> parse_tracepoint_format(std::string_view format);
-
 // The fields of a tracepoint that exists.
-Result<std::vector<TracepointField>> tracepoint_fields(std::string_view system, std::string_view event,
-                                                       const Sysfs& sysfs);
+Result<std::vector<perf::TracepointField>> tracepoint_fields(std::string_view system, std::string_view event,
+                                                             const Sysfs& sysfs);
 
 }  // namespace flamewire::agent

@@ -118,6 +118,7 @@ void Folder::add_sample(const SampleRecord& sample, std::uint32_t event) {
     row.count = 1;
     row.weight = sample.period;
     if (!is_switch) state.rows.add(row);
+    if (sample.values != nullptr) state.hits.add(sample, event, process, row, state.options.hits);
     if (folded.flags == 0) return;
     if ((folded.flags & stack_flag::unnamed_jit) != 0) state.processes.saw_unnamed_jit(process);
     if ((folded.flags & stack_flag::truncated) != 0)
@@ -272,13 +273,13 @@ void Folder::follow_program(const KsymbolRecord& record) {
     add_symbols(std::span(&symbol, 1));
 }
 
-void Folder::change_events(wire::Recording recording, std::vector<wire::Event> events,
-                           std::vector<std::string> event_names, std::vector<std::string> event_units) {
+void Folder::change_events(wire::Recording recording, FolderOptions options) {
     State& state = *state_;
     state.options.recording = std::move(recording);
-    state.options.events = std::move(events);
-    state.options.event_names = std::move(event_names);
-    state.options.event_units = std::move(event_units);
+    state.options.events = std::move(options.events);
+    state.options.event_names = std::move(options.event_names);
+    state.options.event_units = std::move(options.event_units);
+    state.options.hits = options.hits;
     state.recording_due = true;
     state.intern_events();
 }
@@ -372,6 +373,7 @@ wire::Batch Folder::close_batch(bool last) {
     state.emit_accounts(batch, last);
     state.dictionary.flush(batch);
     batch.rows = state.rows.take();
+    batch.hits = state.hits.take();
     if (state.periods_epoch != batch.epoch) {
         state.periods.clear();
         state.periods_epoch = batch.epoch;

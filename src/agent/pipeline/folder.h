@@ -16,6 +16,7 @@
 
 #include "agent/perf/counter_set.h"
 #include "agent/perf/record.h"
+#include "agent/pipeline/hit_keeper.h"
 #include "agent/pipeline/off_cpu_tracker.h"
 #include "agent/pipeline/stack_policy.h"
 #include "agent/pipeline/user_stack.h"
@@ -31,6 +32,7 @@ struct FolderOptions {
     wire::Recording recording;
     std::vector<wire::Event> events;  // the folder interns names and units from the two lists below
     std::vector<std::string> event_names, event_units;
+    HitKeeper::Limits hits;                          // of traced events
     std::uint32_t max_stack = 127;                   // the kernel truncated chains of this length
     std::size_t epoch_bytes = std::size_t{2} << 20;  // tables larger than this start a new epoch
     // Empty: user stacks are the kernel's chains, unchanged.
@@ -89,8 +91,8 @@ public:
 
     // Changes events or rate within the recording (`configure`). Existing rows keep their events. From now on, `event`
     // of add_sample is an index into the new list. The next batch contains `recording` and the new events.
-    void change_events(wire::Recording recording, std::vector<wire::Event> events, std::vector<std::string> event_names,
-                       std::vector<std::string> event_units);
+    // Only `events`, `event_names`, `event_units` and `hits` of `options` are used.
+    void change_events(wire::Recording recording, FolderOptions options);
 
     // Changes how user stacks are unwound (`configure`). Discards everything cached for the old options.
     void change_stacks(std::optional<UserStackOptions> stacks);

@@ -10,6 +10,7 @@
 #include "agent/pipeline/folded_stack.h"
 #include "agent/pipeline/folder.h"
 #include "agent/pipeline/frame_locator.h"
+#include "agent/pipeline/hit_keeper.h"
 #include "agent/pipeline/stack_account.h"
 #include "agent/pipeline/stack_folder.h"
 #include "agent/pipeline/waker_stacks.h"
@@ -44,6 +45,7 @@ struct Folder::State {
     StackFolder stacks;
     WakerStacks wakers{processes, dictionary, stacks};
     recording::RowTable rows;
+    HitKeeper hits{locator};
 
     wire::Batch next;  // the parts without a table: lifecycle, losses, symbols, notices
     std::uint64_t seq = 0;

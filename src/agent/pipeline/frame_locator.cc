@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "agent/perf/breakpoint_spec.h"
 #include "agent/pipeline/folded_stack.h"
 
 namespace flamewire::agent {
@@ -42,6 +43,17 @@ bool FrameLocator::locate(ProcessHandle process, std::span<const ChainFrame> fra
         if (resolved.module != 0) located_.put(key, found);
     }
     return processes_.generation(process) == before;
+}
+
+wire::Id FrameLocator::locate_value(ProcessHandle process, std::uint64_t address) {
+    // The kernel's code and its modules are within this distance of _text.
+    constexpr std::uint64_t kernel_bytes = std::uint64_t{1} << 31;
+    if (is_kernel_address(address)) {
+        const bool code = processes_.resolve_kernel(address).address + kernel_bytes < 2 * kernel_bytes;
+        return code ? locate_kernel({.address = address, .kernel = true}, wire::location_flag::kernel_mode) : 0;
+    }
+    const ResolvedAddress resolved = processes_.resolve(process, address);
+    return resolved.module != 0 && !resolved.jit ? dictionary_.address(resolved, 0) : 0;
 }
 
 wire::Id FrameLocator::locate_kernel(const ChainFrame& frame, std::uint32_t flags) {

@@ -37,6 +37,8 @@ public:
     // stack_flag::unknown_process and unnamed_jit.
     bool locate(ProcessHandle process, std::span<const ChainFrame> frames, std::vector<wire::Id>& locations,
                 std::uint8_t& flags);
+    // The location of an address that is a value of a sample, if it is code; otherwise 0.
+    wire::Id locate_value(ProcessHandle process, std::uint64_t address);
     // A BPF program was loaded or unloaded. True if later addresses in it have `name`. False: it existed before.
     bool follow_program(const KsymbolRecord& record, const std::string& name);
     // The locations of this epoch are no longer valid.

@@ -1,6 +1,19 @@
 #include "agent/recording/event_table.h"
 
+#include "agent/perf/attr.h"
+#include "recording/hit_table.h"
+
 namespace flamewire::agent {
+namespace {
+
+// Of several parts, all have the same values: those of a probe are written in one expression.
+void describe_values(const EventSpec& spec, wire::Event& event) {
+    event.traced = true;
+    event.fields = recording::fields_on_wire(values_of(spec, spec.parts.front()));
+    if (spec.parts.front().values) event.print_format = spec.parts.front().values->print_format;
+}
+
+}  // namespace
 
 EventTable make_event_table(const EventChoice& choice) {
     EventTable table;
@@ -19,6 +32,8 @@ EventTable make_event_table(const EventChoice& choice) {
         const SamplingRate rate = sampling_rate_of(spec, {choice.frequency_hz, choice.period});
         event.frequency_hz = rate.frequency_hz;
         event.period = rate.period;
+        if (spec.traced) describe_values(spec, event);
+        if (spec.trigger) table.trigger = static_cast<std::uint32_t>(table.events.size());
         if (spec.unit == "ns" && rate.frequency_hz != 0) event.period = 1'000'000'000 / rate.frequency_hz;
         table.events.push_back(event);
         table.names.push_back(spec.name);

@@ -1,6 +1,8 @@
 // Builds the wire's event table of a recording. Pure.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@ namespace flamewire::agent {
 struct EventTable {
     std::vector<wire::Event> events;
     std::vector<std::string> names, units;
+    std::optional<std::uint32_t> trigger;  // index of the event whose first sample begins the trace
     OffCpuEvents off_cpu;
 };
 

@@ -82,8 +82,8 @@ Result<bool> Reconfiguration::change(const Change& change) {
     const bool same_stacks =
         settings.unwind == old.unwind && settings.stack_bytes == old.stack_bytes && settings.max_depth == old.max_depth;
     const bool same_events = settings.events == old.events && settings.filter == old.filter &&
-                             settings.frequency_hz == old.frequency_hz && settings.period == old.period &&
-                             settings.kernel == old.kernel;
+                             settings.trace_first == old.trace_first && settings.frequency_hz == old.frequency_hz &&
+                             settings.period == old.period && settings.kernel == old.kernel;
     const bool switches = !same_events || !same_stacks || target;
     RequestedEvents wanted = change.wanted;
     if (!target && !needs_other_events(old, settings)) {

@@ -12,19 +12,26 @@ OffCpuEvents RecordingDescription::begin(std::uint64_t start_ns) {
     options.recording_id = id_;
     options.max_stack = setup_.capabilities.max_stack;
     options.recording = recording();
+    const OffCpuEvents off_cpu = set_events(options);
+    options.stacks = stacks_.unwinding();
+    folder_.begin(std::move(options));
+    return off_cpu;
+}
+
+OffCpuEvents RecordingDescription::set_events(FolderOptions& options) const {
     EventTable table = make_event_table(setup_.choice);
     options.events = std::move(table.events);
     options.event_names = std::move(table.names);
     options.event_units = std::move(table.units);
-    options.stacks = stacks_.unwinding();
-    folder_.begin(std::move(options));
+    options.hits = {table.trigger, setup_.plan.settings.trace_first};
     return table.off_cpu;
 }
 
 OffCpuEvents RecordingDescription::update() {
-    EventTable table = make_event_table(setup_.choice);
-    folder_.change_events(recording(), std::move(table.events), std::move(table.names), std::move(table.units));
-    return table.off_cpu;
+    FolderOptions options;
+    const OffCpuEvents off_cpu = set_events(options);
+    folder_.change_events(recording(), std::move(options));
+    return off_cpu;
 }
 
 OffCpuEvents RecordingDescription::update(std::uint64_t changed_ns, std::uint64_t gap_ns) {

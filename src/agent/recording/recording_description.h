@@ -31,6 +31,8 @@ public:
 
 private:
     [[nodiscard]] wire::Recording recording() const;
+    // Sets the events of `options` and what is kept of them.
+    OffCpuEvents set_events(FolderOptions& options) const;
 
     const RecordingSetup& setup_;
     const StackSampling& stacks_;

@@ -8,6 +8,7 @@ namespace {
 
 struct Writer {
     static constexpr bool reads = false;
+    static constexpr bool at_end() { return false; }
     std::string out;
 
     void number(std::uint64_t value) { append_varint(out, value); }

@@ -16,7 +16,8 @@
 namespace flamewire::agent {
 
 // `Archive` has number(std::uint64_t&) and text(std::string&). If Archive::reads, they assign to their argument, and
-// count() returns the length of the next list, checked against the remaining bytes.
+// count() returns the length of the next list, checked against the remaining bytes. at_end(): there is nothing left to
+// read.
 template <class Archive>
 class Fields {
 public:
@@ -73,6 +74,7 @@ private:
     // Without `follows_name`, which is a separate input.
     void field(RecordingPlan& p) {
         (*this)(p.target, p.pids, p.scope, p.settings, p.wanted, p.launched, p.program, p.delay_ms, p.ring_pages);
+        traced(p.settings, p.wanted);
     }
     void field(Machine& m) {
         (*this)(m.host, m.arch, m.kernel_release, m.boot_id, m.page_size, m.cpus, m.little_endian, m.address_bits);
@@ -83,7 +85,27 @@ private:
                 c.max_sample_rate_hz, c.max_stack, c.mlock_bytes_per_cpu, c.pmus, c.sampling_events, c.register_mask,
                 c.stack_pointer_mask, c.register_arch, c.user_stacks, c.branch_stacks, c.unwind_modes);
     }
-    void field(Change& c) { (*this)(c.settings, c.wanted, c.capabilities, c.target); }
+    void field(Change& c) {
+        (*this)(c.settings, c.wanted, c.capabilities, c.target);
+        traced(c.settings, c.wanted);
+    }
+    // What is traced comes last, because older captures end here.
+    void traced(Settings& settings, RequestedEvents& wanted) {
+        if (archive_.at_end()) return;
+        (*this)(settings.trace_first);
+        for (EventSpec& spec : wanted.events) {
+            (*this)(spec.traced, spec.trigger);
+            for (EventPart& part : spec.parts) values(part.values);
+        }
+    }
+    void values(std::shared_ptr<const perf::SampleValues>& values) {
+        std::optional<perf::SampleValues> copy;
+        if (values) copy = *values;
+        field(copy);
+        if (Archive::reads && copy) values = std::make_shared<const perf::SampleValues>(*std::move(copy));
+    }
+    void field(perf::ValueField& f) { (*this)(f.name, f.kind, f.place, f.offset, f.size); }
+    void field(perf::SampleValues& v) { (*this)(v.fields, v.print_format); }
     void field(AddProcesses& a) { (*this)(a.pids); }
     void field(AddBreakpoints& a) { (*this)(a.events); }
     void field(SetCountBy& c) { (*this)(c.by); }

@@ -24,7 +24,7 @@ Result<RequestedEvents> parse_requested(const Settings& settings, const Sysfs& s
         wanted.events = *std::move(events);
         bool filtered = settings.filter.empty();
         for (EventSpec& spec : wanted.events) {
-            if (settings.frequency_given || settings.period != 0) spec.period = 0;
+            if ((settings.frequency_given && !spec.traced) || settings.period != 0) spec.period = 0;
             const bool tracepoint = !spec.parts.empty() && spec.parts.front().type == PERF_TYPE_TRACEPOINT;
             if (!tracepoint && !spec.probe) continue;
             filtered = true;

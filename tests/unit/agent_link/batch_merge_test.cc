@@ -188,3 +188,31 @@ TEST_CASE("thread times are merged into one stretch per thread, but not across a
     CHECK(merged.thread_times[2] == times(3, 0, 300));
     CHECK(merged.thread_times[3] == times(2, 250, 300));
 }
+
+TEST_CASE("hits stay while their time stays, and are counted when it becomes coarser") {
+    const auto with_hits = [](std::uint64_t seq, std::uint64_t time_ns, const char* text) {
+        Batch batch = batch_of(seq, {});
+        wire::Hits hits{.event = 1, .fields = 1, .hits = {}, .values = {0}, .texts = {text}, .addresses = {}};
+        hits.hits.push_back({time_ns, 1, 0, 0, 1});
+        batch.hits.push_back(hits);
+        return batch;
+    };
+    const Batch older = with_hits(1, 100, "a"), newer = with_hits(2, 200, "b");
+    CHECK_FALSE(is_bare(older));
+    const Batch merged = merge(older, newer, wire::default_bucket_ns);
+    REQUIRE(merged.hits.size() == 2);
+    CHECK(merged.hits[0] == older.hits[0]);
+    CHECK(merged.hits[1] == newer.hits[0]);
+
+    Batch with_rows = newer;
+    with_rows.rows = {{.bucket = 7, .event = 1, .thread = 1, .cpu = 0, .stack = 0, .count = 1, .weight = 1}};
+    const Batch coarse = merge(older, with_rows, 10 * wire::default_bucket_ns);
+    REQUIRE(coarse.hits.size() == 1);
+    CHECK(coarse.hits[0].event == 1);
+    CHECK(coarse.hits[0].hits.empty());
+    CHECK(coarse.hits[0].dropped == 2);
+
+    rows_to_losses(with_rows, wire::LossReason::spool_full);
+    REQUIRE(with_rows.hits.size() == 1);
+    CHECK(with_rows.hits[0].dropped == 1);
+}

@@ -73,7 +73,7 @@ TEST_CASE("additions of each stack mode to a sample") {
     capabilities.register_mask = 0xff0fff;    // x86-64 without segment registers: 20 registers
     capabilities.stack_pointer_mask = 0x180;  // sp is bit 7, ip bit 8
     const auto layout = [&](StackMode mode, bool stack_pointer = false) {
-        return sample_layout(mode, spec.parts[0], {16'384, 2'048, stack_pointer}, capabilities);
+        return sample_layout(mode, spec, spec.parts[0], {16'384, 2'048, stack_pointer}, capabilities);
     };
     const auto with = [&](const SampleLayout& wanted) {
         return sample_attr(spec, spec.parts[0], {.frequency_hz = 99, .kernel = true, .layout = wanted}, capabilities);
@@ -84,7 +84,7 @@ TEST_CASE("additions of each stack mode to a sample") {
     CHECK((dwarf.sample_regs_user == 0xff0fff && dwarf.sample_stack_user == 16'384));
     CHECK((dwarf.exclude_callchain_user == 1 && dwarf.exclude_callchain_kernel == 0 && dwarf.exclude_user == 0));
     const SampleLayout both =
-        sample_layout(StackMode::dwarf, spec.parts[0], {16'384, 2'048, false, true}, capabilities);
+        sample_layout(StackMode::dwarf, spec, spec.parts[0], {16'384, 2'048, false, true}, capabilities);
     CHECK(both.mode == StackMode::dwarf);
     CHECK((with(both).sample_type == 0x131a7 && with(both).sample_stack_user == 16'384));
     CHECK(with(both).exclude_callchain_user == 0);
@@ -115,7 +115,7 @@ TEST_CASE("additions of each stack mode to a sample") {
     spec.parts[0].type = PERF_TYPE_RAW;
     CHECK(layout(StackMode::lbr).branches);
     // On a kernel without registers in samples, the layout has none.
-    CHECK(sample_layout(StackMode::fp, spec.parts[0], {16'384, 2'048, true}, modern()) == SampleLayout{});
+    CHECK(sample_layout(StackMode::fp, spec, spec.parts[0], {16'384, 2'048, true}, modern()) == SampleLayout{});
 }
 
 TEST_CASE("rates, periods and modes") {

@@ -167,7 +167,7 @@ TEST_CASE("a breakpoint belongs to a process") {
     CHECK((attr.config == 0 && attr.bp_type == writes && attr.bp_addr == 0x7000 && attr.bp_len == 8));
     CHECK(process_of(one("cpu-clock").parts[0]) == 0);
     // No branch records, and a fixed period is not in each sample.
-    CHECK_FALSE(sample_layout(wire::StackMode::lbr, part, {}, {}).branches);
+    CHECK_FALSE(sample_layout(wire::StackMode::lbr, EventSpec{}, part, {}, {}).branches);
     CHECK(fixed_period(spec, part, {.period = 17}) == 17);
 }
 

@@ -446,7 +446,10 @@ TEST_CASE("other events in the same recording") {
     folder.add_sample(setup.sample(chain), 1);
     wire::Recording recording = setup.options.recording;
     recording.frequency_hz = 99;
-    folder.change_events(recording, {{0, 0, 0, 7}}, {"instructions"}, {"instructions"});
+    FolderOptions changed;
+    changed.events = {{0, 0, 0, 7}};
+    changed.event_names = changed.event_units = {"instructions"};
+    folder.change_events(recording, changed);
     folder.add_sample(setup.sample(chain), 0);
     const wire::Batch batch = folder.close_batch();
     Receiver receiver;

@@ -1,5 +1,6 @@
 // Batches compared with bytes written by hand from docs/wire.proto, and round trips of random ones.
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <map>
 #include <random>
@@ -115,6 +116,54 @@ TEST_CASE("locations and stacks: deltas by module, locations backwards from the 
     const std::string bytes = to_hex(encode(batch, {}));
     CHECK(bytes == expected);
     REQUIRE(decoded(bytes) == batch);
+}
+
+TEST_CASE("hits: one column per member, and the description of their values") {
+    Batch batch = header_batch();
+    batch.events = {{.name = 1, .unit = 2, .frequency_hz = 0, .period = 10, .traced = true}};
+    batch.events[0].fields = {{"size", FieldKind::unsigned_number}, {"ptr", FieldKind::address}};
+    batch.events[0].print_format = "\"\"";
+    Hits hits{
+        .event = 1, .fields = 2, .hits = {}, .values = {7, 0x10, 8, 0}, .texts = {"ab"}, .addresses = {{0x10, 3}}};
+    hits.hits = {{.time_ns = 100, .thread = 1, .cpu = 0, .stack = 5, .weight = 1},
+                 {.time_ns = 98, .thread = 2, .cpu = 0, .stack = 5, .weight = 17}};
+    hits.dropped = 3;
+    batch.hits = {hits};
+    const std::string expected = header_hex() +
+                                 "b00101"
+                                 "ba011d"
+                                 "08011002200a2801"
+                                 "32060a0473697a65"
+                                 "32070a037074721002"
+                                 "3a022222"
+                                 "c2022b"
+                                 "080110021a0261622003"
+                                 "2a03c80103"
+                                 "32020102"
+                                 "3a020000"
+                                 "42020505"
+                                 "4a020010"
+                                 "520407100800"
+                                 "5a0110"
+                                 "620103";
+    CHECK(to_hex(encode(batch, {})) == expected);
+    CHECK(decoded(expected) == batch);
+}
+
+TEST_CASE("hits whose columns do not match are refused") {
+    const auto refused = [](const std::string& hits) {
+        EventPeriods periods;
+        const std::string size = fmt::format("{:02x}", hits.size() / 2);
+        return !decode(as_bytes_view(*from_hex(header_hex() + "c202" + size + hits)), periods);
+    };
+    const std::string two_times = "2a020204", thread = "32020000", cpu = "3a020000", stack = "42020000";
+    CHECK_FALSE(refused("0801" + two_times + thread + cpu + stack));
+    CHECK(refused("0801" + two_times + thread + cpu + "420100"));
+    CHECK(refused("0801" + two_times + thread + cpu + stack + "4a0100"));
+    // Three values for two hits with one field each, and a field more than an event may have.
+    CHECK(refused("08011001" + two_times + thread + cpu + stack + "5203000000"));
+    CHECK(refused("08011041"));
+    CHECK(refused("08015a020101620101"));
 }
 
 TEST_CASE("a table entry that consists of zeros keeps its place") {
@@ -359,6 +408,16 @@ Batch random_batch(std::mt19937_64& random, const EventPeriods& periods) {
         for (auto m = up_to(9); m-- > 0;) times.slices.add(wide() >> up_to(63));
         for (auto m = up_to(9); m-- > 0;) times.queued.add(wide() >> up_to(63));
         batch.thread_times.push_back(times);
+    }
+    for (auto n = up_to(2); n-- > 0;) {
+        Hits hits{.event = 1 + u32(2), .fields = u32(4), .hits = {}, .values = {}, .texts = {}, .addresses = {}};
+        hits.dropped = wide();
+        for (auto m = up_to(9); m-- > 0;) hits.hits.push_back({wide(), u32(99), u32(7), u32(99), wide()});
+        for (std::size_t m = hits.hits.size() * hits.fields; m-- > 0;) hits.values.push_back(wide());
+        for (auto m = up_to(3); m-- > 0;) hits.texts.emplace_back(up_to(9), 't');
+        std::uint64_t address = 0;
+        for (auto m = up_to(3); m-- > 0;) hits.addresses.push_back({address += 1 + up_to(1'000), u32(99)});
+        batch.hits.push_back(hits);
     }
     for (auto n = up_to(2); n-- > 0;)
         batch.unwinds.push_back({u32(9), static_cast<StackMode>(up_to(3)), std::string(up_to(90), 'w'), wide(), wide(),
