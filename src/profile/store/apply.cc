@@ -136,6 +136,14 @@ Result<bool> check_rest(const wire::Batch& batch, const Bounds& bounds) {
     for (const wire::ThreadTimes& times : batch.thread_times)
         if (times.thread == 0 || times.thread >= bounds.threads || times.end_ns > max_time_ns)
             return bad("what a thread did");
+    for (const wire::Hits& hits : batch.hits) {
+        if (hits.event == 0 || hits.event >= bounds.events) return bad("the event of a hit");
+        for (const wire::Hit& hit : hits.hits)
+            if (hit.thread >= bounds.threads || hit.stack >= bounds.stacks || hit.time_ns > max_time_ns)
+                return bad("a hit's thread, stack or time");
+        for (const wire::HitAddress& address : hits.addresses)
+            if (address.location >= bounds.locations) return bad("the location of a value");
+    }
     for (const wire::ProcessUnwind& unwind : batch.unwinds)
         if (unwind.process == 0 || unwind.process >= bounds.processes) return bad("the process of some stacks");
     return true;
@@ -228,6 +236,22 @@ void apply_rows(Store::Tables& t, const wire::Batch& batch) {
     }
 }
 
+void apply_hits(Store::Tables& t, const wire::Hits& hits) {
+    HitChunk chunk;
+    chunk.event = t.epoch.events[hits.event];
+    chunk.fields = hits.fields;
+    t.hits.add_dropped(hits.dropped);
+    chunk.hits.reserve(hits.hits.size());
+    for (const wire::Hit& hit : hits.hits)
+        chunk.hits.push_back(
+            {hit.time_ns, t.epoch.threads[hit.thread], hit.cpu, t.epoch.stacks[hit.stack], hit.weight});
+    chunk.values = hits.values;
+    chunk.texts = hits.texts;
+    for (const wire::HitAddress& address : hits.addresses)
+        chunk.places.push_back({address.value, t.epoch.locations[address.location]});
+    t.hits.add(std::move(chunk));
+}
+
 void apply_lifecycle(Store::Tables& t, const wire::Lifecycle& entry) {
     const ThreadId id = t.epoch.threads[entry.thread];
     if (id == 0) return;
@@ -282,11 +306,12 @@ bool apply_state(Store::Tables& t, const wire::Batch& batch) {
                             t.epoch.threads[value.thread], value.cpu_plus_1},
                            {reading.start_ns, reading.end_ns, value.value, value.enabled_ns, value.running_ns,
                             value.status, reading.after_gap});
+    for (const wire::Hits& hits : batch.hits) apply_hits(t, hits);
     for (const wire::ThreadTimes& times : batch.thread_times) t.thread_times.add(t.epoch.threads[times.thread], times);
     if (batch.agent) t.agent_stats = batch.agent;
     if (batch.end) t.end = wire::End{batch.end->reason.substr(0, max_why_bytes), batch.end->exit_code};
     return batch.recording || batch.agent || batch.end || !batch.losses.empty() || !batch.notices.empty() ||
-           !batch.unwinds.empty() || !batch.counters.empty() || !batch.thread_times.empty();
+           !batch.unwinds.empty() || !batch.counters.empty() || !batch.thread_times.empty() || !batch.hits.empty();
 }
 
 void enforce_limits(Store::Tables& t) {
@@ -359,6 +384,7 @@ void count_only(Store::Tables& t, const wire::Batch& batch) {
         const std::uint64_t at_ns = sane ? row.bucket * batch.bucket_ns : 0;
         t.add_loss({wire::LossReason::unknown, event_of(row.event), row.count, at_ns, at_ns, true});
     }
+    for (const wire::Hits& hits : batch.hits) t.hits.add_dropped(hits.dropped + hits.hits.size());
     for (const wire::Loss& loss : batch.losses)
         t.add_loss({loss.reason, event_of(loss.event), loss.count, loss.first_ns, loss.last_ns, false});
     if (batch.monotonic_ns <= max_time_ns) t.closed_ns = std::max(t.closed_ns, batch.monotonic_ns);

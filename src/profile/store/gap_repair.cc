@@ -140,6 +140,26 @@ void GapRepair::repair_rows(wire::Batch& batch) const {
             {wire::LossReason::batches_missing, left.samples, left.first_ns, left.last_ns, event, 0});
 }
 
+bool GapRepair::repair(wire::Hits& hits) const {
+    if (!replace(hits.event, events_.find(hits.event))) return false;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < hits.hits.size(); ++i) {
+        wire::Hit hit = hits.hits[i];
+        if (!replace(hit.thread, threads_.find(hit.thread)) || !replace(hit.stack, stacks_.find(hit.stack))) {
+            ++hits.dropped;
+            continue;
+        }
+        hits.hits[kept] = hit;
+        std::copy_n(hits.values.begin() + static_cast<std::ptrdiff_t>(i * hits.fields), hits.fields,
+                    hits.values.begin() + static_cast<std::ptrdiff_t>(kept++ * hits.fields));
+    }
+    hits.hits.resize(kept);
+    hits.values.resize(kept * hits.fields);
+    std::erase_if(hits.addresses,
+                  [&](wire::HitAddress& it) { return !replace(it.location, locations_.find(it.location)); });
+    return true;
+}
+
 void GapRepair::repair_rest(wire::Batch& batch) const {
     const auto keep_usable = [&](auto& entries) {
         std::erase_if(entries, [&](auto& entry) { return !repair(entry); });
@@ -151,6 +171,7 @@ void GapRepair::repair_rest(wire::Batch& batch) const {
                   [&](wire::ProcessUnwind& it) { return !replace(it.process, processes_.find(it.process)); });
     std::erase_if(batch.thread_times,
                   [&](wire::ThreadTimes& it) { return !replace(it.thread, threads_.find(it.thread)); });
+    std::erase_if(batch.hits, [&](wire::Hits& it) { return !repair(it); });
     for (wire::Loss& loss : batch.losses) loss.event = events_.find(loss.event).value_or(0);
 }
 

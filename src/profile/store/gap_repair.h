@@ -59,6 +59,7 @@ private:
     bool repair(wire::Lifecycle& entry) const;
     bool repair(wire::Symbol& entry) const;
     bool repair(wire::CounterValue& entry) const;
+    bool repair(wire::Hits& hits) const;
     template <class Entry>
     void repair_table(IdMap& ids, wire::Id& base, std::vector<Entry>& entries);
     void repair_rows(wire::Batch& batch) const;

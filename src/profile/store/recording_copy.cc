@@ -116,6 +116,13 @@ bool RecordingCopy::refers_to_known(const wire::Batch& batch) const {
            all(batch.losses, [&](const wire::Loss& it) { return event_known(it.event); }) &&
            all(batch.symbols, [&](const wire::Symbol& it) { return module_known(it.module) && text(it.name); }) &&
            all(batch.unwinds, [&](const wire::ProcessUnwind& it) { return process_known(it.process); }) &&
+           all(batch.hits,
+               [&](const wire::Hits& hits) {
+                   return event_known(hits.event) &&
+                          all(hits.hits,
+                              [&](const wire::Hit& it) { return thread_known(it.thread) && stack_known(it.stack); }) &&
+                          all(hits.addresses, [&](const wire::HitAddress& it) { return location_known(it.location); });
+               }) &&
            all(batch.thread_times, [&](const wire::ThreadTimes& it) { return thread_known(it.thread); }) &&
            all(batch.counters, [&](const wire::CounterReading& reading) {
                return all(reading.values, [&](const wire::CounterValue& it) {
@@ -148,6 +155,7 @@ Result<bool> RecordingCopy::add(const wire::Batch& batch) {
         out_.symbols.push_back({module(symbol.module), symbol.address, symbol.size, string(symbol.name)});
     for (const wire::Lifecycle& change : batch.lifecycle) add_lifecycle(change);
     TRY(add_rows(batch));
+    for (const wire::Hits& hits : batch.hits) add_hits(hits, in_window(batch.monotonic_ns));
     add_losses(batch);
     add_unwinds(batch);
     if (source_.counters)
@@ -239,6 +247,28 @@ Result<bool> RecordingCopy::add_rows(const wire::Batch& batch) {
     return true;
 }
 
+void RecordingCopy::add_hits(const wire::Hits& hits, bool with_dropped) {
+    wire::Hits copied;
+    for (std::size_t i = 0; i < hits.hits.size(); ++i) {
+        wire::Hit hit = hits.hits[i];
+        if (!in_window(hit.time_ns)) continue;
+        hit.time_ns = shifted(hit.time_ns);
+        hit.thread = thread(hit.thread);
+        hit.stack = stack(hit.stack);
+        copied.hits.push_back(hit);
+        const auto first = hits.values.begin() + static_cast<std::ptrdiff_t>(i * hits.fields);
+        copied.values.insert(copied.values.end(), first, first + hits.fields);
+    }
+    copied.dropped = with_dropped ? hits.dropped : 0;
+    if (copied.hits.empty() && copied.dropped == 0) return;
+    copied.event = event(hits.event);
+    copied.fields = hits.fields;
+    copied.texts = hits.texts;
+    for (const wire::HitAddress& address : hits.addresses)
+        copied.addresses.push_back({address.value, location(address.location)});
+    out_.hits.push_back(std::move(copied));
+}
+
 // Changes before the window determine the state in it.
 void RecordingCopy::add_lifecycle(const wire::Lifecycle& change) {
     const bool renamed = change.kind == wire::LifecycleKind::comm || change.kind == wire::LifecycleKind::exec;
@@ -306,7 +336,8 @@ void RecordingCopy::note(std::string code, std::string text) {
 
 std::size_t RecordingCopy::pending() const {
     return out_tables_.unsent_count() + out_.rows.size() + out_.lifecycle.size() + out_.losses.size() +
-           out_.symbols.size() + out_.unwinds.size() + out_.counters.size() + out_.thread_times.size();
+           out_.symbols.size() + out_.unwinds.size() + out_.counters.size() + out_.thread_times.size() +
+           out_.hits.size();
 }
 
 Result<bool> RecordingCopy::flush(std::uint64_t closed_ns) {

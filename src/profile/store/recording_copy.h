@@ -89,6 +89,7 @@ private:
     wire::Id event(wire::Id id);
 
     Result<bool> add_rows(const wire::Batch& batch);
+    void add_hits(const wire::Hits& hits, bool with_dropped);
     void add_lifecycle(const wire::Lifecycle& change);
     void add_losses(const wire::Batch& batch);
     void add_unwinds(const wire::Batch& batch);

@@ -145,6 +145,7 @@ std::span<const Thread> Store::threads() const { return tables_->threads; }
 std::span<const Event> Store::events() const { return tables_->events; }
 const CounterHistory& Store::counters() const { return tables_->counters; }
 const ThreadTimesHistory& Store::thread_times() const { return tables_->thread_times; }
+const HitHistory& Store::hits() const { return tables_->hits; }
 const Marks& Store::marks() const { return tables_->marks; }
 std::span<const LossTotal> Store::losses() const { return tables_->losses; }
 const std::vector<wire::Notice>& Store::notices() const { return tables_->notices; }

@@ -18,6 +18,7 @@
 #include "base/code_address.h"
 #include "base/result.h"
 #include "profile/store/counter_history.h"
+#include "profile/store/hits.h"
 #include "profile/store/marks.h"
 #include "profile/store/model.h"
 #include "profile/store/thread_times.h"
@@ -51,6 +52,11 @@ struct Event {
     std::string name, unit;
     std::uint32_t frequency_hz = 0;
     std::uint64_t period = 0;
+    bool traced = false;  // its samples are in hits()
+    // As in Filter. NOLINTBEGIN(readability-redundant-member-init)
+    std::vector<wire::EventField> fields = {};  // of hits
+    std::string print_format = {};              // how the kernel prints them; may be empty
+    // NOLINTEND(readability-redundant-member-init)
 };
 
 // A loss of the session, summed over batches by (reason, event).
@@ -138,6 +144,7 @@ public:
     [[nodiscard]] std::span<const Event> events() const;
     [[nodiscard]] const CounterHistory& counters() const;
     [[nodiscard]] const ThreadTimesHistory& thread_times() const;
+    [[nodiscard]] const HitHistory& hits() const;
     [[nodiscard]] const Marks& marks() const;
     [[nodiscard]] std::span<const LossTotal> losses() const;
     [[nodiscard]] const std::vector<wire::Notice>& notices() const;

@@ -174,6 +174,12 @@ EventId Store::Tables::intern_event(std::string_view name, std::string_view unit
     }
     events[id].frequency_hz = event.frequency_hz;
     events[id].period = event.period;
+    // What was traced stays readable after the event is only sampled.
+    if (event.traced) {
+        events[id].traced = true;
+        events[id].fields = event.fields;
+        events[id].print_format = event.print_format;
+    }
     return id;
 }
 
@@ -196,9 +202,10 @@ void Store::Tables::add_loss(const LossTotal& loss) {
 std::size_t Store::Tables::memory_bytes() const {
     const auto bytes = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
     std::size_t sum = strings.memory_bytes() + counters.memory_bytes() + thread_times.memory_bytes() +
-                      marks.memory_bytes() + functions.memory_bytes() + rows.memory_bytes() + stacks.memory_bytes() +
-                      nodes.memory_bytes() + module_index.memory_bytes() + location_index.memory_bytes() +
-                      process_index.memory_bytes() + thread_index.memory_bytes() + event_index.memory_bytes();
+                      hits.memory_bytes() + marks.memory_bytes() + functions.memory_bytes() + rows.memory_bytes() +
+                      stacks.memory_bytes() + nodes.memory_bytes() + module_index.memory_bytes() +
+                      location_index.memory_bytes() + process_index.memory_bytes() + thread_index.memory_bytes() +
+                      event_index.memory_bytes();
     sum += bytes(modules) + bytes(module_files) + bytes(module_symbols) + bytes(locations) + bytes(wanted) +
            bytes(frames) + bytes(stack_depth) + bytes(node_of_stack) + bytes(processes) + bytes(processes_with_stacks) +
            bytes(threads) + bytes(events);

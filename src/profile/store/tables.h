@@ -16,6 +16,7 @@
 #include "base/code_address.h"
 #include "profile/store/counter_history.h"
 #include "profile/store/functions.h"
+#include "profile/store/hits.h"
 #include "profile/store/id_index.h"
 #include "profile/store/marks.h"
 #include "profile/store/rows.h"
@@ -116,6 +117,7 @@ struct Store::Tables {
 
     CounterHistory counters;
     ThreadTimesHistory thread_times;
+    HitHistory hits;
     Marks marks;
     std::uint64_t closed_ns = 0;  // of the newest batch
 

@@ -14,6 +14,7 @@
 #include "server/http/diff_answers.h"
 #include "server/http/disasm_answers.h"
 #include "server/http/health_answers.h"
+#include "server/http/hit_answers.h"
 #include "server/http/import_answers.h"
 #include "server/http/metrics_answer.h"
 #include "server/http/module_answers.h"
@@ -87,6 +88,8 @@ constexpr Endpoint endpoints[] = {
      }},
     {"/api/warnings", "GET", Route::session, warnings_answer},
     {"/api/counters", "GET", Route::session, counters_answer},
+    {"/api/hits", "GET", Route::session, hits_answer},
+    {"/api/hits/table", "GET", Route::session, hit_table_answer},
     {"/api/metrics/current", "GET", Route::session,
      [](const Session& session, const Request&) { return metrics_current_answer(session); }},
     {"/api/metrics/history", "GET", Route::session, metrics_history_answer},
