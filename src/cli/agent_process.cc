@@ -119,8 +119,8 @@ std::string AgentProcess::words() const {
     return words_ ? read_range(words_.get(), 0, most).value_or("") : std::string();
 }
 
-void AgentOptions::add(CLI::App& command, bool sampling) {
-    sampling_ = sampling;
+void AgentOptions::add(CLI::App& command, Use use) {
+    use_ = use;
     const auto pass = [&](const char* names, const char* name, const char* help, const char* type) {
         options_.push_back(std::make_unique<Option>(Option{name, {}}));
         command.add_option(names, options_.back()->value, help)->type_name(type);
@@ -136,10 +136,18 @@ void AgentOptions::add(CLI::App& command, bool sampling) {
         ->allow_extra_args(false);
     command.add_option("--container", container_, "what runs in a container: its id or the id's beginning")
         ->type_name("ID");
-    if (sampling) {
+    if (use == Use::trace) {
+        pass("-e,--events", "--trace", "events to trace, in perf's syntax: sched:sched_switch", "LIST");
+        pass("--first", "--trace-first", "keep only the first N hits", "N");
+    }
+    if (use == Use::sample) {
         pass("-F,--frequency", "--frequency", "samples per second of CPU time, per thread (99)", "HZ");
         pass("-c,--count", "--count", "a sample every N events instead", "N");
         pass("-e,--events", "--events", "events to sample, in perf's syntax (cycles)", "LIST");
+        pass("--trace", "--trace", "events of which each hit is kept with its values", "LIST");
+        pass("--trace-first", "--trace-first", "keep only the first N of these hits", "N");
+    }
+    if (use != Use::count) {
         pass("--filter", "--filter", "the kernel's filter for the tracepoints among them", "EXPR");
         pass("--unwind", "--unwind", "how stacks are found: auto, fp, dwarf, lbr or hybrid (auto)", "MODE");
         pass("--stack-size", "--stack-size", "copied with a sample in dwarf mode (16K)", "BYTES");
@@ -147,10 +155,10 @@ void AgentOptions::add(CLI::App& command, bool sampling) {
         pass("--ring-pages", "--ring-pages", "pages of a sample buffer, a power of two (by rate and sample size)", "N");
         command.add_flag("--no-kernel", no_kernel_, "user space only");
     }
-    pass("--stat", "--stat",
-         sampling ? "what is counted: events, default or none (default)"
-                  : "what is counted: events or default (default), or sched: what threads do with their time",
-         "LIST");
+    if (use == Use::sample) pass("--stat", "--stat", "what is counted: events, default or none (default)", "LIST");
+    if (use == Use::count)
+        pass("--stat", "--stat",
+             "what is counted: events or default (default), or sched: what threads do with their time", "LIST");
     pass("-d,--duration", "--duration", "seconds; a command: until it ends, others: 8", "SECONDS");
     pass("-D,--delay", "--delay", "start sampling this many milliseconds after the command", "MS");
     command.add_flag("-v,--verbose", verbose_, "log more");
@@ -164,7 +172,7 @@ Result<std::vector<std::string>> AgentOptions::arguments() const {
     if (int{!pid_.empty()} + int{!names_.empty()} + int{!command_.empty()} + int{wide} != 1)
         return fail(ErrorCode::invalid,
                     "give one target: -- COMMAND, --pid PID, --name COMM, --all, --cgroup PATH or --container ID");
-    if (sampling_ && sched())
+    if (use_ == Use::sample && sched())
         return fail(ErrorCode::invalid,
                     "--stat sched prints a table and records nothing: flamewire stat --stat sched, or record with "
                     "--events off-cpu for flamewire report --sched");

@@ -4,6 +4,7 @@
 #include <CLI/App.hpp>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,11 +49,12 @@ private:
     UniqueFd words_;
 };
 
-// Options that record, stat and top pass on to the agent, which validates them.
+// Options that record, stat, top and trace pass on to the agent, which validates them.
 class AgentOptions {
 public:
-    // `sampling`: also adds the options for sampling.
-    void add(CLI::App& command, bool sampling);
+    // What the command does with events, which determines its options.
+    enum class Use : std::uint8_t { count, sample, trace };
+    void add(CLI::App& command, Use use);
     // The options as given. invalid: no target, or several.
     [[nodiscard]] Result<std::vector<std::string>> arguments() const;
     // -- CMD ARGS…; empty: none.
@@ -69,7 +71,7 @@ private:
         std::string value;
     };
     [[nodiscard]] std::string_view value(std::string_view option) const;
-    bool sampling_ = false;
+    Use use_ = Use::count;
     std::vector<std::unique_ptr<Option>> options_;
     std::vector<std::string> command_;
     std::string pid_, cpus_, container_;

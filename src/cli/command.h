@@ -33,5 +33,6 @@ Action add_report(CLI::App& command);
 Action add_serve(CLI::App& command);
 Action add_stat(CLI::App& command);
 Action add_top(CLI::App& command);
+Action add_trace(CLI::App& command);
 
 }  // namespace flamewire::cli

@@ -164,7 +164,7 @@ Result<int> record(const RecordOptions& options) {
 
 Action add_record(CLI::App& command) {
     auto options = std::make_shared<RecordOptions>();
-    options->agent.add(command, true);
+    options->agent.add(command, AgentOptions::Use::sample);
     command
         .add_option("-o,--output", options->file, "session file to write (default: a new session of the data folder)")
         ->type_name("FILE");

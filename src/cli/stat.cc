@@ -69,7 +69,7 @@ Result<int> stat(const StatOptions& options) {
 
 Action add_stat(CLI::App& command) {
     auto options = std::make_shared<StatOptions>();
-    options->agent.add(command, false);
+    options->agent.add(command, AgentOptions::Use::count);
     command.add_option("-i,--input", options->input, "what was counted in this session or profile")->type_name("FILE");
     add_output_options(command, options->output);
     add_open_options(command, options->open);

@@ -11,6 +11,7 @@
 #include "base/json_writer.h"
 #include "cli/agent_process.h"
 #include "cli/command.h"
+#include "cli/hit_text.h"
 #include "cli/live_profile.h"
 #include "cli/numbers.h"
 #include "cli/open_profile.h"
@@ -33,6 +34,7 @@ struct TopOptions {
     OutputOptions output;
     double delay_s = 2, window_s = 10;
     std::uint64_t rounds = 0;
+    std::string by, value;  // a table of hits by a key, instead of functions
 };
 
 // Display state, which keys change.
@@ -85,9 +87,31 @@ std::string head_of(const profile::Store& store, const Part& part, const Showing
     return head + "\n";
 }
 
+// Of the last seconds, or of everything. The error of a wrong key is the page.
+Result<views::HitTable> hits_by_key(const profile::Store& store, const Showing& showing, const TopOptions& options) {
+    profile::Filter filter;
+    const auto window_ns = static_cast<std::uint64_t>(options.window_s * 1e9);
+    const std::uint64_t until_ns = store.known_until_ns();
+    if (!showing.all_time && window_ns != 0 && until_ns > window_ns) filter.start_ns = until_ns - window_ns;
+    return views::hit_table(store, views::HitValues(store), filter, {}, options.by, options.value);
+}
+
+std::string hits_page(const profile::Store& store, const Showing& showing, const TopOptions& options,
+                      const OutputStyle& style, std::size_t rows) {
+    std::string head = options.agent.target();
+    head += showing.all_time || options.window_s == 0 ? "  since the start"
+                                                      : fmt::format("  in the last {:g} s", options.window_s);
+    head += showing.paused ? "  paused\n" : "\n";
+    if (store.hits().next() == 0) return head + "no hits yet\n";
+    const auto table = hits_by_key(store, showing, options);
+    return head + (table ? hit_table_text(*table, options.by, options.value, rows, false, style)
+                         : table.error().message + "\n");
+}
+
 std::string page_of(const profile::Store& store, const Showing& showing, const TopOptions& options,
                     const OutputStyle& style, std::size_t rows) {
     if (showing.help) return std::string(help_text);
+    if (!options.by.empty()) return hits_page(store, showing, options, style, rows);
     const Part part = part_of(store, showing, options);
     if (part.count == 0) return fmt::format("{}  no samples yet\n", options.agent.target());
     const TableOptions table{.percent_limit = 0.1, .most_rows = rows, .by_total = showing.by_total};
@@ -100,6 +124,16 @@ std::string page_of(const profile::Store& store, const Showing& showing, const T
 }
 
 std::string json_of(const profile::Store& store, const TopOptions& options) {
+    if (!options.by.empty()) {
+        JsonWriter json;
+        json.object();
+        json.member("by", options.by);
+        json.member("value", options.value);
+        const auto table = hits_by_key(store, {}, options);
+        views::write_json(json, table.value_or(views::HitTable{}), !options.value.empty());
+        json.end_object();
+        return json.take() + "\n";
+    }
     const Part part = part_of(store, {}, options);
     JsonWriter json;
     json.object();
@@ -190,7 +224,11 @@ Result<int> top(const TopOptions& options) {
     TRY(server::finish_symbol_options(open.symbols, data_dir));
     symbol::Symbolizer symbolizer(symbol_config(open.symbols));
     const Scratch scratch = TRY(Scratch::create());
+    if (!options.by.empty() && !options.agent.gave("--events"))
+        return fail(ErrorCode::invalid, "--by needs events whose hits it counts: --events LIST");
+    if (options.by.empty() && !options.value.empty()) return fail(ErrorCode::invalid, "--value needs --by KEY");
     std::vector<std::string> arguments = TRY(options.agent.arguments());
+    if (!options.by.empty()) std::ranges::replace(arguments, std::string("--events"), std::string("--trace"));
     arguments.insert(arguments.end(), {"--output", scratch.session_file(), "--interval", "250", "--metrics", "off"});
     if (!options.agent.gave("--duration")) arguments.insert(arguments.end(), {"--duration", "2678400"});
     LiveProfile profile(scratch.session_file(), symbolizer);
@@ -212,7 +250,7 @@ Result<int> top(const TopOptions& options) {
 
 Action add_top(CLI::App& command) {
     auto options = std::make_shared<TopOptions>();
-    options->agent.add(command, true);
+    options->agent.add(command, AgentOptions::Use::sample);
     command.add_option("--every", options->delay_s, "seconds between updates")
         ->type_name("SECONDS")
         ->capture_default_str()
@@ -222,6 +260,11 @@ Action add_top(CLI::App& command) {
         ->capture_default_str()
         ->check(CLI::Range(0.0, 86400.0));
     command.add_option("-n,--rounds", options->rounds, "print this many tables, then exit")->type_name("N");
+    command
+        .add_option("--by", options->by, "count hits of the events by a field, or by comm, pid, tid, cpu or function")
+        ->type_name("KEY");
+    command.add_option("--value", options->value, "the field whose sum, average and percentiles the table has")
+        ->type_name("FIELD");
     add_output_options(command, options->output);
     add_open_options(command, options->open);
     return [options] { return top(*options); };
