@@ -118,7 +118,7 @@ endif()
 
 if(FLAMEWIRE_SERVER)
   set(compiled_in libasio-dev rapidjson-dev libprotozero-dev librestinio-dev libcli11-dev libiberty-dev)
-  set(beside libcapstone4 libdw1 libelf1 libfmt9 libspdlog1.10 libhttp-parser2.9 libzstd1 zlib1g libunwind8 liblzma5 libbz2-1.0 libstdc++6 libarchive13 libnettle8 libacl1 liblz4-1 libxml2 libicu72 libssl3 libgcc-s1)
+  set(beside libcapstone4 libdw1 libelf1 libfmt9 libspdlog1.10 libhttp-parser2.9 libzstd1 zlib1g libunwind8 liblzma5 libbz2-1.0 libstdc++6 libarchive13 libnettle8 libacl1 liblz4-1 libxml2 libicu72 libssl3 libsqlite3-0 libgcc-s1)
   foreach(component server portable)
     install(TARGETS flamewire-server flamewire RUNTIME_DEPENDENCY_SET server_libraries RUNTIME COMPONENT ${component})
     # The agent that records on this machine.

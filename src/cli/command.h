@@ -31,6 +31,7 @@ Action add_probe(CLI::App& command);
 Action add_record(CLI::App& command);
 Action add_report(CLI::App& command);
 Action add_serve(CLI::App& command);
+Action add_sql(CLI::App& command);
 Action add_stat(CLI::App& command);
 Action add_top(CLI::App& command);
 Action add_trace(CLI::App& command);

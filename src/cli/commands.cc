@@ -10,6 +10,7 @@ std::span<const Command> commands() {
         Command{"report", "show the functions and the call tree of a profile", &add_report},
         Command{"top", "show live what takes the time", &add_top},
         Command{"trace", "print each hit of events with its values, or a table of them", &add_trace},
+        Command{"sql", "run SQL over a profile", &add_sql},
         Command{"stat", "count events of a command or processes", &add_stat},
         Command{"diff", "compare two profiles, function by function", &add_diff},
         Command{"export", "write a profile in another format", &add_export},

@@ -36,10 +36,6 @@ std::size_t bytes_of(std::string_view text, std::size_t columns) {
         if ((static_cast<unsigned char>(text[at]) & 0xc0) != 0x80 && columns-- == 0) break;
     return at;
 }
-std::size_t width_of(std::string_view text) {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
 
 std::string name_cell(const profile::Store& store, const profile::Function& function, std::string_view name,
                       unsigned width, const OutputStyle& style) {
@@ -182,6 +178,19 @@ std::string loss_text(const server::LossInfo& loss) {
 
 }  // namespace
 
+std::size_t width_of(std::string_view text) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+std::string shortened(const std::string& text, std::size_t columns) {
+    const std::size_t width = width_of(text);
+    if (width <= columns) return text;
+    // Both ends of a long name are more useful than its beginning alone.
+    const std::size_t head = (columns - 1) / 2, tail = columns - 1 - head;
+    return text.substr(0, bytes_of(text, head)) + "…" + text.substr(bytes_of(text, width - tail));
+}
+
 std::string shown_function(std::string_view name, std::string_view module, unsigned width) {
     std::string text = printable(name);
     // "[module+0xoffset]" already contains the module.
@@ -190,11 +199,7 @@ std::string shown_function(std::string_view name, std::string_view module, unsig
     if (!where.empty() && !where.starts_with('[')) where = fmt::format("[{}]", where);  // [kernel], [vdso]
     where = where.empty() || names_module ? "" : "  " + where;
     const std::size_t left = width > width_of(where) + 8 ? width - width_of(where) : 8;
-    if (width != 0 && width_of(text) > left) {
-        // Both ends of a long name are more useful than its beginning alone.
-        const std::size_t columns = width_of(text), head = (left - 1) / 2, tail = left - 1 - head;
-        text = text.substr(0, bytes_of(text, head)) + "…" + text.substr(bytes_of(text, columns - tail));
-    }
+    if (width != 0) text = shortened(text, left);
     return text + where;
 }
 

@@ -35,6 +35,10 @@ std::string function_table(const profile::Store& store, const views::View& view,
 std::string call_tree_text(const profile::Store& store, const profile::GroupedTree& tree, const TableOptions& options,
                            const OutputStyle& style);
 
+// Columns of valid UTF-8, and such a text shortened in the middle to at most `columns` (at least 3).
+std::size_t width_of(std::string_view text);
+std::string shortened(const std::string& text, std::size_t columns);
+
 // "name  [module]", without control characters. Names are shortened in the middle to fit `width` columns (0:
 // unlimited).
 std::string shown_function(std::string_view name, std::string_view module, unsigned width);

@@ -47,6 +47,7 @@ AREAS = (
     unit("agent/capture", "replay"),
     unit("recording", "recording", "agent_pipeline", "profile"),
     unit("views", "server"),
+    unit("views/sql", "sql"),
     unit("replay"),
     unit("agent"),
     unit("server", "server", "limits"),

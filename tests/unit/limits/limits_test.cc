@@ -29,6 +29,7 @@
 #include "symbol/files/compressed_file.h"
 #include "symbol/files/object_file.h"
 #include "symbol/files/section_growth.h"
+#include "views/sql/database.h"
 #include "wire/batch.h"
 #include "wire/control.h"
 #include "wire/frame.h"
@@ -371,6 +372,22 @@ std::vector<Part> parts() {
            "refused with a message",
            "the import",
            {node("travel", "hostile_archives_are_refused_or_harmless")}}}},
+        {"The command line",
+         {{"memory of `flamewire sql` for sorting, grouping and tables of the user",
+           bytes(views::sql::max_memory_bytes),
+           "the statement ends with a message",
+           "stderr",
+           {"unit_sql: SQL stops at its limits"}},
+          {"statements of `flamewire sql` together",
+           bytes(views::sql::max_statement_bytes),
+           "refused with a message",
+           "stderr",
+           {"unit_sql: SQL stops at its limits"}},
+          {"text or blob in `flamewire sql`",
+           bytes(views::sql::max_value_bytes),
+           "the statement ends with a message",
+           "stderr",
+           {"unit_sql: SQL stops at its limits"}}}},
         {"The agent",
          {{"frame from a server",
            bytes(wire::max_payload_to_agent),
