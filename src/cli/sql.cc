@@ -19,6 +19,7 @@
 #include "cli/terminal.h"
 #include "profile/query/diff.h"
 #include "views/sql/database.h"
+#include "views/sql/save.h"
 #include "views/sql/tables.h"
 
 namespace flamewire::cli {
@@ -27,7 +28,7 @@ namespace {
 namespace sql = views::sql;
 
 struct SqlOptions {
-    std::string file, statements;
+    std::string file, statements, database;
     bool csv = false;
     OpenOptions open;
     OutputOptions output;
@@ -144,12 +145,25 @@ Result<bool> run_statements(const SqlOptions& options, const sql::Sink& sink) {
     });
 }
 
+Result<int> save(const SqlOptions& options) {
+    if (!options.statements.empty())
+        return fail(ErrorCode::invalid, "-o writes all tables and takes no statements: run them on the written file");
+    const OpenProfile open = TRY(open_profile(options.file, options.open));
+    const server::Session& session = *open.session;
+    const StopOnInterrupt stop;
+    TRY(session.read([&](const profile::Store& store) {
+        return sql::save(profile_of(session, store), stop_request(), options.database);
+    }));
+    return 0;
+}
+
 Result<int> run(SqlOptions options) {
     // A single argument with blanks that is not a file is a statement for the newest session.
     std::error_code none;
     if (options.statements.empty() && options.file.find(' ') != std::string::npos &&
         !std::filesystem::exists(options.file, none))
         std::swap(options.file, options.statements);
+    if (!options.database.empty()) return save(options);
     if (options.file == "-" && options.statements == "-")
         return fail(ErrorCode::invalid, "standard input cannot be both FILE and SQL");
     PagedText text(options.output);
@@ -184,6 +198,8 @@ Action add_sql(CLI::App& command) {
     command.add_option("SQL", options->statements,
                        "statements to run, with ; between them; - reads them from standard input (default: list the "
                        "tables and their columns)");
+    command.add_option("-o,--output", options->database, "write all tables into this new SQLite database instead")
+        ->type_name("OUT");
     command.add_flag("--csv", options->csv, "print comma-separated values");
     add_output_options(command, options->output);
     command.get_option("--json")->excludes("--csv");

@@ -243,8 +243,8 @@ def test_schema_names_every_column(run, query, samples):
     assert run("sql", samples.path, "--json") == run("sql", "--json")
     assert all(text for *_, text in listed)
     text = run("sql")
-    for table in {row[0] for row in listed}:
-        [columns] = query(samples.path, f"PRAGMA table_info({table})")
+    tables = sorted({row[0] for row in listed})
+    for table, columns in zip(tables, query(samples.path, ";".join(f"PRAGMA table_info({table})" for table in tables)), strict=True):
         assert [(name, type) for _, name, type, *_ in columns] == [(column, type) for name, column, type, *_ in listed if name == table]
         assert f"\n{table}  " in "\n" + text and all(f"\n  {column[1]} " in text for column in columns)
     assert "there is no file" in run("sql", "nothing", code=1)
@@ -256,6 +256,28 @@ def test_statements_come_from_an_argument_or_standard_input(run, samples):
     assert run("sql", "SELECT 1 + 1") == run("sql", samples.path, "-", stdin=None, input="SELECT 1 + 1; -- done") == "1 + 1\n    2\n"
     assert "both" in run("sql", "-", "-", code=1)
     assert run("sql", "-", "SELECT count(*) AS n FROM events", stdin=None, input=samples.text) == "n\n2\n"
+
+
+def test_a_database_file_has_the_same_tables(run, query, samples, recorded, tmp_path):
+    for number, file in enumerate((recorded, samples.path)):
+        written = tmp_path / f"out{number}.sqlite"
+        assert run("sql", file, "-o", written.name) == ""
+        database = sqlite3.connect(written)
+        tables = [name for name, in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY 1")]
+        assert tables == sorted({row[0] for row in json.loads(run("sql", "--json"))["results"][0]["rows"]})
+        for read in ("SELECT * FROM {}", "SELECT name, type FROM pragma_table_info('{}')"):
+            for table, rows in zip(tables, query(file, ";".join(read.format(table) for table in tables)), strict=True):
+                # An imported file begins at the time of its import, so facts about it differ.
+                assert (table, file) == ("info", samples.path) or database.execute(read.format(table)).fetchall() == rows, table
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        before = written.read_bytes()
+        assert "exists" in run("sql", file, "-o", written.name, code=1) and written.read_bytes() == before
+    assert "takes no statements" in run("sql", samples.path, "SELECT 1", "-o", "new", code=1) and "No such file" in run("sql", samples.path, "-o", "no/new", code=1)
+    # No file can grow beyond 8 KiB, as on a disk that is full.
+    limited = subprocess.run(["bash", "-c", 'ulimit -f 8; trap "" XFSZ; exec "$@"', "bash", BIN / "flamewire", "sql", recorded, "-o", "full"], env=run.environment, cwd=tmp_path,
+                             capture_output=True, text=True, timeout=120)
+    assert limited.returncode == 1 and limited.stderr.startswith("flamewire sql: cannot write full: ") and limited.stderr.count("\n") == 1, limited
+    assert not (tmp_path / "new").exists() and not (tmp_path / "full").exists()
 
 
 @pytest.mark.parametrize("statement, message", [
