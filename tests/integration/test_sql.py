@@ -2,13 +2,17 @@
 test's own reading of the samples; and with the other commands on a recording."""
 import collections
 import csv
+import fcntl
 import io
 import json
 import os
+import pty
 import random
 import signal
 import sqlite3
+import struct
 import subprocess
+import termios
 
 import pytest
 from flamewire import BIN, TESTS_BIN
@@ -228,6 +232,32 @@ def test_formats(run, samples):
     many = run("sql", samples.path, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000) SELECT i FROM n").split()
     assert many == ["i", *map(str, range(1, 5001))]
     assert "excludes" in run("sql", samples.path, "SELECT 1", "--json", "--csv", code=2)
+
+
+def test_a_table_fits_the_terminal(run, samples, tmp_path):
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 60, 0, 0))
+    statement = "SELECT folded, 12345678 AS n, function, 'é' || folded AS last FROM stacks ORDER BY length(folded) DESC, folded LIMIT 5"
+    subprocess.run([BIN / "flamewire", "sql", samples.path, statement, "--no-pager", "--color", "never"], env=run.environment, cwd=tmp_path, stdout=theirs,
+                   stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, check=True, timeout=120)
+    os.close(theirs)
+    text = b""
+    while (part := read_terminal(ours)):
+        text += part
+    lines = text.decode().splitlines()
+    whole = samples.database().execute(statement).fetchall()
+    assert len(lines) == 6 and max(map(len, lines)) == 60
+    for line, (folded, *_) in zip(lines[1:], whole, strict=True):
+        head, tail = line.split("  ")[0].split("…")
+        assert head and folded.startswith(head) and folded.endswith(tail) and "  12345678  " in line
+
+
+def read_terminal(descriptor):
+    """Nothing at the end: Linux reports it as an error."""
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:
+        return b""
 
 
 def test_names_do_not_control_the_terminal(run, tmp_path):
