@@ -21,8 +21,8 @@ struct Close {
 };
 using Connection = std::unique_ptr<sqlite3, Close>;
 
-// A copy that fails is removed, so it needs no journal.
-constexpr auto settings = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY";
+// A copy that fails is removed, so it needs no journal. Indexes are sorted in temporary files.
+constexpr auto settings = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF";
 constexpr auto indexes =
     "CREATE INDEX samples_by_stack ON samples (stack_id); CREATE INDEX samples_by_time ON samples (time_ns);"
     "CREATE INDEX frames_by_stack ON frames (stack_id); CREATE INDEX stacks_by_id ON stacks (stack_id);"
