@@ -67,6 +67,7 @@ public:
     }
 
     std::vector<CodeRange> some_functions(std::size_t count) override;
+    std::optional<CodeRange> function_at(std::uint64_t address) override;
     [[nodiscard]] bool switches_stacks() override { return go_table() != nullptr; }
 
     [[nodiscard]] std::size_t memory_bytes() const override {
@@ -247,6 +248,14 @@ std::optional<CodeRange> Tables::function_of(FrameSection& section, std::uint64_
     const auto description = section.description_at(offset);
     if (!description) return std::nullopt;
     return CodeRange{description->function.start, description->function.end - description->function.start};
+}
+
+std::optional<CodeRange> Tables::function_at(std::uint64_t address) {
+    const auto position = search_table_ ? search_table_->find(address) : std::nullopt;
+    const auto entry = position ? search_table_->entry_at(*position) : std::nullopt;
+    auto found = entry ? function_of(*eh_frame_, entry->description - eh_frame_->address()) : std::nullopt;
+    if (found && address - found->start >= found->size) found.reset();
+    return found;
 }
 
 std::vector<CodeRange> Tables::some_functions(std::size_t count) {

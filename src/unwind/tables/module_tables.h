@@ -46,6 +46,9 @@ public:
     // At most `count` functions, spread evenly over the tables.
     virtual std::vector<CodeRange> some_functions(std::size_t count) = 0;
 
+    // The function with this code, from the linker's search table. nullopt if it is not there.
+    virtual std::optional<CodeRange> function_at(std::uint64_t /*address*/) { return std::nullopt; }
+
     // Whether the module's code switches stacks, as Go's does. No copy of one stack then has all frames.
     [[nodiscard]] virtual bool switches_stacks() { return false; }
 
