@@ -336,19 +336,20 @@ def probed(directory, probe, calls):
 
 
 def bench_probes(directory):
-    """The program's CPU time per hit of a probe that is counted: at the chosen instruction, and at the function's entry."""
+    """The program's CPU time per hit of a probe that is counted: at the chosen instruction, at the function's entry and at its returns."""
     workload_file = BIN / "probes-workload"
     calls = either(50_000, 500)
     symbol = subprocess.run(["nm", workload_file], capture_output=True, text=True, check=True).stdout
     entry = int(re.search(r"^([0-9a-f]+) T probed_leaf$", symbol, re.M)[1], 16)
-    places = {"chosen instruction": f'uprobe:probed_leaf@"{workload_file}"/alias=hits/', "entry": f'uprobe:"{workload_file}":{entry:#x}/alias=hits/'}
+    places = {"chosen instruction": f'uprobe:probed_leaf@"{workload_file}"/alias=hits/', "entry": f'uprobe:"{workload_file}":{entry:#x}/alias=hits/',
+              "return": f'uretprobe:probed_leaf@"{workload_file}"/alias=hits/'}
     alone = statistics.median(probed(directory, "", calls)[0] for _ in range(3))
     costs = {}
     for place, probe in places.items():
         runs = [probed(directory, probe, calls) for _ in range(3)]
         costs[place] = statistics.median((used - alone) / hits for used, hits in runs) / 1000
     result("CPU time of the program per hit of a probe, counted, at the chosen instruction", costs["chosen instruction"], 1, "us",
-           f"{costs['entry']:.2f} us at the entry, an instruction that the kernel does not emulate; median of 3")
+           f"{costs['entry']:.2f} us at the entry, an instruction that the kernel does not emulate, {costs['return']:.2f} us at the returns; median of 3")
 
 
 def bench_targets(directory):

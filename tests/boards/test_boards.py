@@ -173,7 +173,7 @@ def test_probes_in_a_program_are_exact(boot, lab, name):
     refused, _ = probed_program(lab, KINDS["armhf"], f"refused-{name}", *([] if name == "armhf" else ["-marm"]))
     server = boot.serve("--binary", program)
     entry = f"uprobe:/bin/probed:{offset('probed_second'):#x}"
-    script = f"""flamewire-agent --events none --stat 'uprobe:probed_outer@probed,uprobe:probed_leaf@probed/n >= 900/n=$arg1:u32/alias=some/,uprobe:probed_second@probed,{entry}' --output - -- probed 1000
+    script = f"""flamewire-agent --events none --stat 'uprobe:probed_outer@probed,uprobe:probed_leaf@probed/n >= 900/n=$arg1:u32/alias=some/,uprobe:probed_second@probed,{entry},uretprobe:probed_outer@probed,uretprobe:probed_second@probed/r >= 900/r=$retval:u32/alias=result/' --output - -- probed 1000
 flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --events 'uprobe:probed_leaf@probed' --count 1 --unwind dwarf -- probed 1000
 flamewire-agent --events none --stat 'uprobe:probed_leaf@refused' --output - -- refused 10
 echo "left: $(cat /sys/kernel/tracing/uprobe_events | wc -l)"
@@ -181,6 +181,7 @@ echo "left: $(cat /sys/kernel/tracing/uprobe_events | wc -l)"
     text = boot(kind, script, {"/bin/probed": program, "/bin/refused": refused}).finish()
     numbers = counted(text)
     assert [numbers[event] for event in ("uprobe:probed_outer@probed", "some", "uprobe:probed_second@probed", entry)] == [1000, 100, 1000, 1000], text
+    assert [numbers[event] for event in ("uretprobe:probed_outer@probed", "result")] == [1000, 100], text
     places = {match[1]: (int(match[2], 16), match[4]) for match in re.finditer(r"^flamewire-agent: (\S+): offset (0x\w+) of \S+?(, about (\S+) us per hit)?$", text, re.M)}
     placed, emulated = places["uprobe:probed_second@probed"]
     if name == "arm64":
@@ -207,7 +208,7 @@ def test_probes_in_the_kernel_are_exact(boot, lab, name):
     kind = KINDS[name]
     program, _ = probed_program(lab, kind, "reader")
     server = boot.serve("--binary", program)
-    script = f"""flamewire-agent --events none --stat 'kprobe:ksys_read,kprobe:vfs_read/size >= 900/size=$arg3:u32/alias=some/,kprobe:vfs_rea*,syscalls:sys_enter_read' --output - -- probed 1000
+    script = f"""flamewire-agent --events none --stat 'kprobe:ksys_read,kprobe:vfs_read/size >= 900/size=$arg3:u32/alias=some/,kprobe:vfs_rea*,kretprobe:vfs_read/read >= 900/read=$retval:s32/alias=result/,kretprobe:ksys_rea*,syscalls:sys_enter_read' --output - -- probed 1000
 flamewire-agent --server {HOST} --port {server.port} --pair {server.pair()} --events kprobe:vfs_read --count 1 --unwind dwarf -- probed 1000
 flamewire-agent --events none --stat kprobe:do_undefinstr --output - -- probed 1
 flamewire-agent --events none --stat kprobe:no_such_function --output - -- probed 1
@@ -221,7 +222,7 @@ grep -E ' (_text|_stext|vfs_read)$' /proc/kallsyms
 """
     text = boot(kind, script, {"/bin/probed": program}).finish()
     numbers = counted(text)
-    assert [numbers[event] for event in ("kprobe:ksys_read", "some", "kprobe:vfs_read", "kprobe:vfs_readv", "syscalls:sys_enter_read")] == [1000, 100, 1000, 0, 1000], text
+    assert [numbers[event] for event in ("kprobe:ksys_read", "some", "kprobe:vfs_read", "kprobe:vfs_readv", "syscalls:sys_enter_read", "result", "kretprobe:ksys_read")] == [1000, 100, 1000, 0, 1000, 100, 1000], text
     assert "kprobe:vfs_read: what a hit costs is not known" in text
     assert "the kernel refuses a probe on its function do_undefinstr: Failed to register probe event" in text
     assert "this kernel has no function no_such_function that can be probed" in text

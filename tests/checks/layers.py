@@ -55,7 +55,7 @@ ALLOWED: dict[str, set[str]] = {
     "agent/perf/record.h": {"perf", "wire"},
     "agent/perf": {"base", "wire", "perf", "unwind/frame", "agent/perf/record.h"},
     "agent/process": {"base", "wire", "elf", "process", "agent/perf/record.h"} | UNWIND,
-    "agent/probes": {"base", "elf", "unwind/frame", "unwind/code", "unwind/arch", "agent/perf", "agent/process", "agent/log."},
+    "agent/probes": {"base", "elf", "unwind/frame", "unwind/code", "unwind/arch", "unwind/tables", "agent/perf", "agent/process", "agent/log."},
     "agent/pipeline": {"base", "wire", "counters", "perf", "process", "recording", "agent/perf", "agent/perf/record.h", "agent/process"} | UNWIND,
     "agent/log.": {"base"},
     "agent/link": {"base", "wire", "secure", "counters", "agent/log."},

@@ -147,9 +147,9 @@ PROGRAMS = {
 LIBC_FUNCTIONS = ["malloc", "free", "realloc", "fwrite", "setlocale", "getenv", "__libc_start_main"]
 
 
-def bpftrace_counts(places, command, comm):
+def bpftrace_counts(places, command, comm, kind="uprobe"):
     """(file, function) -> hits in processes of that name, while the command runs."""
-    text = " ".join(f'uprobe:{file}:{function if function.startswith("0x") else json.dumps(function)} /comm == "{comm}"/ {{ @{name} = count(); }}'
+    text = " ".join(f'{kind}:{file}:{function if function.startswith("0x") else json.dumps(function)} /comm == "{comm}"/ {{ @{name} = count(); }}'
                     for (file, function), name in zip(places, map("c{}".format, range(len(places)))))
     outcome = run("bpftrace", "--unsafe", "-f", "json", "-e", text, "-c", f"/bin/sh {command}")
     assert outcome.returncode == 0, outcome
@@ -200,6 +200,120 @@ def test_hits_are_those_of_bpftrace(tmp_path, original):
     assert found == {place: expected[place] for place in found}
     assert found[str(program), f"{entry:#x}"] == 1
     assert found[libc, "malloc"] > 0
+
+
+def private_copy(directory, original):
+    """bpftrace stops every process that uses a file, also those of other tests, so the program and its libc are copies."""
+    program = directory / f"fw{os.getpid()}{pathlib.Path(original).name}"[:15]
+    shutil.copy(original, program)
+    libc = directory / "libc.so.6"
+    shutil.copy(re.search(r"libc\.so\.6 => (\S+)", run("ldd", program).stdout)[1], libc)
+    return program, libc
+
+
+# Functions of optimized, stripped programs, with up to 40 returns, moved parts, switches and tail calls.
+RETURNS = {
+    "/usr/bin/bash": ["execute_command", "expand_word", "bind_variable", "parse_command", "xmalloc", "make_word", "find_variable", "copy_word", "dispose_words", "make_child",
+                      "command_substitute", "evalexp"],
+    "/usr/bin/python3.11": ["PyDict_New", "PyObject_Str", "PyLong_FromLong", "PyDict_SetItem", "PyUnicode_FromString", "PyTuple_New", "PyList_Append", "PyArg_ParseTuple"],
+    "/usr/bin/perl": ["Perl_sv_setsv_flags", "Perl_newSV", "Perl_hv_common", "Perl_sv_2iv_flags", "Perl_sv_2pv_flags", "Perl_save_alloc", "Perl_av_fetch"],
+}
+LIBC_RETURNS = ["malloc", "free", "calloc", "realloc", "posix_memalign", "fwrite", "setlocale", "getenv", "strdup", "fopen", "qsort", "strtol"]
+
+
+@pytest.mark.parametrize("original", RETURNS)
+def test_returns_are_those_of_bpftrace(tmp_path, original):
+    """bpftrace uses the kernel's return probes, which see the results of tail calls, too."""
+    if not pathlib.Path(original).exists():
+        pytest.skip(f"{original} is not installed: its returns are not compared")
+    program, libc = private_copy(tmp_path, original)
+    places = [(str(program), function) for function in RETURNS[original]] + [(str(libc), function) for function in LIBC_RETURNS]
+    events = ",".join(f'uretprobe:{function}@"{file}"' for file, function in places)
+    table, errors, command = (tmp_path / name for name in ("table", "errors", "command"))
+    words = " ".join(shlex.quote(str(word)) for word in [program, *PROGRAMS[original][0]])
+    command.write_text(f"export LD_LIBRARY_PATH={tmp_path}\nexec {AGENT} --output - --events none --stat {shlex.quote(events)} -- {words} > {table} 2> {errors}\n")
+    expected = bpftrace_counts(places, command, program.name, "uretprobe")
+    found = {(match[2], match[1]): int(match[0].replace(",", "")) for match in re.findall(r'^ +([0-9,]+) +uretprobe:(\S+)@"([^"]+)"', table.read_text(), re.M)}
+    assert len(found) == len(places), (table.read_text(), errors.read_text())
+    assert found == {place: expected[place] for place in found}
+    assert sum(number > 0 for number in found.values()) >= 10, found
+
+
+# Conditions of bpftrace, which are also filters of the kernel.
+RESULTS = {
+    "returns": (WORKLOAD, ["returns", 300], {"probed_returns": ["retval == 100", "retval == 104", "retval > 90 && retval < 105", "retval == -1"]}),
+    "recursion": (WORKLOAD, ["calls", 200], {"probed_recursion": ["retval == 1", "retval == 3", "retval > 2"]}),
+    "pointers": ("/usr/bin/python3.11", PROGRAMS["/usr/bin/python3.11"][0], {name: [f"retval & {1 << bit}" for bit in (4, 5, 6, 12)] for name in ("malloc", "PyTuple_New")}),
+}
+
+
+@pytest.mark.parametrize("run_of", RESULTS)
+def test_results(tmp_path, run_of):
+    original, arguments, conditions = RESULTS[run_of]
+    if not pathlib.Path(original).exists():
+        pytest.skip(f"{original} is not installed: results of its functions are not compared")
+    program, libc = private_copy(tmp_path, original)
+    kinds = [(function, condition) for function, all_of in conditions.items() for condition in all_of]
+    files = {function: libc if function == "malloc" else program for function in conditions}
+    events = ",".join(f'uretprobe:{function}@"{files[function]}"/{condition}/retval=$retval:{"u64" if "&" in condition else "s64"}/alias=c{i}/'
+                      for i, (function, condition) in enumerate(kinds))
+    table, errors, command = (tmp_path / name for name in ("table", "errors", "command"))
+    words = " ".join(shlex.quote(str(word)) for word in [program, *arguments])
+    command.write_text(f"export LD_LIBRARY_PATH={tmp_path}\nexec {AGENT} --output - --events none --stat {shlex.quote(events)} -- {words} > {table} 2> {errors}\n")
+    # bpftrace's retval is unsigned.
+    text = " ".join(f'uretprobe:{files[function]}:{function} /comm == "{program.name}" && {condition.replace("retval", "(int64)retval")}/ {{ @c{i} = count(); }}'
+                    for i, (function, condition) in enumerate(kinds))
+    outcome = run("bpftrace", "--unsafe", "-f", "json", "-e", text, "-c", f"/bin/sh {command}")
+    assert outcome.returncode == 0, outcome
+    expected = {}
+    for line in outcome.stdout.splitlines():
+        if line.startswith("{") and '"map"' in line:
+            expected |= {name.removeprefix("@"): value for name, value in json.loads(line)["data"].items()}
+    found = {name: int(number.replace(",", "")) for number, name in re.findall(r"^ +([0-9,]+) +(c\d+) ", table.read_text(), re.M)}
+    assert len(found) == len(kinds), (table.read_text(), errors.read_text())
+    assert found == {name: expected.get(name, 0) for name in found}
+    assert all(found.values()), found
+
+
+@pytest.mark.parametrize("way", ["exceptions", "jumps", "cancellations"])
+def test_only_calls_that_return_count(tmp_path, way):
+    """A return probe of the kernel would end the program at the first exception."""
+    event = f'uretprobe:probed_may_leave@"{WORKLOAD}"'
+    path, outcome = record(tmp_path, "--count", 1, events=[event], program=[WORKLOAD, "leaves", 750, way])
+    assert "returned 500" in outcome.stdout
+    assert hits(path, event) == 500
+    for frames in stacks(path, event):
+        assert frames[-1] == "probed_may_leave" and ("probed_catches" in frames) == (way == "exceptions"), frames
+    if way == "exceptions":
+        assert counts(events=['uretprobe:probed_catches@"%s"' % WORKLOAD], program=[WORKLOAD, "leaves", 750, way]) == {f'uretprobe:probed_catches@"{WORKLOAD}"': 750}
+
+
+def test_tail_calls(tmp_path):
+    """The jump to the other function counts as the end. The result is that of the other function."""
+    if os.uname().machine not in ("x86_64", "aarch64"):
+        pytest.skip("the workload has no tail call here: it is NOT tested")
+    event = f'uretprobe:probed_tail@"{WORKLOAD}"'
+    assert counts(events=[event], program=[WORKLOAD, "returns", 70]) == {event: 70}
+    refused = run(AGENT, "--output", tmp_path / "x.flw", "--events", f'uretprobe:probed_tail@"{WORKLOAD}"/r > 0/r=$retval/', "--", WORKLOAD)
+    assert refused.returncode == 1
+    assert re.search(r"probed_tail in .* ends with a jump to probed_returns at probed_tail\+0x\d, so its result is not known there\. Remove \$retval, or probe probed_returns$",
+                     refused.stderr.strip()), refused
+    argument = run(AGENT, "--output", tmp_path / "x.flw", "--events", f'uretprobe:probed_returns@"{WORKLOAD}"/r > 0/r=$arg1/', "--", WORKLOAD)
+    assert "the value '$arg1' is not available" in argument.stderr
+    never = run(AGENT, "--output", tmp_path / "x.flw", "--events", f'uretprobe:probed_jumps@"{WORKLOAD}"', "--", WORKLOAD)
+    assert re.search(r"where probed_jumps in .* returns is not certain: no return at probed_jumps\+0x0\. Probe its entry with uprobe:", never.stderr), never
+
+
+def test_returns_of_forks_and_loaded_libraries(tmp_path):
+    event = f'uretprobe:probed_outer@"{WORKLOAD}"'
+    path, outcome = record(tmp_path, "--count", 1, events=[event], program=[WORKLOAD, "forks", 100])
+    assert "ended 100" in outcome.stdout
+    assert hits(path, event) == 100
+    library = TESTS_BIN / "plugin-workload.so"
+    event = f'uretprobe:plugin_work@"{library}"'
+    path, outcome = record(tmp_path, "--count", 1, events=[event], program=[WORKLOAD, "loads", 20, library])
+    assert "called 20" in outcome.stdout
+    assert hits(path, event) == 20
 
 
 def gdb_stacks(program, function, most):

@@ -92,6 +92,59 @@ extern "C" {
     std::longjmp(landing, 1);
 }
 
+// Returns from several places, with a switch through a table.
+[[gnu::noinline]] std::int64_t probed_returns(std::int64_t number) {
+    if (number < 0) return -1;
+    sink = sink + 1;
+    switch (number % 6) {
+        case 0: probed_leaf("zero", 0); return 100;
+        case 1: probed_inner("one", 1); return sink >= 0 ? 101 : 0;
+        case 2: probed_outer(2); return 102;
+        case 3: return 103;
+        case 4:
+            probed_leaf("four", 4);
+            probed_leaf("four", 4);
+            return 104;
+        default: break;
+    }
+    probed_outer(3);
+    return number;
+}
+
+// Ends with a jump to probed_returns(number + 1). The workloads are compiled without such jumps.
+std::int64_t probed_tail(std::int64_t number);
+#if defined(__x86_64__)
+__asm__(
+    ".text\n.globl probed_tail\n.type probed_tail,@function\nprobed_tail:\n.cfi_startproc\n"
+    "inc %rdi\njmp probed_returns\n.cfi_endproc\n.size probed_tail,.-probed_tail\n");
+#elif defined(__aarch64__)
+__asm__(
+    ".text\n.globl probed_tail\n.type probed_tail,%function\nprobed_tail:\n.cfi_startproc\n"
+    "add x0, x0, #1\nb probed_returns\n.cfi_endproc\n.size probed_tail,.-probed_tail\n");
+#else
+std::int64_t probed_tail(std::int64_t number) { return probed_returns(number + 1); }
+#endif
+
+// One in three calls does not return.
+[[gnu::noinline]] int probed_may_leave(int number, const char* way) {
+    sink = sink + number;
+    if (number % 3 != 0) return number * 2;
+    if (way[0] == 'e') throw std::runtime_error("thrown by a function that may return");
+    if (way[0] == 'j') std::longjmp(landing, 1);
+    if (way[0] == 'c') ::pthread_cancel(::pthread_self());
+    ::pthread_testcancel();
+    return number;
+}
+
+// Catches what it calls.
+[[gnu::noinline]] int probed_catches(int number) {
+    try {
+        return probed_may_leave(number, "e") + 1;
+    } catch (const std::runtime_error&) {
+        return -1;
+    }
+}
+
 [[gnu::noinline]] void probed_waits(std::int64_t number) {
     sink = sink + static_cast<int>(number);
     for (;;) ::pause();
@@ -149,6 +202,32 @@ void cancellations(int count) {
         if (result == PTHREAD_CANCELED) ++cancelled;
     }
     std::printf("cancelled %d\n", cancelled);
+}
+
+void returns(int count) {
+    std::int64_t sum = 0;
+    for (int i = 0; i < count; ++i) sum += probed_returns(i - 1) + probed_tail(i);
+    std::printf("sum %lld\n", static_cast<long long>(sum));
+}
+
+// Leaves a function that mostly returns.
+void leaves(int count, const char* way) {
+    static volatile int returned = 0;
+    static volatile int number = 0;
+    while (number < count) {
+        if (way[0] == 'e' && probed_catches(number) >= 0) returned = returned + 1;
+        if (way[0] == 'j' && setjmp(landing) == 0) {
+            probed_may_leave(number, way);
+            returned = returned + 1;
+        }
+        const auto run = [way] {
+            probed_may_leave(number, way);
+            returned = returned + 1;
+        };
+        if (way[0] == 'c') std::thread(run).join();
+        number = number + 1;
+    }
+    std::printf("returned %d\n", static_cast<int>(returned));
 }
 
 void forks(int count) {
@@ -215,6 +294,8 @@ int main(int argc, char** argv) {
     if (scene == "calls") calls(count);
     if (scene == "exceptions") exceptions(count);
     if (scene == "jumps") jumps(count);
+    if (scene == "returns") returns(count);
+    if (scene == "leaves" && argc > 3) leaves(count, argv[3]);
     if (scene == "cancellations") cancellations(count);
     if (scene == "forks") forks(count);
     if (scene == "loads" && argc > 3) loads(count, argv[3]);

@@ -47,8 +47,8 @@ Sampling
   --events LIST       perf's names, comma separated: cycles, cpu-clock:u, r01c2, cpu_core/cycles/, each with
                       optional @HZ (cycles, or cpu-clock where no hardware counter works); none: only count.
                       Tracepoints: sys:name, sys:name/FILTER/; * in the name stands for any text
-                      Probes: uprobe:FUNCTION@"FILE", usdt:PROVIDER:NAME@"FILE", kprobe:FUNCTION, each with
-                      /FILTER/FIELD=VALUE/
+                      Probes: uprobe:FUNCTION@"FILE", usdt:PROVIDER:NAME@"FILE", kprobe:FUNCTION, and of returns
+                      uretprobe:FUNCTION@"FILE", kretprobe:FUNCTION, each with /FILTER/FIELD=VALUE/
                       Breakpoints: mem:VARIABLE:w, mem:VARIABLE@"FILE"/4:rw, mem:0xADDRESS, mem:FUNCTION:x
   --trace LIST        also keeps each sample of these events with its time, values and stack; before an event,
                       trigger: keeps nothing until its first sample

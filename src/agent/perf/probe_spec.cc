@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t max_arguments = 16, max_name_bytes = 32;
 constexpr std::string_view uprobe_prefix = "uprobe:", usdt_prefix = "usdt:", kprobe_prefix = "kprobe:";
+constexpr std::string_view uretprobe_prefix = "uretprobe:", kretprobe_prefix = "kretprobe:";
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -223,33 +224,29 @@ Result<bool> parse_kprobe(ParsedProbe& parsed, std::string_view item, std::strin
     return true;
 }
 
+Result<bool> check_return(const ParsedProbe& parsed, std::string_view item) {
+    if (!parsed.probe.function.empty() && parsed.probe.offset == 0) return true;
+    return bad(item, "a probe on returns needs a function, without an offset");
+}
+
 }  // namespace
 
 bool is_probe(std::string_view item) {
-    return item.starts_with(uprobe_prefix) || item.starts_with(usdt_prefix) || item.starts_with("uretprobe:") ||
-           item.starts_with(kprobe_prefix) || item.starts_with("kretprobe:");
+    return item.starts_with(uprobe_prefix) || item.starts_with(usdt_prefix) || item.starts_with(uretprobe_prefix) ||
+           item.starts_with(kprobe_prefix) || item.starts_with(kretprobe_prefix);
 }
 
 Result<ParsedProbe> parse_probe(std::string_view item) {
     ParsedProbe parsed;
-    if (item.starts_with(uprobe_prefix)) {
-        (void)TRY(parse_uprobe(parsed, item, item.substr(uprobe_prefix.size())));
-    } else if (item.starts_with(usdt_prefix)) {
-        (void)TRY(parse_usdt(parsed, item, item.substr(usdt_prefix.size())));
-    } else if (item.starts_with(kprobe_prefix)) {
-        (void)TRY(parse_kprobe(parsed, item, item.substr(kprobe_prefix.size())));
-    } else if (item.starts_with("uretprobe:")) {
-        return fail(ErrorCode::unsupported,
-                    fmt::format("event '{}': probes on the return of a function are not supported. They replace the "
-                                "return address on the stack, so an exception that leaves the function would abort "
-                                "the program. Probe its entry with uprobe:",
-                                item));
-    } else {
-        return fail(ErrorCode::unsupported,
-                    fmt::format("event '{}': probes on the return of a function are not supported. Probe its entry "
-                                "with kprobe:",
-                                item));
-    }
+    parsed.probe.returns = item.starts_with(uretprobe_prefix) || item.starts_with(kretprobe_prefix);
+    const std::string_view body = item.substr(item.find(':') + 1);
+    if (item.starts_with(usdt_prefix))
+        (void)TRY(parse_usdt(parsed, item, body));
+    else if (item.starts_with('u'))
+        (void)TRY(parse_uprobe(parsed, item, body));
+    else
+        (void)TRY(parse_kprobe(parsed, item, body));
+    if (parsed.probe.returns) (void)TRY(check_return(parsed, item));
     return parsed;
 }
 
@@ -261,9 +258,10 @@ std::size_t unquoted_path_end(std::string_view list) {
 
 std::string name_of_match(const ProbeSpec& probe, std::string_view provider, std::string_view match) {
     if (!probe.alias.empty()) return fmt::format("{}:{}", probe.alias, match);
-    if (probe.kind == ProbeSpec::Kind::kprobe) return fmt::format("kprobe:{}{}", match, probe.attributes);
+    const std::string_view point = probe.returns ? "retprobe" : "probe";
+    if (probe.kind == ProbeSpec::Kind::kprobe) return fmt::format("k{}:{}{}", point, match, probe.attributes);
     const std::string what = probe.kind == ProbeSpec::Kind::usdt ? fmt::format("usdt:{}:{}", provider, match)
-                                                                 : fmt::format("uprobe:{}", match);
+                                                                 : fmt::format("u{}:{}", point, match);
     return fmt::format("{}@\"{}\"{}", what, probe.file, probe.attributes);
 }
 

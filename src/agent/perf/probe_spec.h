@@ -1,8 +1,9 @@
 // Parses dynamic probes of the event grammar. Pure. docs/sampling/probes.md documents the grammar:
 //   uprobe:FUNC@"FILE"   uprobe:FUNC+0x10@"FILE"   uprobe:FILE:0xOFFSET   usdt:PROVIDER:NAME@"FILE"
-//   kprobe:FUNC   kprobe:FUNC+0x10
+//   kprobe:FUNC   kprobe:FUNC+0x10   uretprobe:FUNC@"FILE"   kretprobe:FUNC
 // each optionally followed by /FILTER/ATTRIBUTE/…/ and @HZ. Attributes: alias=NAME, arg=NAME:VALUE, NAME=VALUE. A VALUE
-// is a fetch argument of Documentation/trace/uprobetracer.rst or kprobetrace.rst, or begins with $arg1 … $arg6.
+// is a fetch argument of Documentation/trace/uprobetracer.rst or kprobetrace.rst, or begins with $arg1 … $arg6
+// or $retval.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,7 @@ struct ProbeArgument {
 struct ProbeSpec {
     enum class Kind : std::uint8_t { uprobe, usdt, kprobe };
     Kind kind = Kind::uprobe;
+    bool returns = false;        // uprobe, kprobe: where the function returns
     std::string file;            // a path, or a name without slashes; empty: kprobe
     std::string function;        // may be a pattern with *; empty: `offset` counts from the start of the file
     std::uint64_t offset = 0;    // bytes
@@ -47,7 +49,7 @@ struct ParsedProbe {
 // Whether an event of the grammar is a probe; then parse_probe() parses it.
 bool is_probe(std::string_view item);
 
-// Errors: invalid, or unsupported for kinds of probes that Flamewire refuses. The sentence names the wrong part.
+// Errors: invalid. The sentence names the wrong part.
 Result<ParsedProbe> parse_probe(std::string_view item);
 
 // The end of an unquoted path at the start of `list` ("uprobe:/usr/bin/demo:0x1000,…"), whose slashes and commas are not

@@ -8,6 +8,7 @@
 
 #include "agent/log.h"
 #include "agent/perf/tracepoint.h"
+#include "agent/probes/probe_arguments.h"
 #include "agent/probes/probe_sites.h"
 #include "agent/process/kallsyms.h"
 #include "agent/process/proc_text.h"
@@ -99,13 +100,15 @@ Result<std::vector<EventSpec>> ProbePlacer::place_in_kernel(const EventSpec& spe
         pattern ? TRY(kernel_functions(probe.function)) : std::vector{probe.function};
     if (!events_) events_ = TRY(new_tracefs_group(sysfs_));
     const std::vector<ProbeArgument> arguments =
-        events_->knows_kernel_arguments() ? probe.arguments : TRY(with_own_registers(probe.arguments));
+        probe.returns || events_->knows_kernel_arguments() ? probe.arguments : TRY(with_own_registers(probe.arguments));
     std::vector<EventSpec> placed;
     for (const std::string& function : functions) {
         EventSpec one = spec;
         one.probe.reset();
         if (pattern) one.name = name_of_match(probe, {}, function);
-        if (auto created = create_probe(*events_, {function, {}, probe.offset, 0, arguments}, sysfs_, one); !created) {
+        if (auto created =
+                create_probe(*events_, {function, {}, probe.offset, 0, arguments, probe.returns}, sysfs_, one);
+            !created) {
             // Of a pattern, the kernel may refuse some functions.
             const ErrorCode code = created.error().code;
             const bool of_function = code == ErrorCode::invalid || code == ErrorCode::not_found;

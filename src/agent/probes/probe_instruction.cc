@@ -41,6 +41,12 @@ std::uint32_t written_by(std::uint32_t word) {
 // Exclusive loads and stores. A trap between the two clears the monitor, so that the store never succeeds.
 bool is_exclusive(std::uint32_t word) { return (word & 0x3e800000) == 0x08000000; }
 
+// Loads x30 from the stack, and releases it.
+bool ends_frame(std::uint32_t word) {
+    const bool pair = (word & 0xffc07fff) == 0xa8c07bfd, single = (word & 0xffe00fff) == 0xf84007fe;
+    return pair || single;
+}
+
 }  // namespace
 
 std::optional<ProbeInstruction> aarch64_probe_instruction(std::uint32_t word) {
@@ -78,7 +84,9 @@ std::optional<ProbeInstruction> aarch64_probe_instruction(std::uint32_t word) {
                                                      : call ? Class::call
                                                             : Class::jump,
                                 .falls_through = false,
-                                .jumps_indirect = !call && !returns};
+                                .jumps_indirect = !call && !returns,
+                                .returns = returns,
+                                .reg = static_cast<std::uint8_t>(word >> 5 & 0x1f)};
     }
     if (word >> 24 == 0xd4) return ProbeInstruction{.falls_through = false};  // svc, brk
     if (word >> 24 == 0xd5) return ProbeInstruction{};                        // registers of the system, barriers
@@ -90,7 +98,12 @@ std::optional<ProbeInstruction> aarch64_probe_instruction(std::uint32_t word) {
         return ProbeInstruction{.instruction_class = Class::literal_load, .written = vector ? 0 : 1u << (word & 0x1f)};
     }
     if (is_exclusive(word)) return ProbeInstruction{.falls_through = false};
-    return ProbeInstruction{.written = written_by(word)};
+    // add of a shifted or extended register.
+    const bool adds = (word & 0xff200000) == 0x8b000000 || (word & 0xffe00000) == 0x8b200000;
+    return ProbeInstruction{.ends_frame = ends_frame(word),
+                            .adds = adds,
+                            .reg = static_cast<std::uint8_t>(adds ? word & 0x1f : 0xff),
+                            .written = written_by(word)};
 }
 
 std::optional<ProbeInstruction> probe_instruction(unwind::Arch arch, std::span<const std::byte> code) {

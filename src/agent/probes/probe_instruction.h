@@ -55,8 +55,14 @@ struct ProbeInstruction {
     bool falls_through = true;    // always continues with the next instruction; false for calls, which may not return
     bool may_jump = false;        // to `target`
     bool jumps_indirect = false;  // to an address in a register or in memory
+    bool returns = false;         // to the caller
+    bool ends_frame = false;      // restores a callee-saved register from the stack
+    bool adds = false;            // `reg` += another register
+    std::uint8_t reg = 0xff;      // of `adds`; of an indirect jump the register with its address, 0xff: in memory
     std::uint32_t written = all_registers;  // general registers that it may write, a bit each
-    std::int64_t target = 0;                // relative to the start of this instruction
+    // Of jumps and calls to constants: relative to the start of this instruction. Of an indirect jump of non-PIC x86
+    // through a table: its address; otherwise 0.
+    std::int64_t target = 0;
 };
 
 // Decodes the first instruction of `code`; x86-64, x86 and aarch64, in the agent only those of its machine. nullopt if

@@ -5,12 +5,13 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <span>
 
+#include "agent/log.h"
+#include "agent/probes/probe_arguments.h"
 #include "agent/probes/probe_cost.h"
 #include "agent/probes/probe_place.h"
+#include "agent/probes/return_places.h"
 #include "base/file.h"
 #include "elf/elf_file.h"
 #include "elf/function_name.h"
@@ -32,61 +33,20 @@ struct Code {
     std::optional<InstructionClasses> emulated;
 };
 
-struct ArgumentRegisters {
-    std::uint16_t machine;
-    unwind::Arch arch;
-    std::array<std::string_view, 6> names;      // in the kernel's syntax
-    std::array<std::uint8_t, 6> dwarf_numbers;  // of the registers that these names use
-};
-
-// System V AMD64 ABI 3.2.3; Intel386 psABI 2.2.3; AAPCS64 6.8.2; AAPCS32 6.5. Kernel names: regs_query_register_offset().
-constexpr std::array<ArgumentRegisters, 4> argument_register_names{{
-    {EM_X86_64, unwind::Arch::x86_64, {"%di", "%si", "%dx", "%cx", "%r8", "%r9"}, {5, 4, 1, 2, 8, 9}},
-    {EM_386,
-     unwind::Arch::x86,
-     {"+4(%sp)", "+8(%sp)", "+12(%sp)", "+16(%sp)", "+20(%sp)", "+24(%sp)"},
-     {4, 4, 4, 4, 4, 4}},
-    {EM_AARCH64, unwind::Arch::aarch64, {"%x0", "%x1", "%x2", "%x3", "%x4", "%x5"}, {0, 1, 2, 3, 4, 5}},
-    {EM_ARM, unwind::Arch::arm, {"%r0", "%r1", "%r2", "%r3", "+0(%sp)", "+4(%sp)"}, {0, 1, 2, 3, 13, 13}},
-}};
-
-const ArgumentRegisters* registers_of(std::uint16_t machine) {
-    const auto* const found = std::ranges::find(argument_register_names, machine, &ArgumentRegisters::machine);
-    return found == argument_register_names.end() ? nullptr : found;
-}
-
 Result<std::vector<ProbeArgument>> arguments_of(const ProbeSpec& probe, const Code& code) {
     std::vector<ProbeArgument> arguments;
     for (const ProbeArgument& argument : probe.arguments) {
-        auto fetch = with_argument_registers(argument.fetch, code.header.machine);
+        auto fetch = probe.returns ? with_result_register(argument.fetch, code.header.machine)
+                                   : with_argument_registers(argument.fetch, code.header.machine);
         if (!fetch)
             return fail(ErrorCode::unsupported,
-                        fmt::format("the value '{}' is not available in {}; $arg1 to $arg6 and registers are",
-                                    argument.fetch, code.path));
+                        fmt::format("the value '{}' is not available in {}; {} and registers are", argument.fetch,
+                                    code.path, probe.returns ? "at its return, $retval" : "$arg1 to $arg6"));
         // Without a type, a 64-bit kernel reads 8 bytes, which are two arguments of a 32-bit function.
         if (!code.header.is_64 && fetch->find(':') == std::string::npos) *fetch += ":u32";
         arguments.push_back({argument.name, *std::move(fetch)});
     }
     return arguments;
-}
-
-// What the fields read must be as at the call. Only the names of argument registers are known here.
-ProbeNeeds needs_of(const std::vector<ProbeArgument>& arguments, const ArgumentRegisters& known) {
-    ProbeNeeds needs;
-    for (const ProbeArgument& argument : arguments) {
-        std::string_view rest = argument.fetch;
-        // Instructions before the probe may change the memory that a field reads.
-        if (rest.find('(') != std::string_view::npos) needs.entry = true;
-        if (rest.find("$stack") != std::string_view::npos) needs.registers = all_registers;
-        for (std::size_t at = 0; (at = rest.find('%')) != std::string_view::npos; rest.remove_prefix(1)) {
-            rest.remove_prefix(at);
-            const std::string_view name = rest.substr(0, rest.find_first_of(":)", 1));
-            const auto* const found = std::ranges::find(known.names, name);
-            const auto index = static_cast<std::size_t>(found - known.names.begin());
-            needs.registers |= found == known.names.end() ? all_registers : 1U << known.dwarf_numbers[index];
-        }
-    }
-    return needs;
 }
 
 // The executable segment with this byte of the file.
@@ -103,7 +63,7 @@ std::optional<std::uint64_t> code_offset(const Code& code, std::uint64_t address
 }
 
 std::optional<ProbeInstruction> instruction_at(const Code& code, std::uint64_t offset) {
-    const ArgumentRegisters* const known = registers_of(code.header.machine);
+    const CallConvention* const known = convention_of(code.header.machine);
     const auto bytes = code.source(offset, longest_instruction);
     if (known == nullptr || code.header.big_endian || !bytes) return std::nullopt;
     return probe_instruction(known->arch, std::as_bytes(std::span(*bytes)));
@@ -111,7 +71,7 @@ std::optional<ProbeInstruction> instruction_at(const Code& code, std::uint64_t o
 
 // Whether decoding from the start of a function reaches `distance`. Nullopt: there are unknown instructions before it.
 std::optional<bool> starts_instruction(const Code& code, std::uint64_t start, std::uint64_t distance) {
-    const ArgumentRegisters* const known = registers_of(code.header.machine);
+    const CallConvention* const known = convention_of(code.header.machine);
     if (known == nullptr || distance > max_code_bytes || code.header.big_endian) return std::nullopt;
     if (known->arch == unwind::Arch::arm) return distance % 4 == 0;
     const auto bytes = code.source(start, static_cast<std::size_t>(distance) + longest_instruction);
@@ -170,7 +130,7 @@ Result<bool> check_machine(const Code& code) {
 // Chooses the instruction of a whole function.
 // `in_one_part`: the compiler has not moved rare code of the function elsewhere.
 Result<bool> place(ProbeSite& site, const elf::FunctionSymbol& function, bool in_one_part, const Code& code) {
-    const ArgumentRegisters* const known = registers_of(code.header.machine);
+    const CallConvention* const known = convention_of(code.header.machine);
     if (known == nullptr || code.header.big_endian) return true;  // the entry
     const std::string bytes =
         TRY(code.source(site.offset, static_cast<std::size_t>(std::min<std::uint64_t>(function.size, max_code_bytes))));
@@ -184,6 +144,30 @@ Result<bool> place(ProbeSite& site, const elf::FunctionSymbol& function, bool in
                                                         function.name, code.path));
     site.offset += chosen->offset;
     site.emulated = chosen->emulated;
+    return true;
+}
+
+// Adds a site for each instruction where the function returns.
+Result<bool> add_returns(std::vector<ProbeSite>& sites, const elf::FunctionSymbol& function, const ProbeSpec& probe,
+                         const Code& code) {
+    const CallConvention* const known = convention_of(code.header.machine);
+    if (known == nullptr || code.header.big_endian)
+        return fail(ErrorCode::unsupported, fmt::format("returns in code as of {} are not supported", code.path));
+    const ReturnFile file{code.source, code.header, code.sections,
+                          code.path,   known->arch, code.emulated.value_or(assumed_emulated(known->arch))};
+    const bool uses_result = std::ranges::any_of(
+        probe.arguments, [](const ProbeArgument& argument) { return uses_result_of_function(argument.fetch); });
+    ProbeSite site;
+    site.name = function.name;
+    site.arguments = TRY(arguments_of(probe, code));
+    for (const FunctionExit& exit :
+         TRY(find_return_places(file, function, needs_of(site.arguments, *known), uses_result))) {
+        const auto offset = code_offset(code, exit.address);
+        if (!offset) continue;
+        site.offset = *offset;
+        site.emulated = exit.emulated;
+        sites.push_back(site);
+    }
     return true;
 }
 
@@ -231,6 +215,14 @@ Result<std::vector<ProbeSite>> function_sites(const ProbeSpec& probe, bool by_se
         (void)TRY(check_function(function, code));
         const auto offset = code_offset(code, function.address);
         if (!offset) continue;
+        if (probe.returns) {
+            // Of a pattern, some functions may have unknown code.
+            const auto added = add_returns(sites, function, probe, code);
+            if (!added && (!pattern || (sites.empty() && &function == &functions.back())))
+                return std::unexpected(added.error());
+            if (!added) log("{}", added.error().message);
+            continue;
+        }
         ProbeSite site;
         site.name = function.name;
         site.offset = *offset;
@@ -273,7 +265,7 @@ Result<std::vector<ProbeSite>> offset_site(const ProbeSpec& probe, bool by_serve
 
 // The location of a USDT probe is a nop of any kind.
 bool is_nop(const Code& code, std::uint64_t offset) {
-    if (registers_of(code.header.machine) == nullptr || code.header.machine == EM_ARM) return true;
+    if (convention_of(code.header.machine) == nullptr || code.header.machine == EM_ARM) return true;
     const auto instruction = instruction_at(code, offset);
     if (!instruction) return false;
     using enum InstructionClass;
@@ -318,7 +310,7 @@ Result<std::vector<ProbeSite>> static_sites(const ProbeSpec& probe, const Code& 
                                                                 argument.fetch, found.provider, found.name, code.path));
             site.arguments.push_back({argument.name, *std::move(fetch)});
         }
-        const ArgumentRegisters* const known = registers_of(code.header.machine);
+        const CallConvention* const known = convention_of(code.header.machine);
         site.emulated =
             known != nullptr && code.emulated.value_or(assumed_emulated(known->arch)).contains(InstructionClass::nop);
         sites.push_back(std::move(site));
@@ -327,31 +319,6 @@ Result<std::vector<ProbeSite>> static_sites(const ProbeSpec& probe, const Code& 
 }
 
 }  // namespace
-
-std::optional<std::string> with_arguments(std::string_view fetch, std::span<const std::string_view> operands) {
-    constexpr std::string_view variable = "$arg";
-    if (fetch.find("$retval") != std::string_view::npos) return std::nullopt;
-    std::string out;
-    for (std::size_t at = 0; at < fetch.size();) {
-        if (!fetch.substr(at).starts_with(variable)) {
-            out += fetch[at++];
-            continue;
-        }
-        at += variable.size();
-        std::size_t number = 0;
-        const auto [end, error] = std::from_chars(fetch.data() + at, fetch.data() + fetch.size(), number);
-        if (error != std::errc{} || number < 1 || number > operands.size() || operands[number - 1].empty())
-            return std::nullopt;
-        out += operands[number - 1];
-        at = static_cast<std::size_t>(end - fetch.data());
-    }
-    return out;
-}
-
-std::optional<std::string> with_argument_registers(std::string_view fetch, std::uint16_t machine) {
-    const ArgumentRegisters* const known = registers_of(machine);
-    return with_arguments(fetch, known == nullptr ? std::span<const std::string_view>() : known->names);
-}
 
 Result<std::vector<ProbeSite>> find_probe_sites(const ProbeSpec& probe, int fd, const std::string& path,
                                                 std::optional<InstructionClasses> emulated, bool by_server) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -28,13 +27,5 @@ struct ProbeSite {
 // (`by_server`) may choose only instructions that decoding from a symbol reaches.
 Result<std::vector<ProbeSite>> find_probe_sites(const ProbeSpec& probe, int fd, const std::string& path,
                                                 std::optional<InstructionClasses> emulated, bool by_server);
-
-// Replaces $arg1, $arg2, … by these operands. Nullopt: there is no such operand, or `fetch` needs the result of a
-// function.
-std::optional<std::string> with_arguments(std::string_view fetch, std::span<const std::string_view> operands);
-
-// Replaces $arg1 … $arg6 by the registers that carry the first arguments of a C function. Nullopt: this architecture or
-// argument is not supported. `machine`: e_machine of ELF.
-std::optional<std::string> with_argument_registers(std::string_view fetch, std::uint16_t machine);
 
 }  // namespace flamewire::agent

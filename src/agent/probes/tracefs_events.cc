@@ -145,7 +145,7 @@ TracefsEvents::TracefsEvents(std::string folder) : folder_(std::move(folder)) {
 
 Result<std::string> TracefsEvents::add(const ProbeDefinition& probe) {
     std::string name = event_name(probe.name, events_.size());
-    std::string text = fmt::format("p:{}/{} {}", group_, name, place_of(probe));
+    std::string text = fmt::format("{}:{}/{} {}", probe.returns ? 'r' : 'p', group_, name, place_of(probe));
     if (probe.reference_counter != 0) text += fmt::format("({:#x})", probe.reference_counter);
     for (const ProbeArgument& argument : probe.arguments) text += fmt::format(" {}={}", argument.name, argument.fetch);
     text += '\n';
@@ -180,7 +180,7 @@ std::size_t remove_stale_of(const std::string& path, const TracefsOwner& own) {
     const auto list = read_file(path, max_list_bytes);
     if (!list) return 0;
     std::size_t removed = 0;
-    // Lines look like "p:GROUP/EVENT PATH:OFFSET ARGUMENTS".
+    // Lines look like "p:GROUP/EVENT PATH:OFFSET ARGUMENTS"; "r:…" and "r256:…" are return probes.
     for (std::string_view rest = *list; !rest.empty();) {
         const std::string_view line = rest.substr(0, rest.find('\n'));
         rest.remove_prefix(std::min(line.size() + 1, rest.size()));

@@ -23,6 +23,7 @@ struct ProbeDefinition {
     std::uint64_t offset = 0;              // in the file or the kernel's function, bytes
     std::uint64_t reference_counter = 0;   // offset of a USDT semaphore in the file; 0: none
     std::vector<ProbeArgument> arguments;  // in the kernel's syntax
+    bool returns = false;                  // the kernel's return probe on a function of the kernel
 };
 
 class TracefsEvents {

@@ -120,6 +120,25 @@ bool falls_through(const CodeEffect& effect, const Opcode& opcode) {
     return !system_call && !aborts;
 }
 
+std::int64_t last_int32(Code code) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < 4; ++i) value |= byte_at(code, code.size() - 4 + i) << 8 * i;
+    return static_cast<std::int32_t>(value);
+}
+
+// The operands of `jmp` to a register or through a table at a constant address, and of `add` of registers. The number of
+// a register is only compared with another one, so it need not be DWARF's.
+void describe_indirect(ProbeInstruction& found, Code code, const Opcode& opcode) {
+    const unsigned rex = opcode.rex ? byte_at(code, opcode.prefixes) : 0;
+    const unsigned rm = (opcode.modrm & 7) | (rex & 1) << 3, other = opcode.group() | (rex & 4) << 1;
+    if (found.adds) found.reg = static_cast<std::uint8_t>(opcode.first == 0x01 ? rm : other);
+    if (!found.jumps_indirect) return;
+    if (!opcode.in_memory()) found.reg = static_cast<std::uint8_t>(rm);
+    constexpr std::size_t with_table = 7;  // opcode, ModRM, SIB and 4 bytes of address
+    if (opcode.modrm != 0x24 || code.size() < with_table || (byte_at(code, code.size() - 5) & 7) != 5) return;
+    found.target = last_int32(code);
+}
+
 // From the numbers of x86-64 to those of i386 (System V ABI, figure 2.14 of i386).
 std::uint32_t i386_numbers(std::uint32_t written) {
     constexpr std::array<std::uint8_t, 8> number{0, 2, 1, 3, 6, 7, 5, 4};
@@ -168,7 +187,14 @@ std::optional<ProbeInstruction> x86_probe_instruction(std::span<const std::byte>
     found.falls_through = falls_through(*effect, opcode);
     found.may_jump = effect->kind == Kind::jump || effect->kind == Kind::branch;
     found.jumps_indirect = effect->kind == Kind::indirect;
-    found.target = effect->bytes;
+    found.returns = opcode.first == 0xc3 || opcode.first == 0xc2;
+    found.target = found.may_jump ? effect->bytes : 0;
+    if (found.instruction_class == InstructionClass::call)
+        found.target = effect->size + last_int32(code.first(effect->size));
+    constexpr std::uint32_t callee_saved = 1u << 3 | 1u << 6 | 0xfu << 12;  // rbx, rbp, r12 to r15
+    found.ends_frame = effect->kind == Kind::leave || (effect->kind == Kind::pop && (effect->mask & callee_saved) != 0);
+    found.adds = (opcode.first == 0x01 || opcode.first == 0x03) && !opcode.in_memory();
+    describe_indirect(found, code.first(effect->size), opcode);
     found.written = written_by(*effect, opcode, std::ranges::count(prefixes, std::byte{0xf3}) != 0);
     if (found.instruction_class == InstructionClass::hint) found.written = 0;
     if (!wide) found.written = i386_numbers(found.written);

@@ -1,5 +1,7 @@
 // Reads code in hexadecimal, one function or instruction per line.
 //   probe_places ARCH place C|NONE    prints the chosen offset, 0 or 1 for "emulated", and the class
+//   probe_places ARCH returns [CHEAP] reads "ADDRESS CODE"; prints the addresses where the function ends, with "t" before
+//                                     tail calls, or "- REASON"
 //   probe_places ARCH written         prints the registers that the first instruction may write according to this
 //                                     project and to Capstone, as masks of DWARF numbers; "-" for an unknown one
 #include <capstone/capstone.h>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "../../unit/agent_probes/argument_registers.h"
+#include "agent/probes/function_exits.h"
 #include "agent/probes/probe_place.h"
 
 using namespace flamewire;
@@ -26,6 +29,7 @@ std::vector<std::byte> bytes_of(const std::string& line) {
 
 unwind::Arch arch_of(std::string_view name) {
     if (name == "x86") return unwind::Arch::x86;
+    if (name == "arm") return unwind::Arch::arm;
     return name == "aarch64" ? unwind::Arch::aarch64 : unwind::Arch::x86_64;
 }
 
@@ -109,6 +113,27 @@ void print_places(unwind::Arch arch, bool needs_arguments) {
     }
 }
 
+// Each line: the address of a function and its code, in hexadecimal.
+void print_returns(unwind::Arch arch, bool cheap) {
+    using enum InstructionClass;
+    for (std::string address, line; std::cin >> address >> line;) {
+        const auto code = bytes_of(line);
+        ExitSearch search{.arch = arch};
+        search.parts.push_back(
+            {std::stoull(address, nullptr, 16), std::string(reinterpret_cast<const char*>(code.data()), code.size())});
+        search.entered_from_outside = [] { return false; };
+        search.is_function = [](std::uint64_t) { return true; };
+        search.catches = false;
+        search.needs.registers = 1;
+        if (cheap) search.emulated = {nop, long_nop, push, conditional_branch, jump, call};
+        const FunctionExits found = find_exits(search);
+        if (!found.problem.empty()) std::cout << "- " << found.problem;
+        for (const FunctionExit& exit : found.exits)
+            std::cout << (exit.tail_call ? "t" : "") << std::hex << exit.address << ' ';
+        std::cout << '\n';
+    }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -117,6 +142,8 @@ int main(int count, char** arguments) {
     const unwind::Arch arch = arch_of(arguments[1]);
     if (std::string_view(arguments[2]) == "written")
         print_written(arch);
+    else if (std::string_view(arguments[2]) == "returns")
+        print_returns(arch, count > 3);
     else
         print_places(arch, count > 3 && std::string_view(arguments[3]) == "C");
 }

@@ -1,5 +1,6 @@
 """Probes are placed where objdump shows that every call passes once, and decoded registers include those of Capstone."""
 import bisect
+import collections
 import os
 import pathlib
 import re
@@ -50,6 +51,21 @@ class Code:
     def between(self, begin, end):
         return self.addresses[bisect.bisect_left(self.addresses, begin) : bisect.bisect_left(self.addresses, end)]
 
+    def reached(self, arch, begin, size):
+        """Instructions that a function reaches without exceptions and switches."""
+        found, pending = set(), [begin]
+        while pending:
+            at = pending.pop()
+            if at in found or not begin <= at < begin + size or at not in self.instructions:
+                continue
+            found.add(at)
+            text = self.instructions[at][1]
+            if jump := BRANCH[arch].match(text):
+                pending.append(int(jump[2], 16))
+            if not (JUMP[arch].match(text) or INDIRECT[arch].match(text) or RETURN[arch].match(text)):
+                pending.append(self.addresses[bisect.bisect_right(self.addresses, at)])
+        return found
+
     def code(self, begin, size):
         return "".join(self.instructions[at][0] for at in self.between(begin, begin + size))[: 2 * size]
 
@@ -94,6 +110,60 @@ def test_places(code, needs):
     print(f"{arch} {file} {needs}: {total} functions, emulated at the entry {entries}, emulated later {later}, none {total - entries - later}")
     assert total > 500
     assert later > total // 100
+
+
+RETURN = {"x86_64": re.compile(r"^(bnd |repz )?ret"), "aarch64": re.compile(r"^reta?"), "arm": re.compile(r"^(bx\w* lr|(pop|ldm)\w* .*pc}|mov\w* pc, lr|ldr\w* pc, \[sp\], #)")}
+JUMP = {"x86_64": re.compile(r"^(?:bnd )?jmp\s+([0-9a-f]+)\b"), "aarch64": re.compile(r"^b\s+([0-9a-f]+) <"), "arm": re.compile(r"^b(?!l|ic)\w*\s+([0-9a-f]+) <")}
+INDIRECT = {"x86_64": re.compile(r"^(?:bnd )?jmp\s+\*"), "aarch64": re.compile(r"^br\w*\s"), "arm": re.compile(r"^bx\w* (?!lr)|^ldr\w* pc, (?!\[sp)")}
+for table in RETURN, JUMP, INDIRECT:
+    table["x86"] = table["x86_64"]
+
+
+def test_returns(code):
+    """All returns and tail calls that objdump shows, and nothing else. A cheaper place is passed once before each return."""
+    arch, file, disassembled = code
+    functions = [(address, size) for address, size in disassembled.functions if size]
+    lines = [f"{address:x} {disassembled.code(address, size)}" for address, size in functions]
+    cheaper = tails = 0
+    refused = collections.Counter()
+    for (address, size), exact, cheap in zip(functions, run(lines, arch, "returns"), run(lines, arch, "returns", "cheap"), strict=True):
+        where = f"{file.name} {address:#x}"
+        assert exact.startswith("-") == cheap.startswith("-"), where
+        if exact.startswith("-"):
+            refused[exact[2:]] += 1
+            continue
+        found = {int(word.removeprefix("t"), 16): word.startswith("t") for word in exact.split()}
+        inside = disassembled.between(address, address + size)
+        text = {at: disassembled.instructions[at][1] for at in inside}
+        returns = {at for at in inside if RETURN[arch].match(text[at])}
+        leaving = {at for at in inside if (jump := JUMP[arch].match(text[at])) and not address <= int(jump[1], 16) < address + size}
+        indirect = {at for at in inside if INDIRECT[arch].match(text[at])}
+        assert {at for at, tail in found.items() if not tail} == returns, where
+        reached = disassembled.reached(arch, address, size)
+        tail_calls = {at for at, tail in found.items() if tail}
+        assert tail_calls <= leaving | indirect, where
+        # Only exceptions lead to the others.
+        assert leaving - tail_calls <= set(inside) - reached, (where, leaving - tail_calls)
+        tails += any(found.values())
+        # The places are in the order of the returns.
+        for last, word in zip(sorted(found), cheap.split(), strict=True):
+            place = int(word.removeprefix("t"), 16)
+            if place == last:
+                continue
+            cheaper += 1
+            assert arch != "aarch64" and place < last, (where, word)
+            between = disassembled.between(place, last)
+            assert not any(LEAVES[arch].match(text[at]) for at in between[1:]), (where, word)
+            assert not any(place < target <= last for target in disassembled.targets), (where, word)
+            assert not any(re.search(r"%[re]?a[xhl]$", text[at]) for at in between[1:]), (where, word)
+            if LEAVES[arch].match(text[place]):
+                # The other way ends in a call that never returns.
+                target = int(BRANCH[arch].match(text[place])[2], 16)
+                rest = disassembled.between(target, address + size)
+                assert text[rest[-1]].startswith("call") and not any(re.match(r"(bnd |notrack )?(j|ret)", text[at]) for at in rest), (where, word)
+    accepted = len(functions) - sum(refused.values())
+    print(f"{arch} {file}: {len(functions)} functions, {accepted} with all returns, {tails} with tail calls, {cheaper} cheaper places, refused: {dict(refused)}")
+    assert accepted > len(functions) * 0.8
 
 
 def test_written_registers(code):

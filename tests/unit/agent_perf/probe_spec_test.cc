@@ -151,8 +151,10 @@ TEST_CASE("probes that are refused") {
     CHECK(mentions(refusal("uprobe:f@libc.so.6/a/x"), "is not understood"));
     CHECK(mentions(refusal("uprobe:f@libc.so.6@fast"), "not a rate"));
     CHECK(mentions(refusal("uprobe:/usr/bin/demo:0xzz"), "not an offset"));
-    CHECK(mentions(refusal(R"(uretprobe:malloc@"libc.so.6")"), "abort the program"));
-    CHECK(mentions(refusal("kretprobe:vfs_read"), "the return of a function"));
+    for (const char* place : {"uretprobe:main+4@libc.so.6", "uretprobe:/usr/bin/demo:0x10", "kretprobe:vfs_read+4"})
+        CHECK(mentions(refusal(place), "needs a function, without an offset"));
+    CHECK(mentions(refusal("uretprobe:malloc"), "needs the file"));
+    CHECK(mentions(refusal("kretprobe:"), "not a function of the kernel"));
     CHECK(mentions(refusal("kprobe:"), "not a function of the kernel"));
     CHECK(mentions(refusal("kprobe:0xffffffff81000000"), "not a function of the kernel"));
     CHECK(mentions(refusal("kprobe:vfs_read%return"), "not a function of the kernel"));
@@ -167,6 +169,23 @@ TEST_CASE("probes that are refused") {
     std::string many = "uprobe:f@libc.so.6/";
     for (int i = 0; i < 17; ++i) many += "/a" + std::to_string(i) + "=%di";
     CHECK(mentions(refusal(many + "/"), "more than 16 fields"));
+}
+
+TEST_CASE("probes on returns") {
+    const EventSpec user = one(R"(uretprobe:malloc@"libc.so.6"/r == 0/r=$retval/@99)");
+    CHECK(user.name == R"(uretprobe:malloc@"libc.so.6"/r == 0/r=$retval/)");
+    CHECK(user.filter == "r == 0");
+    REQUIRE(user.probe);
+    CHECK((user.probe->kind == ProbeSpec::Kind::uprobe && user.probe->returns));
+    CHECK(user.probe->function == "malloc");
+    CHECK(user.probe->arguments == std::vector<ProbeArgument>{{"r", "$retval"}});
+    CHECK(name_of_match(*user.probe, {}, "calloc") == R"(uretprobe:calloc@"libc.so.6"/r == 0/r=$retval/)");
+    const EventSpec kernel = one("kretprobe:vfs_*//alias=reads/");
+    REQUIRE(kernel.probe);
+    CHECK((kernel.probe->in_kernel() && kernel.probe->returns));
+    CHECK(kernel.name == "reads");
+    CHECK(name_of_match(*one("kretprobe:vfs_*").probe, {}, "vfs_read") == "kretprobe:vfs_read");
+    CHECK_FALSE(one("uprobe:malloc@libc.so.6").probe->returns);
 }
 
 TEST_CASE("an event of a pattern") {

@@ -1,11 +1,11 @@
 // Arguments of functions in registers. Source: System V AMD64 ABI 3.2.3, Intel386 psABI 2.2.3, AAPCS64 6.8.2, AAPCS32 6.5.
-#include "agent/probes/probe_sites.h"
-
 #include <catch2/catch.hpp>
 #include <elf.h>
 
 #include <array>
 #include <string_view>
+
+#include "agent/probes/probe_arguments.h"
 
 using namespace flamewire::agent;
 
@@ -22,6 +22,15 @@ TEST_CASE("registers of arguments") {
     for (const char* unknown : {"$arg0", "$arg7", "$arg", "$arg12", "$argx", "$retval"})
         CHECK_FALSE(with_argument_registers(unknown, EM_X86_64));
     CHECK_FALSE(with_argument_registers("$arg1", EM_S390));
+}
+
+TEST_CASE("registers of results") {
+    CHECK(with_result_register("$retval", EM_X86_64) == "%ax");
+    CHECK(with_result_register("+8($retval):u32", EM_AARCH64) == "+8(%x0):u32");
+    CHECK(with_result_register("$retval:s32", EM_ARM) == "%r0:s32");
+    CHECK(with_result_register("%dx:s32", EM_386) == "%dx:s32");
+    CHECK_FALSE(with_result_register("$arg1", EM_X86_64));
+    CHECK_FALSE(with_result_register("$retval", EM_S390));
 }
 
 TEST_CASE("operands of a USDT probe") {
