@@ -316,9 +316,9 @@ def test_returns_of_forks_and_loaded_libraries(tmp_path):
     assert hits(path, event) == 20
 
 
-def gdb_stacks(program, function, most):
-    """The call paths of the first hits of a breakpoint, outermost first, as gdb finds them."""
-    script = ["set pagination off", "set print frame-arguments none", "set debuginfod enabled off", f"break *{function}", "run"]
+def gdb_stacks(program, places, most):
+    """The call paths of the first hits of breakpoints, outermost first, as gdb finds them."""
+    script = ["set pagination off", "set print frame-arguments none", "set debuginfod enabled off", *(f"break *{place}" for place in places), "run"]
     script += ["bt", "continue"] * most
     words = [word for line in script for word in ("-ex", line)]
     outcome = run("gdb", "-nx", "-batch", *words, "--args", *program)
@@ -335,14 +335,22 @@ def gdb_stacks(program, function, most):
     return found
 
 
-def test_stacks_are_those_of_gdb(tmp_path):
+@pytest.mark.parametrize("kind", ["uprobe", "uretprobe"])
+def test_stacks_are_those_of_gdb(tmp_path, kind):
     function = "probed_recursion"
+    places = [function]
+    if kind == "uretprobe":
+        code = run("objdump", "-d", f"--disassemble={function}", WORKLOAD).stdout
+        lines = re.findall(r"^ *([0-9a-f]+):\t(?:[0-9a-f]{2} |[0-9a-f]{8} )+\s*(\w+)", code, re.M)
+        places = [f"((char*){function} + {int(address, 16) - int(lines[0][0], 16)})" for address, word in lines if word == "ret"]
+        assert places, code
     program = [WORKLOAD, "calls", 600]
-    expected = gdb_stacks(program, function, 300)
+    expected = gdb_stacks(program, places, 300)
     assert sum(expected.values()) >= 200, expected
-    path, _ = record(tmp_path, "--count", 1, events=[probe(function)], program=program)
+    event = f'{kind}:{function}@"{WORKLOAD}"'
+    path, _ = record(tmp_path, "--count", 1, events=[event], program=program)
     found = collections.Counter()
-    for frames, number in stacks(path, probe(function)).items():
+    for frames, number in stacks(path, event).items():
         # gdb ends at main, and names inlined functions without their namespace.
         inner = frames[frames.index("main"):]
         found[tuple(re.sub(r"\(.*", "", name).split("::")[-1] for name in inner)] += number
