@@ -38,15 +38,21 @@ const common = {
   nodePaths: [join(here, 'node_modules')],
   metafile: true,
 };
-// Removes unused parts of the charts from the tables that the package exports, so that esbuild omits them.
+// Removes unused parts of the charts from the tables that the package exports, so that esbuild omits them. No chart of
+// the page has a legend, a cursor, or an axis of dates or logarithms.
 const chartsWeDraw = {
   name: 'charts-we-draw',
   setup: (at) =>
     at.onLoad({ filter: /uPlot\.esm\.js$/ }, async ({ path }) => ({
-      contents: (await readFile(path, 'utf8')).replace(
-        /\(paths\.(bars|spline)\s+= \w+\);|uPlot\.(assign|fmtNum|range\w+|orient|fmtDate|tzDate|sync|addGap|clipGaps)\s*= \w+;/g,
-        '',
-      ),
+      contents: (await readFile(path, 'utf8'))
+        .replace(
+          /\(paths\.(bars|spline)\s+= \w+\);|uPlot\.(assign|fmtNum|range\w+|orient|fmtDate|tzDate|sync|addGap|clipGaps)\s*= \w+;/g,
+          '',
+        )
+        .replace(/^\s*const (\[ time\w+,.*= genTimeStuffs|_time(Axis|Series)\w+\s*= ).*;$/gm, '')
+        .replace(/\bisTime (\?|&&)/g, 'false $1')
+        .replace(/\b(\w+\.)?distr\s*(==\s*(3|4|100)\b|>= 3\b)/g, 'false')
+        .replace(/\bshow(Legend|Cursor)\b(?! +=)/g, 'false'),
     })),
 };
 const page = { ...common, entryPoints: { app: join(source, 'src/main.tsx') }, plugins: [editorApart, chartsWeDraw] };
