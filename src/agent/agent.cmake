@@ -1,7 +1,7 @@
 # Included by CMakeLists.txt of this folder. Everything of the program but main is a library, also for the desk: its tests and fuzz targets.
 # Commands of the server are a library of their own: its fuzz target needs no sockets, no pipeline and no health.
 flamewire_library(agent_commands AGENT DESK DECODES
-  SOURCES command_arguments.cc commands.cc hello.cc option_values.cc options.cc
+  SOURCES command_arguments.cc commands.cc hello.cc list_events_command.cc option_values.cc options.cc
   LINK base wire agent_perf agent_process)
 flamewire_library(agent_session AGENT DESK
   SOURCES
@@ -11,7 +11,7 @@ flamewire_library(agent_session AGENT DESK
     recording/sampler.cc recording/stack_sampling.cc recording/target_counters.cc recording/target_members.cc
     recording/event_table.cc recording/recording_encode.cc recording/requested_events.cc recording/targets.cc
     counting.cc machine.cc version.cc
-    control/agent_loop.cc control/command_queue.cc control/describe_events.cc control/doctor.cc control/help.cc control/launch.cc
+    control/agent_loop.cc control/command_queue.cc control/describe_events.cc control/doctor.cc control/help.cc control/launch.cc control/list_events.cc
     control/module_transfer.cc control/output.cc control/pairing.cc
     control/privileges.cc control/recording_capture.cc control/recording_controller.cc control/recording_log.cc
     control/sched_sink.cc control/server_control.cc control/worker.cc

@@ -9,7 +9,9 @@
 
 #include "agent/command_arguments.h"
 #include "agent/hello.h"
+#include "agent/list_events_command.h"
 #include "agent/option_values.h"
+#include "agent/reply.h"
 #include "base/hex.h"
 #include "base/json_writer.h"
 
@@ -62,15 +64,6 @@ Result<SettingsChange> read_change(Arguments& args, Control& control) {
     (void)TRY(args.check());
     return change;
 }
-
-class Reply : public JsonWriter {
-public:
-    explicit Reply(const wire::Command& command) { object().member("id", command.id).member("ok", true); }
-    std::string finish() {
-        end_object();
-        return take();
-    }
-};
 
 void put_notices(JsonWriter& reply, const std::vector<wire::Notice>& notices) {
     reply.array("notices");
@@ -304,6 +297,7 @@ Result<std::string> dispatch(const wire::Command& command, const Machine& machin
     if (command.name == "ping") return Reply(command).finish();
     if (command.name == "status") return status(command, machine, control);
     if (command.name == "list_processes") return list_processes(command, control);
+    if (command.name == "list_events") return list_events(command, control);
     if (command.name == "verify_pid") return verify_pid(command, control);
     if (command.name == "reprobe") return reprobe(command, control);
     if (command.name == "start") return start(command, control);
@@ -350,7 +344,7 @@ Settings changed(Settings settings, const SettingsChange& change) {
 }
 
 bool is_slow(std::string_view command) {
-    return command == "list_processes" || command == "reprobe" || command == "verify_pid";
+    return command == "list_processes" || command == "list_events" || command == "reprobe" || command == "verify_pid";
 }
 
 std::string handle_command(const wire::Command& command, const Machine& machine, Control& control) {

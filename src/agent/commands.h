@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/event_list.h"
 #include "agent/health/settings.h"
 #include "agent/machine.h"
 #include "agent/options.h"
@@ -116,11 +117,12 @@ public:
     virtual Result<bool> resolve_kernel() = 0;
     // Returns the new settings. An empty change only reads them.
     virtual HealthSettings configure_metrics(const HealthChange& change) = 0;
-    // These three can take up to a second and are called concurrently with everything else, so they must be
+    // These four can take a second or longer and are called concurrently with everything else, so they must be
     // thread-safe.
     virtual std::vector<ProcessEntry> list_processes() = 0;
     virtual ProcessCheck verify_pid(std::uint32_t pid) = 0;
     virtual Result<Capabilities> reprobe() = 0;
+    virtual Result<EventList> list_events(const EventQuery& query) = 0;
 };
 
 // True for commands that would delay others. Run handle_command for them on a separate thread.

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "elf/name_path.h"
+
 namespace flamewire::elf {
 namespace {
 
@@ -12,36 +14,7 @@ constexpr std::string_view digits = "0123456789";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// The names that lead to a function, from outside to inside.
-struct Path {
-    std::array<std::string_view, 24> names;
-    std::size_t size = 0;
-    bool destructor = false;   // the last name has a `~`, which is not in it
-    bool abbreviated = false;  // the second name is std::string or a stream: std::ostream is std::basic_ostream<char>
-
-    bool add(std::string_view name) {
-        if (size == names.size() || destructor) return false;
-        names[size++] = name;
-        return true;
-    }
-    [[nodiscard]] bool is(std::string_view request) const {
-        for (std::size_t i = 0; i < size; ++i) {
-            const bool last = i + 1 == size;
-            const std::size_t end = last ? request.size() : request.find("::");
-            if (end == std::string_view::npos) return false;
-            std::string_view name = request.substr(0, end);
-            if (!last) request.remove_prefix(end + 2);
-            if (last && destructor) {
-                if (!name.starts_with('~')) return false;
-                name.remove_prefix(1);
-            }
-            name = name.substr(0, name.find("[abi:"));
-            if (abbreviated && i > 0 && names[i] == names[1] && name.starts_with("basic_")) name.remove_prefix(6);
-            if (name != names[i]) return false;
-        }
-        return size != 0;
-    }
-};
+using Path = NamePath;
 
 // A mangled name that is read from left to right.
 class Mangled {
@@ -360,6 +333,14 @@ std::string_view without_unique_suffix(std::string_view symbol) {
     }
 }
 
+// False for names of C, and for those that have something other than names.
+bool read_function(std::string_view symbol, Path& path) {
+    if (symbol.starts_with("_R")) return RustReader(symbol.substr(2)).read(path);
+    if (!symbol.starts_with("_Z")) return false;
+    Mangled in(symbol.substr(2));
+    return read_itanium(in, path) && ends_function(in, path);
+}
+
 }  // namespace
 
 bool matches_function_name(std::string_view request, std::string_view symbol) {
@@ -368,12 +349,12 @@ bool matches_function_name(std::string_view request, std::string_view symbol) {
     const std::string_view stem = without_unique_suffix(symbol);
     if (request == symbol || request == stem) return true;
     Path path;
-    if (stem.starts_with("_Z")) {
-        Mangled in(stem.substr(2));
-        return read_itanium(in, path) && ends_function(in, path) && path.is(request);
-    }
-    if (stem.starts_with("_R")) return RustReader(stem.substr(2)).read(path) && path.is(request);
-    return false;
+    return read_function(stem, path) && path.is(request);
+}
+
+std::string function_path(std::string_view symbol) {
+    Path path;
+    return read_function(without_unique_suffix(symbol), path) ? path.text() : std::string(symbol);
 }
 
 bool matches_variable_name(std::string_view request, std::string_view symbol) {

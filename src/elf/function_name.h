@@ -2,6 +2,7 @@
 // that a path of names such as `ns::Class::method` needs. Source: Itanium C++ ABI, section 5.1; Rust RFC 2603 (v0).
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace flamewire::elf {
@@ -15,6 +16,9 @@ namespace flamewire::elf {
 // A part of a function that the compiler split off or changed (`.cold`, `.part.0`, `.constprop.0`, `.isra.0`) matches
 // only a pattern or the whole symbol. Suffixes that only make a name unique (`.lto_priv.0`, `.llvm.1`) are ignored.
 bool matches_function_name(std::string_view request, std::string_view symbol);
+
+// The path of names of a function, as in a request: "ns::Class::method". Other symbols, such as those of C, unchanged.
+std::string function_path(std::string_view symbol);
 
 // The same for a variable: `ns::counter`, `Class::count`.
 bool matches_variable_name(std::string_view request, std::string_view symbol);

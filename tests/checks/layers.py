@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     "server/session": SESSION,
     "server/source": SESSION | {"server/session"},
     "server/link": SESSION | {"secure", "server/session"},
-    "server/http": DESK | {"server/session", "server/source", "server/link"},
+    "server/http": DESK | {"symbol/demangle.", "server/session", "server/source", "server/link"},
     "server": DESK | {"server/session", "server/source", "server/link", "server/http"},
     "cli": DESK | {"views/sql", "symbol/demangle.", "server", "server/session", "server/source", "server/link"},
     "agent/perf/record.h": {"perf", "wire"},

@@ -135,7 +135,7 @@ const guide = {
       .getByTitle('Choose on the server: Sysroot')
       .click()
       .then(() => page.locator('.picker-list button').first().waitFor()),
-  options: (page) => page.locator('.event-grid .check').first().waitFor(),
+  options: (page) => page.click('#find-events').then(() => page.locator('.event-details dt').first().waitFor()),
   start: (page) => page.locator('.wizard-summary').waitFor(),
 };
 for (const theme of ['dark', 'light']) {

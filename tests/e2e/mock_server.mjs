@@ -1010,6 +1010,14 @@ export async function startMock({
           }
         : { keys };
     }
+    if (path === '/api/agent/events') {
+      if (params.get('describe'))
+        return { kernel_functions: true, description: 'sched:sched_process_exit: tracepoint\n  comm: char[16]\n' };
+      const names = ['exec', 'exit', 'fork', 'free', 'hang', 'wait'].map((name) => `sched:sched_process_${name}`);
+      const events = names.map((name) => ({ name, event: name }));
+      events[2] = { name: names[2], problem: 'cannot be probed' };
+      return { kernel_functions: true, total: 9, more: true, events };
+    }
     if (path === '/api/agent/dials') {
       return {
         dials: [

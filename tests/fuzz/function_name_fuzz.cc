@@ -15,5 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (matches_function_name(request, symbol) && request.empty()) std::abort();
     if (!symbol.empty() && !matches_function_name(symbol, symbol)) std::abort();
     if (!matches_function_name("*", symbol)) std::abort();
+    // Names are written once, constructors twice, with "::" and "(anonymous namespace)".
+    if (flamewire::elf::function_path(symbol).size() > 2 * symbol.size() + 600) std::abort();
     return 0;
 }

@@ -147,6 +147,7 @@ def test_live_and_replayed(start):
     assert page.startswith("<!doctype html>") and "flamewire-answers" in page and len(page) < 3_000_000
     assert server.request("GET", f"/api/export/session/{session}", format="html", page="x" * 70_000)[0] == 400
 
+    assert server.get("/api/agent/events", kind="file", pid=program.pid)["total"] > 0
     assert agent.stop() == 0
     server.wait_ended(session)
     live = server.get("/api/flamegraph", session=session, min_share=0)

@@ -43,7 +43,9 @@ struct Described {
     std::vector<ProbeArgument> arguments;
 };
 
-Result<std::string> describe_probe(const EventSpec& spec, const ProbeTarget& target) {
+Result<std::string> describe_probe(const EventSpec& spec, const ProbeTarget& target, const ProbeCosts* costs) {
+    if (costs != nullptr && !costs->measured()) costs = nullptr;
+    const std::optional<InstructionClasses> emulated = costs ? std::optional(costs->emulated) : std::nullopt;
     const ProbeSpec& probe = *spec.probe;
     if (probe.in_kernel()) {
         std::string text = fmt::format("{}: probe in the kernel\n", spec.name);
@@ -56,11 +58,17 @@ Result<std::string> describe_probe(const EventSpec& spec, const ProbeTarget& tar
     std::string paths;
     for (const ProbeFile& file : TRY(find_probe_files(probe.file, target))) {
         paths += (paths.empty() ? "" : ", ") + file.path;
-        for (const ProbeSite& site : TRY(find_probe_sites(probe, file.file.get(), file.path, std::nullopt, false))) {
+        for (const ProbeSite& site :
+             TRY(find_probe_sites(probe, file.file.get(), file.path, emulated, target.by_server))) {
             const std::string name = pattern ? name_of_match(probe, site.provider, site.name) : spec.name;
             auto known = std::ranges::find(all, name, &Described::name);
             if (known == all.end()) known = all.insert(known, {name, {}, site.arguments});
-            known->places += fmt::format("  at offset {:#x} of {}\n", site.offset, file.path);
+            known->places += fmt::format("  at offset {:#x} of {}", site.offset, file.path);
+            if (costs != nullptr) {
+                const std::uint32_t ns = costs->hit_ns(site.emulated);
+                known->places += fmt::format(", about {}.{} us per hit", ns / 1000, ns % 1000 / 100);
+            }
+            known->places += '\n';
         }
     }
     if (all.empty()) return fail(ErrorCode::not_found, fmt::format("{}: nothing in {} matches", spec.name, paths));
@@ -88,11 +96,12 @@ Result<std::string> describe_breakpoint(const EventSpec& spec, const ProbeTarget
 
 }  // namespace
 
-Result<std::string> describe_events(std::string_view list, const ProbeTarget& target, const Sysfs& sysfs) {
+Result<std::string> describe_events(std::string_view list, const ProbeTarget& target, const Sysfs& sysfs,
+                                    const ProbeCosts* costs) {
     std::string text;
     for (const EventSpec& spec : TRY(parse_events(list, sysfs))) {
         if (spec.probe)
-            text += TRY(describe_probe(spec, target));
+            text += TRY(describe_probe(spec, target, costs));
         else if (is_breakpoint(spec))
             text += TRY(describe_breakpoint(spec, target));
         else if (spec.off_cpu == 0 && spec.parts.front().type == PERF_TYPE_TRACEPOINT)

@@ -151,17 +151,23 @@ BatchSink& RecordingController::choose_sink() {
     return *link_sink_;
 }
 
+ProbeTarget RecordingController::probe_target(std::vector<std::uint32_t> pids, const Scope& scope,
+                                              bool by_server) const {
+    ProbeTarget target{std::move(pids), {}, by_server && !options_.allowed.all(), by_server};
+    for (const std::string& folder : scope.cgroups) {
+        const std::vector<std::uint32_t> members = processes_of_cgroup(folder, limits::max_pids);
+        target.pids.insert(target.pids.end(), members.begin(), members.end());
+    }
+    return target;
+}
+
 Result<bool> RecordingController::prepare_probes(RecordingPlan& plan) {
     (void)TRY(check_breakpoints(plan, options_.settings));
     (void)TRY(place_breakpoints(plan.wanted.events, plan.scope.wide ? std::vector<std::uint32_t>() : plan.pids,
                                 plan.launched ? plan.program : std::string()));
-    ProbeTarget target{plan.pids, plan.program, plan.wanted.by_server && !options_.allowed.all(),
-                       plan.wanted.by_server};
+    ProbeTarget target = probe_target(plan.pids, plan.scope, plan.wanted.by_server);
+    target.program = plan.program;
     if (plan.launched) target.pids.clear();
-    for (const std::string& folder : plan.scope.cgroups) {
-        const std::vector<std::uint32_t> pids = processes_of_cgroup(folder, limits::max_pids);
-        target.pids.insert(target.pids.end(), pids.begin(), pids.end());
-    }
     std::optional<CounterSetOptions> running;
     if (!plan.launched) running = CounterSetOptions{.pids = plan.pids, .scope = plan.scope};
     return probes_.prepare(plan.wanted, plan.settings, target, running);

@@ -48,6 +48,10 @@ public:
     // Creates the probes among the events and counters of `plan`, whose other members are set, and finds the addresses of
     // its breakpoints.
     Result<bool> prepare_probes(RecordingPlan& plan);
+    // Whose files probes may be in. For a server, the policy applies.
+    [[nodiscard]] ProbeTarget probe_target(std::vector<std::uint32_t> pids, const Scope& scope, bool by_server) const;
+    // Measures them at the first call. Any thread.
+    ProbeCosts probe_costs() { return probes_.costs(); }
     // Ends the current recording, with `reason` unless it has ended by itself, and logs the result.
     void end(std::string reason, std::int32_t exit_code);
     // Ends a recording that has ended by itself, and returns how.

@@ -1,4 +1,4 @@
-// The actions of commands. All except the three slow ones run on the agent's thread.
+// The actions of commands. All except the four slow ones run on the agent's thread.
 #include "agent/control/server_control.h"
 
 #include <fmt/format.h>
@@ -7,7 +7,9 @@
 #include <chrono>
 #include <utility>
 
+#include "agent/control/describe_events.h"
 #include "agent/control/doctor.h"
+#include "agent/control/list_events.h"
 #include "agent/control/recording_log.h"
 #include "agent/log.h"
 #include "agent/recording/reconfiguration.h"
@@ -20,6 +22,9 @@ namespace {
 constexpr std::chrono::milliseconds cpu_interval{500};
 constexpr std::size_t max_listed_processes = 200;
 
+bool has_breakpoint(const std::vector<EventSpec>& events) {
+    return std::ranges::any_of(events, [](const EventSpec& spec) { return is_breakpoint(spec); });
+}
 bool is_kernel_probe(const EventSpec& spec) { return spec.probe && spec.probe->in_kernel(); }
 
 }  // namespace
@@ -39,6 +44,16 @@ Result<RecordingTarget> ServerControl::wide_for_server(const WideTarget& wide) c
     return find_wide(wide);
 }
 
+Result<bool> ServerControl::check_allowed(bool probes_kernel, bool breakpoints) const {
+    if (probes_kernel && !options_.allow_kprobes)
+        return fail(ErrorCode::permission,
+                    "this agent does not let servers probe the kernel; start it with --allow-kprobes");
+    if (breakpoints && !options_.allow_breakpoints)
+        return fail(ErrorCode::permission,
+                    "this agent does not let servers set breakpoints; start it with --allow-breakpoints");
+    return true;
+}
+
 Result<RequestedEvents> ServerControl::requested(const Settings& settings) const {
     RequestedEvents wanted = TRY(parse_requested(settings, recordings_.sysfs()));
     wanted.by_server = true;
@@ -48,13 +63,7 @@ Result<RequestedEvents> ServerControl::requested(const Settings& settings) const
     const bool probes_kernel =
         (!own_events && std::ranges::any_of(wanted.events, is_kernel_probe)) ||
         (settings.stat != own.stat && std::ranges::any_of(wanted.counters, is_kernel_probe, &RequestedCounter::spec));
-    if (probes_kernel && !options_.allow_kprobes)
-        return fail(ErrorCode::permission,
-                    "this agent does not let servers probe the kernel; start it with --allow-kprobes");
-    const auto is_one = [](const EventSpec& spec) { return is_breakpoint(spec); };
-    if (!own_events && !options_.allow_breakpoints && std::ranges::any_of(wanted.events, is_one))
-        return fail(ErrorCode::permission,
-                    "this agent does not let servers set breakpoints; start it with --allow-breakpoints");
+    (void)TRY(check_allowed(probes_kernel, !own_events && has_breakpoint(wanted.events)));
     return wanted;
 }
 
@@ -244,6 +253,28 @@ Result<Capabilities> ServerControl::reprobe() {
     Capabilities found = examine_machine(recordings_.sysfs());
     recordings_.set_capabilities(found);
     return found;
+}
+
+Result<EventList> ServerControl::list_events(const EventQuery& query) {
+    Scope scope;
+    if (query.wide.given()) scope = TRY(wide_for_server(query.wide)).scope;
+    if (!query.pids.empty())
+        if (auto problem = problem_for_server(query.pids)) return std::unexpected(*std::move(problem));
+    const ProbeTarget target = recordings_.probe_target(query.pids, scope, true);
+    EventList list;
+    if (query.describe.empty()) {
+        (void)TRY(check_allowed(query.kind == EventKind::kernel_function, false));
+        (void)TRY(agent::list_events(query, target, recordings_.sysfs(), list));
+    } else {
+        const std::vector<EventSpec> events = TRY(parse_events(query.describe, recordings_.sysfs()));
+        (void)TRY(check_allowed(std::ranges::any_of(events, is_kernel_probe), has_breakpoint(events)));
+        const bool in_files =
+            std::ranges::any_of(events, [](const EventSpec& spec) { return spec.probe && !spec.probe->in_kernel(); });
+        const ProbeCosts costs = in_files ? recordings_.probe_costs() : ProbeCosts();
+        list.description = TRY(describe_events(query.describe, target, recordings_.sysfs(), &costs));
+    }
+    list.kernel_functions = options_.allow_kprobes;
+    return list;
 }
 
 }  // namespace flamewire::agent

@@ -39,11 +39,14 @@ public:
     std::vector<ProcessEntry> list_processes() override;
     ProcessCheck verify_pid(std::uint32_t pid) override;
     Result<Capabilities> reprobe() override;
+    Result<EventList> list_events(const EventQuery& query) override;
 
 private:
     Result<Running> start_requested(const StartRequest& request);
     // Also reports targets that a server may not choose.
     [[nodiscard]] std::optional<Error> problem_for_server(const std::vector<std::uint32_t>& pids) const;
+    // What an event needs that only the agent's options allow.
+    [[nodiscard]] Result<bool> check_allowed(bool probes_kernel, bool breakpoints) const;
     [[nodiscard]] Result<RequestedEvents> requested(const Settings& settings) const;
     [[nodiscard]] Result<RecordingTarget> wide_for_server(const WideTarget& wide) const;
 

@@ -16,7 +16,7 @@
 namespace flamewire::agent {
 namespace {
 
-constexpr std::size_t line_bytes = 8192, max_files = 64, max_entries = 65'536;
+constexpr std::size_t line_bytes = 8192, max_files = 64, max_mapped = 4'096, max_entries = 65'536;
 
 constexpr std::array<std::string_view, 8> folders{"/lib/",     "/usr/lib/",       "/lib64/", "/usr/lib64/",
                                                   "/usr/bin/", "/usr/local/lib/", "/bin/",   "/usr/local/bin/"};
@@ -131,6 +131,21 @@ std::unexpected<Error> not_found(const std::string& name, const ProbeTarget& tar
 }
 
 }  // namespace
+
+std::vector<std::string> mapped_code_files(const std::vector<std::uint32_t>& pids) {
+    std::vector<std::string> paths;
+    for (const std::uint32_t pid : pids) {
+        auto lines = LineReader::open(fmt::format("/proc/{}/maps", pid), line_bytes);
+        if (!lines) continue;
+        std::string_view line;
+        while (lines->next(line) && paths.size() < max_mapped) {
+            auto entry = parse_maps_line(line);
+            if (entry && entry->executable && entry->inode != 0 && std::ranges::find(paths, entry->path) == paths.end())
+                paths.push_back(std::move(entry->path));
+        }
+    }
+    return paths;
+}
 
 bool has_file_name(std::string_view path, std::string_view name) {
     const std::string_view last = last_part(path);

@@ -30,6 +30,9 @@ struct ProbeFile {
 // several processes use it. not_found, with a sentence, if there is none.
 Result<std::vector<ProbeFile>> find_probe_files(const std::string& name, const ProbeTarget& target);
 
+// Paths of the files whose code these processes have mapped, each once.
+std::vector<std::string> mapped_code_files(const std::vector<std::uint32_t>& pids);
+
 // Whether a mapped file has that name: its last part, or all of that before ".so".
 bool has_file_name(std::string_view path, std::string_view name);
 

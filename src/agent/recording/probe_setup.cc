@@ -73,8 +73,9 @@ std::unexpected<Error> refused(Error error) {
 
 }  // namespace
 
-const ProbeCosts& ProbeSetup::costs() {
-    if (costs_ && costs_->measured()) return *costs_;
+ProbeCosts ProbeSetup::costs() {
+    const std::lock_guard lock(mutex_);
+    if (costs_.measured()) return costs_;
     const auto make_probe = [this, group = new_tracefs_group(sysfs_)](std::uint64_t offset) -> Result<perf_event_attr> {
         if (!group) return std::unexpected(group.error());
         EventSpec spec;
@@ -85,10 +86,7 @@ const ProbeCosts& ProbeSetup::costs() {
         return attr;
     };
     costs_ = measure_probe_costs(make_probe, real_kernel());
-    if (!costs_->measured())
-        log("the cost of probes is unknown, and the slowdown is not predicted: the agent cannot probe itself ({})",
-            std::strerror(costs_->error));
-    return *costs_;
+    return costs_;
 }
 
 Result<bool> ProbeSetup::prepare(RequestedEvents& wanted, const Settings& settings, const ProbeTarget& target,
@@ -98,10 +96,14 @@ Result<bool> ProbeSetup::prepare(RequestedEvents& wanted, const Settings& settin
     const auto in_kernel = [](const EventSpec& spec) { return spec.probe && spec.probe->in_kernel(); };
     if (!settings.kernel && std::ranges::any_of(wanted.events, in_kernel))
         return fail(ErrorCode::invalid, "samples of probes in the kernel need kernel mode, which is excluded here");
-    const bool measured = kinds.user && costs().measured();
-    ProbePlacer sampled(target, sysfs_, measured ? std::optional(costs().emulated) : std::nullopt);
+    const ProbeCosts costs = kinds.user ? this->costs() : ProbeCosts();
+    const bool measured = costs.measured();
+    if (kinds.user && !measured)
+        log("the cost of probes is unknown, and the slowdown is not predicted: the agent cannot probe itself ({})",
+            std::strerror(costs.error));
+    ProbePlacer sampled(target, sysfs_, measured ? std::optional(costs.emulated) : std::nullopt);
     if (auto placed = sampled.place(wanted.events); !placed) return refused(std::move(placed).error());
-    ProbePlacer counted(target, sysfs_, measured ? std::optional(costs().emulated) : std::nullopt);
+    ProbePlacer counted(target, sysfs_, measured ? std::optional(costs.emulated) : std::nullopt);
     std::vector<RequestedCounter> counters;
     for (RequestedCounter& counter : wanted.counters) {
         std::vector<EventSpec> specs{std::move(counter.spec)};
@@ -112,19 +114,19 @@ Result<bool> ProbeSetup::prepare(RequestedEvents& wanted, const Settings& settin
     wanted.event_probes = sampled.take();
     wanted.counter_probes = counted.take();
     for (const PlacedProbes* probes : {&wanted.event_probes, &wanted.counter_probes})
-        for (const PlacedProbe& probe : probes->places) log_place(probe, costs());
-    if (measured && running) return check_slowdown(wanted, settings, *running);
+        for (const PlacedProbe& probe : probes->places) log_place(probe, costs);
+    if (measured && running) return check_slowdown(wanted, settings, costs, *running);
     return true;
 }
 
-Result<bool> ProbeSetup::check_slowdown(RequestedEvents& wanted, const Settings& settings,
-                                        const CounterSetOptions& running) {
+Result<bool> ProbeSetup::check_slowdown(RequestedEvents& wanted, const Settings& settings, const ProbeCosts& costs,
+                                        const CounterSetOptions& running) const {
     std::vector<std::uint64_t> tracepoints;
     for (const PlacedProbes* probes : {&wanted.event_probes, &wanted.counter_probes})
         for (const PlacedProbe& probe : probes->places) tracepoints.push_back(probe.tracepoint);
     const HitCounts counted = TRY(count_hits(tracepoints, running));
     TargetLoad load;
-    load.sample_ns = sample_ns(costs(), settings);
+    load.sample_ns = sample_ns(costs, settings);
     load.cpu_per_second = counted.cpu_per_second;
     std::uint64_t hits = 0;
     const PlacedProbe* busiest = nullptr;
@@ -134,7 +136,7 @@ Result<bool> ProbeSetup::check_slowdown(RequestedEvents& wanted, const Settings&
         for (const PlacedProbe& probe : probes->places) {
             const std::uint64_t rate = counted.hits_per_second[index++];
             const EventSpec* const spec = probes == &wanted.event_probes ? event_of(wanted, probe.event) : nullptr;
-            load.probes.push_back(load_of(probe, spec, rate, costs(), settings));
+            load.probes.push_back(load_of(probe, spec, rate, costs, settings));
             hits += rate;
             if (rate >= most) busiest = &probe;
             most = std::max(most, rate);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 
 #include "agent/perf/counter_set.h"
@@ -26,13 +27,17 @@ public:
     Result<bool> prepare(RequestedEvents& wanted, const Settings& settings, const ProbeTarget& target,
                          const std::optional<CounterSetOptions>& running);
 
+    // Measures them at the first call. Any thread.
+    [[nodiscard]] ProbeCosts costs();
+
 private:
-    [[nodiscard]] const ProbeCosts& costs();
-    Result<bool> check_slowdown(RequestedEvents& wanted, const Settings& settings, const CounterSetOptions& running);
+    Result<bool> check_slowdown(RequestedEvents& wanted, const Settings& settings, const ProbeCosts& costs,
+                                const CounterSetOptions& running) const;
 
     const Sysfs& sysfs_;
     const std::uint32_t max_slowdown_percent_;
-    std::optional<ProbeCosts> costs_;  // measured for the first probe
+    std::mutex mutex_;
+    ProbeCosts costs_;  // measured for the first probe
 };
 
 }  // namespace flamewire::agent

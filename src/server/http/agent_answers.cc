@@ -92,25 +92,6 @@ void write_dial(JsonWriter& json, const DialInfo& dial) {
     json.end_object();
 }
 
-// The agent that a request refers to, or an error.
-std::expected<AgentPtr, Answer> agent_of(const AgentCalls& calls, const Request& request) {
-    const std::string_view wanted = request.parameter("agent");
-    std::vector<AgentPtr> connected = calls.all();
-    std::erase_if(connected, [](const AgentPtr& agent) { return !agent->connected; });
-    if (!wanted.empty()) {
-        for (const AgentPtr& agent : connected)
-            if (agent->id == wanted) return agent;
-        return std::unexpected(error_answer(404, "not_found", fmt::format("no agent {:.100} is connected", wanted)));
-    }
-    if (connected.size() == 1) return connected.front();
-    if (connected.empty()) return std::unexpected(error_answer(409, "no_agent", "no agent is connected"));
-    std::vector<std::string> ids;
-    ids.reserve(connected.size());
-    for (const AgentPtr& agent : connected) ids.push_back(agent->id);
-    return std::unexpected(
-        list_error(409, "several_agents", "several agents are connected: choose one with agent=", "agents", ids));
-}
-
 // Parses the address to dial, stores its pairing code if given, and continues.
 void prepare_dial(const AgentCalls& calls, const Request& request, const Reply& reply,
                   const std::function<void(const std::string& host, std::uint16_t port)>& go_on) {
@@ -145,6 +126,24 @@ Answer stopped_answer(bool stopped, std::string_view reason, std::string_view se
 }
 
 }  // namespace
+
+std::expected<AgentPtr, Answer> requested_agent(const AgentCalls& calls, const Request& request) {
+    const std::string_view wanted = request.parameter("agent");
+    std::vector<AgentPtr> connected = calls.all();
+    std::erase_if(connected, [](const AgentPtr& agent) { return !agent->connected; });
+    if (!wanted.empty()) {
+        for (const AgentPtr& agent : connected)
+            if (agent->id == wanted) return agent;
+        return std::unexpected(error_answer(404, "not_found", fmt::format("no agent {:.100} is connected", wanted)));
+    }
+    if (connected.size() == 1) return connected.front();
+    if (connected.empty()) return std::unexpected(error_answer(409, "no_agent", "no agent is connected"));
+    std::vector<std::string> ids;
+    ids.reserve(connected.size());
+    for (const AgentPtr& agent : connected) ids.push_back(agent->id);
+    return std::unexpected(
+        list_error(409, "several_agents", "several agents are connected: choose one with agent=", "agents", ids));
+}
 
 Answer agents_answer(const std::vector<AgentPtr>& agents) {
     JsonWriter json;
@@ -207,7 +206,7 @@ void command_answer(const AgentCalls& calls, const Request& request, const Reply
             return reply(error_answer(400, "validation", "timeout must be a number of seconds between 0 and 600"));
         timeout_s = member->value.GetDouble();
     }
-    const auto agent = agent_of(calls, request);
+    const auto agent = requested_agent(calls, request);
     if (!agent) return reply(agent.error());
     log_command(request, **agent, name, args);
     calls.command((*agent)->id, name, args, std::chrono::milliseconds(std::llround(std::max(1.0, timeout_s * 1000))),
@@ -215,7 +214,7 @@ void command_answer(const AgentCalls& calls, const Request& request, const Reply
 }
 
 void stop_answer(const AgentCalls& calls, const Request& request, const Reply& reply) {
-    const auto found = agent_of(calls, request);
+    const auto found = requested_agent(calls, request);
     if (!found) {
         if (found.error().body.find("\"no_agent\"") != std::string::npos)
             return reply(stopped_answer(false, "no agent is connected", ""));

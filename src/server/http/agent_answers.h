@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <expected>
 #include <functional>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ struct AgentCalls {
     std::function<std::vector<DialInfo>()> dials{};
     std::function<std::vector<TurnedAway>()> turned_away{};
 };
+
+// The connected agent that the parameter `agent` selects, or the only one; otherwise an error.
+std::expected<AgentPtr, Answer> requested_agent(const AgentCalls& calls, const Request& request);
 
 Answer agents_answer(const std::vector<AgentPtr>& agents);
 

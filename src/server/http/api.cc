@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "profile/formats/export.h"
+#include "server/http/agent_events.h"
 #include "server/http/archive_answers.h"
 #include "server/http/browse_answers.h"
 #include "server/http/config_answers.h"
@@ -153,6 +154,7 @@ constexpr Endpoint endpoints[] = {
     {"/api/agent/connect", "POST", Route::agent, connect_answer},
     {"/api/agent/dials", "GET POST DELETE", Route::agent, dials_answer},
     {"/api/agent/command", "POST", Route::agent, command_answer},
+    {"/api/agent/events", "GET", Route::agent, agent_events_answer},
     {"/api/stop", "POST", Route::agent, stop_answer},
 
     {"/api/browse", "GET", Route::worker,

@@ -362,6 +362,55 @@ TEST_CASE("list_processes") {
     CHECK(reply["processes"][1]["cpu"].GetDouble() == Approx(0.0));
 }
 
+TEST_CASE("list_events") {
+    Agent agent;
+    agent.control.events.events = {{"malloc", 0x1234, 0, nullptr}, {"str\xFFlen", 7, 0, "selects one"}};
+    agent.control.events.files = {"/lib/libc.so.6"};
+    agent.control.events.total = 9;
+    const auto reply = agent.good("list_events", R"({"kind":"function","search":"m","file":"libc","pids":[7,8]})");
+    CHECK(agent.control.listed_query.kind == EventKind::function);
+    CHECK(agent.control.listed_query.search == "m");
+    CHECK(agent.control.listed_query.file == "libc");
+    CHECK(agent.control.listed_query.pids == std::vector<std::uint32_t>{7, 8});
+    CHECK(reply["total"].GetUint() == 9);
+    CHECK(reply["kernel_functions"].IsFalse());
+    CHECK_FALSE(reply.HasMember("description"));
+    CHECK(std::string(reply["files"][0].GetString()) == "/lib/libc.so.6");
+    REQUIRE(reply["events"].Size() == 2);
+    CHECK(wire::text_member(reply["events"][0], "name") == "malloc");
+    CHECK(reply["events"][0]["offset"].GetUint() == 0x1234);
+    CHECK_FALSE(reply["events"][0].HasMember("problem"));
+    CHECK(wire::text_member(reply["events"][1], "name") == "str\xEF\xBF\xBDlen");
+    CHECK(wire::text_member(reply["events"][1], "problem") == "selects one");
+
+    agent.control.events.description = "a: b\n";
+    CHECK(wire::text_member(agent.good("list_events", R"({"describe":"a:b","container":"x"})"), "description") ==
+          "a: b\n");
+    CHECK(agent.control.listed_query.describe == "a:b");
+    CHECK(agent.control.listed_query.wide.container == "x");
+
+    CHECK(agent.error("list_events") == "kind must be tracepoint, function, usdt, kernel-function or file");
+    CHECK(agent.error("list_events", R"({"kind":"usdt"})") == "file required");
+    CHECK(agent.error("list_events", R"({"kind":7})") == "kind must be a string");
+    CHECK(agent.error("list_events", R"({"kind":"file","pid":7,"all":true})") ==
+          "all, cpus, cgroups and container exclude pid");
+    const std::string tracepoints = R"({"kind":"tracepoint","search":")";
+    agent.good("list_events", tracepoints + std::string(256, 'x') + "\"}");
+    CHECK(agent.error("list_events", tracepoints + std::string(257, 'x') + "\"}") ==
+          "search may have at most 256 bytes");
+    agent.control.refuse = Error{ErrorCode::permission, 0, "not that one"};
+    CHECK(agent.error("list_events", R"({"kind":"tracepoint"})") == "not that one");
+}
+
+TEST_CASE("a list of events with long names ends early") {
+    Agent agent;
+    for (int i = 0; i < 100; ++i) agent.control.events.events.push_back({std::string(65'000, 'x'), 0, 0, nullptr});
+    agent.control.events.total = 100;
+    const auto reply = agent.good("list_events", R"({"kind":"function","file":"x"})");
+    CHECK(reply["events"].Size() == 8);
+    CHECK(reply["total"].GetUint() == 100);
+}
+
 TEST_CASE("verify_pid") {
     Agent agent;
     CHECK(agent.error("verify_pid") == "pid required");
@@ -401,7 +450,7 @@ TEST_CASE("reprobe") {
 }
 
 TEST_CASE("slow commands are marked as such") {
-    for (const char* name : {"list_processes", "reprobe", "verify_pid"}) CHECK(is_slow(name));
+    for (const char* name : {"list_processes", "list_events", "reprobe", "verify_pid"}) CHECK(is_slow(name));
     for (const char* name : {"ping", "status", "start", "stop", "pause", "resume", "configure", "resolve_kernel", "x"})
         CHECK_FALSE(is_slow(name));
 }

@@ -20,6 +20,8 @@ public:
     SettingsChange change;
     HealthSettings health;
     std::uint32_t verified_pid = 0;
+    EventList events;
+    EventQuery listed_query;
 
     FakeControl() {
         known.paranoid = 2;
@@ -95,6 +97,12 @@ public:
     Result<Capabilities> reprobe() override {
         calls.emplace_back("reprobe");
         return known;
+    }
+    Result<EventList> list_events(const EventQuery& query) override {
+        calls.emplace_back("list_events");
+        listed_query = query;
+        if (refuse) return std::unexpected(*refuse);
+        return events;
     }
 
 private:

@@ -300,6 +300,19 @@ TEST_CASE("names of variables") {
     CHECK_FALSE(matches_function_name("shop::total", "_ZN4shop5totalE"));
 }
 
+TEST_CASE("the path of names is what matches") {
+    for (const Row& row : rows) {
+        const std::string path = function_path(row.symbol);
+        CAPTURE(row.symbol, path);
+        CHECK(matches_function_name(path, row.symbol));
+    }
+    CHECK(function_path("_ZN2ns3SetC2Ev") == "ns::Set::Set");
+    CHECK(function_path("_ZN2ns3SetD1Ev") == "ns::Set::~Set");
+    CHECK(function_path("_ZN12_GLOBAL__N_16hiddenEi.lto_priv.0") == "(anonymous namespace)::hidden");
+    CHECK(function_path("malloc") == "malloc");
+    CHECK(function_path("_ZN2ns5totalE") == "_ZN2ns5totalE");
+}
+
 TEST_CASE("truncated symbols have no path of names, or another one") {
     for (const Row& row : rows)
         for (std::size_t size = 0; size < std::string(row.symbol).size(); ++size) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "recording.h"
 #include "server/http/api.h"
 #include "server/session/import_file.h"
@@ -47,7 +48,8 @@ struct Desk {
     Imports imports{*catalog, symbols, default_import_memory, [] {}};
     KeyRing keys = KeyRing::open(data.path() + "/pairing-keys").value();
     std::vector<AgentPtr> agents;
-    std::string sent;
+    std::string sent, sent_args;
+    std::string agent_reply = R"({"id":"1","ok":true})";
     std::vector<DialInfo> dialled;
     Api api{
         {*catalog, symbols, symbolizer, sources, nullptr, settings, uploads, imports, keys, noting_agents(), facts()}};
@@ -61,10 +63,11 @@ struct Desk {
     AgentCalls noting_agents() {
         AgentCalls result;
         result.all = [this] { return agents; };
-        result.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value&,
+        result.command = [this](const std::string& agent, const std::string& command, const rapidjson::Value& args,
                                 std::chrono::milliseconds timeout, const Reply& reply) {
             sent = agent + " " + command + " " + std::to_string(timeout.count());
-            reply(json_answer(R"({"id":"1","ok":true})"));
+            sent_args = to_json(args);
+            reply(json_answer(agent_reply));
         };
         result.connect = [](const std::string&, std::uint16_t, const std::function<void(Result<AgentInfo>)>& answer) {
             answer(fail(ErrorCode::closed, "not connected"));

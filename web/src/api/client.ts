@@ -2,6 +2,8 @@
 import { serverUrl } from './base_url';
 import type {
   Agent,
+  AgentEventParams,
+  AgentEvents,
   BaselineParams,
   Browse,
   Callers,
@@ -262,6 +264,8 @@ export const api = {
     send<{ dials: Dial[] }>('DELETE', `/api/agent/dials${query({ host, port })}`),
   command: (agent: string, cmd: CommandName, args: Record<string, unknown> = {}, timeout = 30) =>
     send<Reply>('POST', `/api/agent/command${query({ agent })}`, { cmd, args, timeout }),
+  agentEvents: (agent: string, params: AgentEventParams, signal?: AbortSignal) =>
+    call<AgentEvents>(`/api/agent/events${query({ agent, ...params })}`, { signal }),
   stop: (agent: string) =>
     send<{ stopped: boolean; reason?: string; session?: string }>('POST', `/api/stop${query({ agent })}`),
 };

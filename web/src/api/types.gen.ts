@@ -2271,6 +2271,59 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/agent/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Events that a recording of this agent can have: tracepoints, functions and USDT probes of a file, functions of the kernel; or a description of some events */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description agent id, see /api/agents; default: the only connected one */
+                    agent?: components["parameters"]["agent"];
+                    /** @description required without describe. file: the files whose code the processes have in memory */
+                    kind?: "tracepoint" | "function" | "usdt" | "kernel-function" | "file";
+                    /** @description words that the name has in this order, in any letter case; * and ? are wildcards. Of functions: the symbol, or the qualified name without arguments */
+                    q?: string;
+                    /** @description required for function and usdt: a path as the process sees it, or its last part, as in a probe */
+                    file?: string;
+                    /** @description whose files: up to 256 process ids with commas. Without it, container and cgroup: files of the machine */
+                    pid?: string;
+                    container?: string;
+                    cgroup?: string;
+                    limit?: number;
+                    /** @description events as in --events; the answer has their fields and places, as text of --describe, and what a hit of a probe costs where it is known */
+                    describe?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["AgentEvents"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/stop": {
         parameters: {
             query?: never;
@@ -2391,7 +2444,7 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /** Change any of it; running and replayed sessions are symbolized anew */
+        /** Change any of it; running and replayed sessions are symbolized again */
         patch: {
             parameters: {
                 query?: never;
@@ -2505,7 +2558,7 @@ export interface components {
     schemas: {
         Error: {
             error: {
-                /** @description validation not_comparable not_found no_data no_agent several_sessions several_agents conflict login_required forbidden method_not_allowed too_large busy agent_unreachable agent_timeout internal */
+                /** @description validation not_comparable not_found no_data no_agent several_sessions several_agents conflict login_required forbidden method_not_allowed too_large busy agent_unreachable agent_timeout agent_refused not_supported internal */
                 code: string;
                 message: string;
                 /** @description with several_sessions */
@@ -2517,6 +2570,27 @@ export interface components {
                 /** @description source not found: a ready --path-map option; empty when there is none */
                 suggestion?: string;
             };
+        };
+        AgentEvents: {
+            /** @description the agent lets servers probe the kernel */
+            kernel_functions: boolean;
+            /** @description only with describe */
+            description?: string;
+            /** @description with those that are not in the answer */
+            total?: number;
+            /** @description there are others */
+            more?: boolean;
+            /** @description the best matches first: the whole name, its last part, its start */
+            events?: {
+                /** @description of a function: demangled */
+                name: string;
+                /** @description of a function or USDT probe, as the process sees it */
+                file?: string;
+                /** @description as in --events; absent for files, and with problem */
+                event?: string;
+                /** @description why it cannot be probed: a sentence without its subject */
+                problem?: string;
+            }[];
         };
         /** @enum {string} */
         Kind: "user" | "kernel" | "jit" | "inlined" | "unknown";

@@ -20,6 +20,7 @@ export type UnwindMode = Schemas['UnwindMode'];
 export type UnwindProcess = Schemas['UnwindProcess'];
 export type UnwindCounts = Omit<Schemas['UnwindTotals'], 'processes'>;
 export type Agent = Schemas['Agent'];
+export type AgentEvents = Schemas['AgentEvents'];
 export type FlameGraph = Schemas['FlameGraph'];
 export type Functions = Schemas['Functions'];
 export type FunctionRow = Functions['functions'][number];
@@ -97,6 +98,9 @@ export type ConfigPatch = NonNullable<paths['/api/config']['patch']['requestBody
 export type CommandName = NonNullable<
   paths['/api/agent/command']['post']['requestBody']
 >['content']['application/json']['cmd'];
+
+// Which events of an agent are listed or described.
+export type AgentEventParams = Omit<NonNullable<paths['/api/agent/events']['get']['parameters']['query']>, 'agent'>;
 
 // The parameters of a view; every field is optional.
 export interface ViewParams {

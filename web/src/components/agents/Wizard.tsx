@@ -140,7 +140,7 @@ function Pane({ step }: { step: Step }) {
     case 'files':
       return <ConfigForm />;
     case 'options':
-      return <RecordingFields draft={draft} known={capabilitiesFor(agent)} edit={editWizard} />;
+      return <RecordingFields agent={agent} draft={draft} known={capabilitiesFor(agent)} edit={editWizard} />;
     case 'start':
       return <Summary />;
   }

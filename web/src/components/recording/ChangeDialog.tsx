@@ -95,7 +95,7 @@ export function ChangeDialog({ agent }: { agent: string }) {
               Other processes
             </Button>
           </div>
-          <RecordingFields draft={draft.value} known={known} edit={edit} />
+          <RecordingFields agent={agent} draft={draft.value} known={known} edit={edit} />
         </>
       )}
     </Modal>

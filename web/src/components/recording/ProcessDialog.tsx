@@ -86,7 +86,7 @@ export function ProcessDialog({ agent }: { agent: string }) {
         </p>
       )}
       {options.value ? (
-        <RecordingFields draft={draft} known={capabilitiesFor(agent)} edit={edit} />
+        <RecordingFields agent={agent} draft={draft} known={capabilitiesFor(agent)} edit={edit} />
       ) : (
         <ProcessTable agent={agent} chosen={draft} onChoose={edit} onStart={() => void start()}>
           {connectedAgents.value.length > 1 && (

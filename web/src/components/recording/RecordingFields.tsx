@@ -1,16 +1,21 @@
 // Recording options: rate, events and stacks. Used for a new recording and for the running one.
+import { useSignal } from '@preact/signals';
 import { commonEvents, hasTracepoint, type RecordingDraft, problemOf, unwindWords } from '../../text/recording';
 import type { Capabilities } from '../../text/capabilities';
+import { Button } from '../widgets/Button';
+import { EventPicker } from './EventPicker';
 
 interface Props {
+  agent: string;
   draft: RecordingDraft;
   known: Capabilities;
   edit: (patch: Partial<RecordingDraft>) => void;
 }
 
-export function RecordingFields({ draft, known, edit }: Props) {
+export function RecordingFields({ agent, draft, known, edit }: Props) {
   const modes = known.unwind.length > 0 ? known.unwind : ['auto', 'fp'];
   const events = [...new Set([...Object.keys(commonEvents), ...known.events, ...draft.events])];
+  const finding = useSignal(false);
   const problem = problemOf(draft, known.maxFrequency);
   return (
     <form class="settings recording-fields" onSubmit={(event) => event.preventDefault()}>
@@ -103,6 +108,17 @@ export function RecordingFields({ draft, known, edit }: Props) {
             onInput={(event) => edit({ others: event.currentTarget.value })}
           />
         </label>
+        <div>
+          <Button
+            id="find-events"
+            title="Search tracepoints, functions and USDT probes of this machine"
+            pressed={finding.value}
+            onClick={() => (finding.value = !finding.value)}
+          >
+            Find events
+          </Button>
+        </div>
+        {finding.value && <EventPicker agent={agent} draft={draft} edit={edit} />}
         {hasTracepoint(draft) && (
           <label>
             Filter
