@@ -10,7 +10,7 @@ let browser;
 let mock;
 before(async () => {
   browser = await launch();
-  mock = await startMock({ dist, live: false });
+  mock = await startMock({ dist, live: false, hits: 400 });
 });
 after(async () => {
   await browser?.close();
@@ -98,6 +98,28 @@ const views = [
   ['counters', of('counters'), (page) => page.locator('[data-counter]').first().waitFor()],
   ['modules', of('modules'), (page) => page.locator('.module-row').first().waitFor()],
   ['modules, detailed', of('modules', '&about=libcity.so@5566'), (page) => page.locator('.module-detail').waitFor()],
+  ['events', of('events'), (page) => page.locator('.hit-row[data-hit]').first().waitFor()],
+  [
+    'a hit',
+    of('events'),
+    (page) =>
+      page
+        .locator('.hit-row[data-hit]')
+        .first()
+        .click()
+        .then(() => page.locator('.hit-stack').waitFor()),
+  ],
+  [
+    'help for the filter of hits',
+    of('events', '&traced=city:loaded'),
+    (page) =>
+      page
+        .locator('.hit-row[data-hit]')
+        .first()
+        .waitFor()
+        .then(() => page.click('#hit-filter-help')),
+  ],
+  ['hits, grouped', of('events', '&by=fd&value=count'), (page) => page.locator('.bucket').first().waitFor()],
   ['sessions', '#sessions', (page) => page.locator('.sessions tbody tr').first().waitFor()],
   [
     'help',

@@ -1,6 +1,7 @@
 // A mock server for tests of the page alone: generated profiles of any size, and states that are hard to create with
 // a real agent. It implements docs/openapi.yaml. startMock({...}) returns its address and functions that change it.
 import { createServer } from 'node:http';
+import { hitsAnswer } from './mock_hits.mjs';
 import { disassemblyOf, inlinedCalls, manyLines } from './mock_code.mjs';
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
@@ -256,6 +257,7 @@ export async function startMock({
   truncated = false,
   unwind = unwindOf(4),
   functions = 0,
+  hits = 0,
 }) {
   const id = SESSION;
   const started = new Date(Date.now() - 42_000).toISOString();
@@ -276,6 +278,7 @@ export async function startMock({
     requests: [],
     metrics: { network: true, disk: false, threads: true },
     durationMs: SESSION_MS,
+    hits, // of traced events
     busiest: 0, // index of the process that uses the most CPU time
   };
   const held = new Map(); // by method and path: the promise that the next answers wait for
@@ -926,6 +929,13 @@ export async function startMock({
       };
     }
     if (path === '/api/disasm') return disassemblyOf(view, params, graph().total);
+    if (path === '/api/hits' || path === '/api/hits/table')
+      return hitsAnswer(path, params, {
+        session: params.get('session'),
+        dataVersion: state.version,
+        durationMs: state.durationMs,
+        count: state.hits,
+      });
     if (path === '/api/warnings') return { ...view, warnings };
     if (path === '/api/modules' && method === 'GET') return { ...view, total: graph().total, modules };
     if (path === '/api/modules') {

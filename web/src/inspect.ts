@@ -2,6 +2,7 @@
 import { entryName } from './model/path';
 import { calleesHalf, callersHalf, sandwich } from './store/callers';
 import { flame, functions } from './store/data';
+import { hits } from './store/hits';
 import { matches, pane, tree, zoomTarget } from './store/flame';
 import { streamState } from './store/live';
 import { currentId, session } from './store/session';
@@ -14,6 +15,7 @@ export function exposeForTests(): void {
     frames: () => pane.value?.frames() ?? [],
     halves: () => [callersHalf, calleesHalf].map((half) => half.pane.value?.frames() ?? []),
     functions: () => functions.data.value?.functions ?? [],
+    hits: () => hits.data.value?.hits ?? [],
     callers: () => {
       const { answer, callers, callees } = sandwich.value ?? {};
       return answer && callers && callees

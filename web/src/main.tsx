@@ -22,6 +22,7 @@ import './styles/overlays.css';
 import './styles/callers.css';
 import './styles/code.css';
 import './styles/modules.css';
+import './styles/events.css';
 import './styles/print.css';
 import './styles/diff.css';
 import './styles/wizard.css';

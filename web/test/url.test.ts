@@ -14,7 +14,7 @@ test('another session resets what belongs to a session, but not how it is shown'
   assert.deepEqual(
     kept.join(' '),
     'tab session search filter sort ascending split upright byWeight inverted group merge collapse colouring grouping ' +
-      'modulesLike lanes plots baseline normalise width contrast change changeSort',
+      'modulesLike hitFilter lanes plots baseline normalise width contrast change changeSort',
   );
 });
 

@@ -21,6 +21,9 @@ import type {
   Functions,
   Health,
   HealthFrame,
+  Hits,
+  HitsParams,
+  HitTable,
   Module,
   Modules,
   PairedKey,
@@ -212,6 +215,10 @@ export const api = {
   threadStates: (v: ViewParams, slices: number, signal?: AbortSignal) =>
     call<ThreadStates>(`/api/thread-states${query({ ...view(v), slices })}`, { signal }),
   scheduling: (v: ViewParams, signal?: AbortSignal) => call<Scheduling>(`/api/scheduling${query(view(v))}`, { signal }),
+  hits: (v: ViewParams, wanted: HitsParams, signal?: AbortSignal) =>
+    call<Hits>(`/api/hits${query({ ...view(v), ...wanted })}`, { signal }),
+  hitTable: (v: ViewParams, wanted: { filter: string; by: string; value: string }, signal?: AbortSignal) =>
+    call<HitTable>(`/api/hits/table${query({ ...view(v), ...wanted })}`, { signal }),
   // Either slices of a given width in ms, or a number of slices.
   timeline: (v: ViewParams, slices: { bucket: number } | { slices: number }, by: string, signal?: AbortSignal) =>
     call<Timeline>(`/api/timeline${query({ ...view(v), ...slices, by })}`, { signal }),

@@ -1201,6 +1201,135 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/hits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Hits of traced events, one by one: the newest that match, in time order. Without `event`: of all traced events. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description session id, see /api/sessions */
+                    session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
+                    /** @description event name; default: the session's first. A base name finds its only variant */
+                    event?: components["parameters"]["event"];
+                    /** @description ms since the session's start, inclusive */
+                    start?: components["parameters"]["start"];
+                    /** @description ms since the session's start, exclusive */
+                    end?: components["parameters"]["end"];
+                    /** @description one or several, comma-separated */
+                    pid?: components["parameters"]["pid"];
+                    /** @description one or several, comma-separated */
+                    tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
+                    /** @description words, of which a hit must match all: NAME=VALUE (also != < <= > >=, and ~ for contains) of a field, or of comm, pid, tid, cpu, event or function; another word is a part of the thread's name, a value or the innermost function */
+                    filter?: components["parameters"]["hit_filter"];
+                    limit?: number;
+                    /** @description only hits with lower numbers: the `number` of the oldest one of the previous answer */
+                    before?: number;
+                    /** @description functions of each stack */
+                    frames?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Hits"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/hits/table": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Hits of traced events by a key, most frequent first, with the figures of a value. Without `event`: of all traced events. */
+        get: {
+            parameters: {
+                query: {
+                    /** @description session id, see /api/sessions */
+                    session?: components["parameters"]["session"];
+                    /** @description a session that is still being read from its file is answered for with what is there, and its Session says so (`reading`). Default: the answer waits for all of it */
+                    partial?: components["parameters"]["partial"];
+                    /** @description event name; default: the session's first. A base name finds its only variant */
+                    event?: components["parameters"]["event"];
+                    /** @description ms since the session's start, inclusive */
+                    start?: components["parameters"]["start"];
+                    /** @description ms since the session's start, exclusive */
+                    end?: components["parameters"]["end"];
+                    /** @description one or several, comma-separated */
+                    pid?: components["parameters"]["pid"];
+                    /** @description one or several, comma-separated */
+                    tid?: components["parameters"]["tid"];
+                    /** @description processes of these containers: ids, their first digits (four or more), or names; comma-separated */
+                    container?: components["parameters"]["container"];
+                    /** @description processes of these pods: uids or their first digits; comma-separated */
+                    pod?: components["parameters"]["pod"];
+                    /** @description processes of these cgroups and those below them: paths, comma-separated */
+                    cgroup?: components["parameters"]["cgroup"];
+                    /** @description words, of which a hit must match all: NAME=VALUE (also != < <= > >=, and ~ for contains) of a field, or of comm, pid, tid, cpu, event or function; another word is a part of the thread's name, a value or the innermost function */
+                    filter?: components["parameters"]["hit_filter"];
+                    /** @description a field, or comm, pid, tid, cpu, event or function (the innermost one) */
+                    by: string;
+                    /** @description a field with numbers */
+                    value?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["HitTable"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/metrics/current": {
         parameters: {
             query?: never;
@@ -3413,6 +3542,84 @@ export interface components {
                 counters: components["schemas"]["Counter"][];
             }[];
         };
+        Hits: {
+            session: string;
+            data_version: number;
+            /** @description hits that the server has */
+            kept: number;
+            /** @description older hits that it has removed, because there were too many */
+            removed: number;
+            /** @description hits whose values are missing, because too many came at once */
+            dropped: number;
+            /** @description hits that match, including those that limit leaves out */
+            matching: number;
+            /** @description the traced events */
+            events: {
+                name: string;
+                unit: string;
+                fields: {
+                    name: string;
+                    /** @enum {string} */
+                    kind: "unsigned" | "signed" | "address" | "text" | "bytes";
+                }[];
+            }[];
+            hits: {
+                /** @description counts from 0 in the order in which they came */
+                number: number;
+                /** @description since the session's start */
+                time_ms: number;
+                event: string;
+                tid: number;
+                pid: number;
+                comm: string;
+                cpu: number;
+                /** @description events for which it stands: more than 1 if the event is thinned */
+                weight: number;
+                values: {
+                    name: string;
+                    text: string;
+                }[];
+                /** @description innermost first, as many as `frames` says */
+                stack: {
+                    name: string;
+                    module: string;
+                }[];
+            }[];
+        };
+        HitTable: {
+            session: string;
+            data_version: number;
+            by: string;
+            value: string;
+            /** @description at most 1,000 */
+            groups: {
+                key: string;
+                hits: number;
+                /** @description events for which the hits stand */
+                weight: number;
+                /** @description this and the following: of `value`, over the hits */
+                sum?: number;
+                avg?: number;
+                min?: number;
+                p50?: number;
+                p95?: number;
+                p99?: number;
+                max?: number;
+            }[];
+            /** @description keys that are left out */
+            other_groups: number;
+            /** @description their hits */
+            other_hits: number;
+            /** @description hits of events that do not have the fields */
+            without_key: number;
+            /** @description of `value`, by powers of two */
+            distribution: {
+                low: number;
+                /** @description exclusive; equal to low: exactly 0 */
+                high: number;
+                hits: number;
+            }[];
+        };
         /** @description docs/health.md: what is not known is left out */
         HealthFrame: {
             type: string;
@@ -3551,6 +3758,8 @@ export interface components {
         start: number;
         /** @description ms since the session's start, exclusive */
         end: number;
+        /** @description words, of which a hit must match all: NAME=VALUE (also != < <= > >=, and ~ for contains) of a field, or of comm, pid, tid, cpu, event or function; another word is a part of the thread's name, a value or the innermost function */
+        hit_filter: string;
         /** @description one or several, comma-separated */
         pid: string;
         /** @description one or several, comma-separated */

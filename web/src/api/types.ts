@@ -39,6 +39,12 @@ export type Mark = Schemas['Mark'];
 export type Counters = Schemas['Counters'];
 export type CounterGroup = Counters['groups'][number];
 export type Counter = CounterGroup['counters'][number];
+export type Hits = Schemas['Hits'];
+export type TracedEvent = Hits['events'][number];
+export type TracedHit = Hits['hits'][number];
+export type HitTable = Schemas['HitTable'];
+export type HitGroup = HitTable['groups'][number];
+export type HitBucket = HitTable['distribution'][number];
 export type Source = Schemas['Source'];
 export type SourceLine = Schemas['SourceLine'];
 export type InlinedCall = Schemas['InlinedCall'];
@@ -113,6 +119,13 @@ export interface ViewParams {
   container?: string;
   pod?: string;
   cgroup?: string;
+}
+
+// Which hits of a view, and how many functions of their stacks.
+export interface HitsParams {
+  filter?: string;
+  limit: number;
+  frames?: number;
 }
 
 // Selects machine code: of a function, or of the code at a line.

@@ -38,6 +38,19 @@ export const hexadecimal: Codec<number | null> = {
   write: (value) => (value === null ? null : `0x${value.toString(16)}`),
 };
 
+// One of several things at a time: its number, and the time in milliseconds.
+export interface Moment {
+  number: number;
+  ms: number;
+}
+export const moment: Codec<Moment | null> = {
+  read: (written) => {
+    const [number, ms] = written.split('@').map(finite);
+    return Number.isInteger(number) && ms !== undefined ? { number: number!, ms } : undefined;
+  },
+  write: (value) => (value === null ? null : `${value.number}@${value.ms}`),
+};
+
 // One of `values`. `written` contains the words in the address that differ from their values.
 export function choice<T extends string>(values: readonly T[], written: Partial<Record<T, string>> = {}): Codec<T> {
   const word = (value: T): string => written[value] ?? value;

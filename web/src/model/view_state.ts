@@ -4,9 +4,19 @@
 import { parseSpan, spanText, type Span } from './span';
 import { axisText, parseAxis, type Axis } from './axis';
 import { changes, contrasts, normalisations, parseBaseline, putBaseline, widths, type Baseline } from './baseline';
-import { choice, flag, hexadecimal, list, numbers, text, time, whole, type Codec } from './codec';
+import { choice, flag, hexadecimal, list, moment, numbers, text, time, whole, type Codec } from './codec';
 
-export const tabs = ['flame', 'functions', 'callers', 'source', 'threads', 'counters', 'modules', 'sessions'] as const;
+export const tabs = [
+  'flame',
+  'functions',
+  'callers',
+  'source',
+  'threads',
+  'counters',
+  'modules',
+  'sessions',
+  'events',
+] as const;
 export type Tab = (typeof tabs)[number];
 
 const sortKeys = ['self', 'total', 'name', 'module'] as const;
@@ -134,6 +144,12 @@ const fields = {
   grouping: field('group', choice(groupings), 'none'), // of the functions table
   modulesLike: field('modules', text, ''), // regular expression for the modules
   about: field('about', text, '', 'session'), // key (store/modules.ts) of the module whose details are shown
+  hitEvent: field('traced', text, '', 'session'), // traced event whose hits are shown; empty: all
+  hitFilter: field('hits', text, ''), // words, as the server's parameter `filter`
+  hitsBy: field('by', text, '', 'session'), // key of the table of hits; empty: the list
+  hitsValue: field('value', text, '', 'session'), // field whose figures that table has
+  hitsUntil: field('until', time, null, 'session'), // end of an older part of the list; null: the newest hits
+  hit: field('hit', moment, null, 'session'), // the chosen hit
   axis: field('axis', axisCodec, null, 'session'), // time range that the time axis shows
   lanes: field('lanes', choice(allLanes), 'total'), // samples on the time axis: of all threads, or per thread or CPU
   plots: field('plot', list('\u001f', id), []), // ids of the lines on the time axis

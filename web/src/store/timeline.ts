@@ -177,6 +177,14 @@ export function zoomToRange(): void {
   show({ from: start - edge, to: end + edge });
 }
 
+const MOMENT_MS = 1000;
+// Shows a moment in the middle of the axis, and what happened within a second around it.
+export function showMoment(ms: number): void {
+  const { from, to } = axisSpan.value;
+  const half = Math.min(to - from, MOMENT_MS) / 2;
+  show({ from: ms - half, to: ms + half });
+}
+
 // Moves the chosen range by its own width. The axis follows.
 export function stepRange(by: number): void {
   const { start, end } = view.value;

@@ -7,6 +7,7 @@ import { Button } from '../widgets/Button';
 import { CallersView } from '../flame/CallersView';
 import { CountersView } from '../counters/CountersView';
 import { Dialogs } from './Dialogs';
+import { EventsView } from '../events/EventsView';
 import { DiffFunctionsView } from '../functions/DiffFunctionsView';
 import { FlameView } from '../flame/FlameView';
 import { FunctionsView } from '../functions/FunctionsView';
@@ -52,6 +53,8 @@ function View() {
       return <ThreadsView />;
     case 'counters':
       return <CountersView />;
+    case 'events':
+      return <EventsView />;
     case 'modules':
       return <ModulesView />;
     default:

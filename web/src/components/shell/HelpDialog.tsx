@@ -5,7 +5,7 @@ const groups: { title: string; keys: [string, string][] }[] = [
   {
     title: 'Everywhere',
     keys: [
-      ['1 – 8', 'Flame graph, functions, callers, source, threads, counters, modules, sessions'],
+      ['1 – 9', 'Flame graph, functions, callers, source, threads, counters, modules, sessions, events'],
       ['/', 'Search or filter'],
       ['P', 'Choose a process to profile'],
       ['G', 'The guide: connect, choose, start'],
@@ -44,6 +44,14 @@ const groups: { title: string; keys: [string, string][] }[] = [
       ['Up, Down', 'Choose a function; it is also the search of the flame graph'],
       ['Enter', 'Show in the flame graph'],
       ['S, double click', 'Open source and assembly'],
+    ],
+  },
+  {
+    title: 'Events',
+    keys: [
+      ['Up, Down', 'Choose a hit; its stack and values are shown'],
+      ['Enter', 'Go to the details'],
+      ['Esc', 'Close the details'],
     ],
   },
   {

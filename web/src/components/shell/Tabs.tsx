@@ -1,4 +1,5 @@
 // The views of a session.
+import { hasHits } from '../../store/hits';
 import { isSaved } from '../../store/saved';
 import { sessionList } from '../../store/session';
 import { tabs, type Tab } from '../../model/view_state';
@@ -13,12 +14,20 @@ export const tabNames: Record<Tab, string> = {
   counters: 'Counters',
   modules: 'Modules',
   sessions: 'Sessions',
+  events: 'Events',
 };
 
-function move(event: KeyboardEvent, at: number): void {
+// In the order on the page: the list of sessions is last. The numbers of `tabs` are keys.
+const inOrder = [...tabs.filter((name) => name !== 'sessions'), 'sessions'] as const;
+// A saved page has only one session. Few sessions have traced events.
+const isShown = (name: Tab) =>
+  name === 'sessions' ? !isSaved : name !== 'events' || hasHits.value || tab.value === 'events';
+
+function move(event: KeyboardEvent, from: Tab): void {
   const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
   if (step === 0) return;
-  const next = tabs[(at + step + tabs.length) % tabs.length]!;
+  const shown = inOrder.filter(isShown);
+  const next = shown[(shown.indexOf(from) + step + shown.length) % shown.length]!;
   openTab(next);
   document.getElementById(`tab-${next}`)?.focus();
   event.preventDefault();
@@ -27,9 +36,7 @@ function move(event: KeyboardEvent, at: number): void {
 export function Tabs() {
   return (
     <div class="tabs" role="tablist" aria-label="Views">
-      {tabs.map((name, i) => {
-        // A saved page has only one session.
-        if (isSaved && name === 'sessions') return null;
+      {inOrder.filter(isShown).map((name) => {
         const active = tab.value === name;
         return (
           <button
@@ -40,9 +47,9 @@ export function Tabs() {
             class="tab"
             aria-selected={active}
             tabIndex={active ? 0 : -1}
-            title={`${tabNames[name]} (${i + 1})`}
+            title={`${tabNames[name]} (${tabs.indexOf(name) + 1})`}
             onClick={() => openTab(name)}
-            onKeyDown={(event) => move(event, i)}
+            onKeyDown={(event) => move(event, name)}
           >
             {tabNames[name]}
             {name === 'sessions' && (sessionList.data.value?.total ?? 0) > 0 && (

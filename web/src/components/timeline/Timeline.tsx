@@ -270,6 +270,7 @@ export function Timeline() {
   }, []);
 
   const v = view.value;
+  const chosen = v.tab === 'events' ? v.hit : null;
   const span = axisSpan.value;
   const answer = timeline.data.value;
   const lines = shownPlots.value;
@@ -362,6 +363,9 @@ export function Timeline() {
           }}
           onDblClick={clearRange}
         >
+          {chosen && chosen.ms >= span.from && chosen.ms <= span.to && (
+            <div class="strip-moment" title="The chosen hit" style={{ left: `${x(chosen.ms)}px` }} />
+          )}
           {drag.value && (
             <div
               class="strip-range"

@@ -14,6 +14,7 @@ interface Props {
   scrollTo?: { index: number; stamp: number };
   role?: 'table' | 'list' | 'listbox';
   onKeyDown?: (event: KeyboardEvent) => void;
+  onScrolled?: (atEnd: boolean) => void;
 }
 
 const OVERSCAN = 8;
@@ -30,6 +31,7 @@ export function VirtualRows({
   scrollTo,
   role = 'table',
   onKeyDown,
+  onScrolled,
 }: Props) {
   const view = useRef<HTMLDivElement>(null);
   const [range, setRange] = useState({ first: 0, last: 60 });
@@ -74,7 +76,11 @@ export function VirtualRows({
       aria-label={label}
       aria-rowcount={count}
       tabIndex={0}
-      onScroll={measure}
+      onScroll={(event) => {
+        measure();
+        const { scrollTop, clientHeight, scrollHeight } = event.currentTarget;
+        onScrolled?.(scrollTop + clientHeight > scrollHeight - rowHeight);
+      }}
       onKeyDown={onKeyDown}
     >
       {head}
