@@ -180,6 +180,11 @@ test('typed events, and a filter for tracepoints', () => {
   assert.equal(hasTracepoint(probed), true);
   const kernel = 'kprobe:vfs_read/count > 9/count=$arg3/alias=large/';
   assert.equal(draftOfReply({ pid: 7, events: ['large'], event_list: kernel }).others, kernel);
+  const traced = 'cpu-clock,trace:sched:sched_switch';
+  assert.equal(
+    draftOfReply({ pid: 7, events: ['cpu-clock', 'sched:sched_switch'], event_list: traced }).others,
+    traced,
+  );
 });
 
 test('the whole system instead of a process', () => {

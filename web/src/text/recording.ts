@@ -226,10 +226,10 @@ export function changedOfIdle(reply: Replied): Partial<RecordingDraft> {
   return Object.fromEntries(Object.entries(draftOfIdle(reply)).filter(isChanged));
 }
 
-// Of a recording. The names of events are how they were requested, except for probes with an alias or a pattern.
+// Of a recording. The names of events are how they were requested, except for traced ones and probes with an alias or a pattern.
 function eventsOfReply(reply: Replied): Pick<RecordingDraft, 'events' | 'others'> {
   const list = text(reply['event_list']);
-  return /(^|,)\s*(uprobe|usdt|kprobe):/.test(list)
+  return /(^|,)\s*(uprobe|usdt|kprobe|trace|trigger):/.test(list)
     ? { events: [], others: list }
     : { events: texts(reply['events']), others: '' };
 }
