@@ -99,7 +99,8 @@ export function RecordingFields({ agent, draft, known, edit }: Props) {
           Other events
           <span class="faint">
             Tracepoints, probes of functions and perf’s other names, with commas: sched:sched_switch,
-            uprobe:malloc@libc, usdt:libstdcxx:throw@libstdc++, kprobe:vfs_read, cycles:u, r01c2
+            uprobe:malloc@libc, usdt:libstdcxx:throw@libstdc++, kprobe:vfs_read, cycles:u, r01c2. With trace: before an
+            event, each hit is kept with its values: trace:sched:sched_switch
           </span>
           <input
             class="field mono"
