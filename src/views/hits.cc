@@ -30,17 +30,16 @@ std::vector<std::string> split_words(std::string_view text) {
     std::vector<std::string> words;
     bool quoted = false, open = false;
     for (const char c : text) {
-        if (c == '"') {
-            quoted = !quoted;
-        } else if (c == ' ' && !quoted) {
+        if (c == ' ' && !quoted) {
             open = false;
             continue;
-        } else {
-            if (!open) words.emplace_back();
-            words.back() += c;
         }
-        open = open || quoted || c != ' ';
-        if (open && words.empty()) words.emplace_back();
+        if (!open) words.emplace_back();
+        open = true;
+        if (c == '"')
+            quoted = !quoted;
+        else
+            words.back() += c;
     }
     return words;
 }

@@ -84,6 +84,11 @@ step('a filter leaves the writes of one file descriptor', async () => {
   const all = (await listed()).length;
   await page.fill('.main [data-search]', `fd=1 count=${BYTES}`);
   await shows(page, '#hit-count', `${WRITES} hits`);
+  await page.fill('.main [data-search]', `fd=1 "not dd" count=${BYTES}`);
+  await shows(page, '.hits-body .message', 'No hits match the filter');
+  await page.fill('.main [data-search]', `fd=1 "dd" count=${BYTES}`);
+  await shows(page, '#hit-count', `${WRITES} hits`);
+  await page.locator('.hit-row[data-hit]').first().waitFor();
   assert.ok(all > WRITES, 'dd also writes its statistics');
 });
 
