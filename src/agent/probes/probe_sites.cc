@@ -152,7 +152,10 @@ Result<bool> add_returns(std::vector<ProbeSite>& sites, const elf::FunctionSymbo
                          const Code& code) {
     const CallConvention* const known = convention_of(code.header.machine);
     if (known == nullptr || code.header.big_endian)
-        return fail(ErrorCode::unsupported, fmt::format("returns in code as of {} are not supported", code.path));
+        return fail(
+            ErrorCode::unsupported,
+            fmt::format("returns of functions in {} cannot be probed, because its architecture is not supported",
+                        code.path));
     const ReturnFile file{code.source, code.header, code.sections,
                           code.path,   known->arch, code.emulated.value_or(assumed_emulated(known->arch))};
     const bool uses_result = std::ranges::any_of(
