@@ -176,6 +176,16 @@ def test_filters_and_tables(both):
     assert "no traced event has a field 'nothing'" in run(BIN / "flamewire", "trace", "--input", path, "--by", "nothing").stderr
 
 
+def test_sql_over_hits(both):
+    path, _, _ = both
+    outcome = run(BIN / "flamewire", "sql", path, "SELECT h.event, v.text, v.value, h.tid FROM hits h JOIN hit_values v USING (number) WHERE v.name = 'count' ORDER BY h.time_ns", "--json")
+    assert outcome.returncode == 0, outcome
+    rows = json.loads(outcome.stdout)["results"][0]["rows"]
+    listed = [hit for hit in traced(path) if hit["event"] == WRITE]
+    assert [row[1] for row in rows] == [hit["values"]["count"] for hit in listed] and [row[2] for row in rows] == [number(hit["values"]["count"]) for hit in listed]
+    assert {row[3] for row in rows} == {hit["tid"] for hit in listed}
+
+
 def test_the_flame_graph_has_each_hit_too(both):
     path, _, _ = both
     outcome = run(BIN / "flamewire", "export", path, "--format", "collapsed", "-e", WRITE)

@@ -36,4 +36,9 @@ const std::vector<profile::Mark>& Context::marks() {
     return *marks_;
 }
 
+const HitValues& Context::hit_values() {
+    if (!hit_values_) hit_values_.emplace(store());
+    return *hit_values_;
+}
+
 }  // namespace flamewire::views::sql

@@ -12,6 +12,7 @@
 #include "profile/query/query.h"
 #include "profile/query/unwinding.h"
 #include "profile/store/store.h"
+#include "views/hit_values.h"
 #include "views/quality_warnings.h"
 #include "views/sql/table.h"
 #include "wire/batch.h"
@@ -56,6 +57,7 @@ public:
     const std::vector<bool>& sampled_stacks();
     const std::vector<Warning>& warnings();
     const std::vector<profile::Mark>& marks();
+    const HitValues& hit_values();
 
 private:
     Profile profile_;
@@ -63,6 +65,7 @@ private:
     std::optional<std::vector<bool>> sampled_stacks_;
     std::optional<std::vector<Warning>> warnings_;
     std::optional<std::vector<profile::Mark>> marks_;
+    std::optional<HitValues> hit_values_;
 };
 
 }  // namespace flamewire::views::sql

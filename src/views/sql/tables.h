@@ -13,6 +13,7 @@ std::span<const Table> tables();
 // The tables of each file.
 std::vector<Table> sample_tables();     // samples, stacks, frames
 std::vector<Table> name_tables();       // events, functions, modules, processes, threads
+std::vector<Table> hit_tables();        // hits, hit_values
 std::vector<Table> recording_tables();  // counters, coverage, info, losses, marks, notices, thread_states, warnings
 
 }  // namespace flamewire::views::sql
