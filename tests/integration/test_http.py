@@ -23,6 +23,8 @@ def views(server, session, **parameters):
     # test_counters.py, test_health.py, test_modules.py and test_quality_warnings.py check the values.
     for path in ("/api/warnings", "/api/counters", "/api/metrics/current", "/api/metrics/history", "/api/modules"):
         server.get(path, session=session)
+    # The browser test of traced events checks the values.
+    assert server.get("/api/hits", session=session)["hits"] == [] and server.get("/api/hits/table", session=session, by="comm")["groups"] == []
     # test_imports.py and test_modules.py check these.
     assert server.get("/api/imports")["imports"] == []
     assert server.request("PUT", "/api/uploads/some-file", body=b"half", offset=0, size=8)[0] == 200
