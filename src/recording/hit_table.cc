@@ -31,9 +31,11 @@ std::uint64_t HitTable::text(OfEvent& table, Bytes bytes) {
 std::vector<std::uint64_t> HitTable::add(wire::Id event, const wire::Hit& hit, const perf::Sample& sample,
                                          const perf::ValueFields& fields, std::endian order) {
     OfEvent& table = of(event);
-    table.hits.fields = static_cast<std::uint32_t>(fields.size());
+    if (table.hits.hits.empty()) table.hits.fields = static_cast<std::uint32_t>(fields.size());
     std::vector<std::uint64_t> new_addresses;
-    if (hits_ == wire::max_batch_hits || text_bytes_ >= wire::max_hit_text_bytes) {
+    const bool full = hits_ == wire::max_batch_hits || text_bytes_ >= wire::max_hit_text_bytes ||
+                      table.hits.texts.size() + fields.size() > wire::max_batch_hits;
+    if (full || table.hits.fields != fields.size()) {
         ++table.hits.dropped;
         return new_addresses;
     }

@@ -65,7 +65,7 @@ ALLOWED: dict[str, set[str]] = {
     "agent/stubs": set(),
     "agent": {"base", "wire", "secure", "elf", "counters", "agent/perf", "agent/process", "agent/pipeline", "agent/health",
               "unwind/walk"},
-    "agent/recording": {"base", "wire", "agent/perf", "agent/perf/record.h", "agent/process", "agent/pipeline", "agent/probes"} | AGENT_SHARED,
+    "agent/recording": {"base", "wire", "recording", "agent/perf", "agent/perf/record.h", "agent/process", "agent/pipeline", "agent/probes"} | AGENT_SHARED,
     "agent/control": {"base", "wire", "secure", "elf", "counters", "agent/perf", "agent/process", "agent/probes", "agent/capture", "agent/link", "agent/health",
                       "agent/recording"} | AGENT_SHARED,
     "agent/main.cc": {"base", "agent", "agent/control", "agent/log."},

@@ -66,6 +66,29 @@ Result<bool> find_tracepoint(EventSpec& spec, std::string_view system, std::stri
     return missing(system, event, mounted);
 }
 
+void keep_common_values(EventSpec& spec) {
+    if (spec.parts.size() < 2 ||
+        !std::ranges::all_of(spec.parts, [](const EventPart& part) { return part.values != nullptr; }))
+        return;
+    const auto is_text = [](const perf::ValueField& field) { return field.kind == perf::ValueKind::text; };
+    const auto find = [&](const EventPart& part, const perf::ValueField& wanted) {
+        const perf::ValueFields& fields = part.values->fields;
+        return std::ranges::find_if(fields, [&](const perf::ValueField& field) {
+            return field.name == wanted.name && is_text(field) == is_text(wanted);
+        });
+    };
+    perf::ValueFields common;
+    for (const perf::ValueField& field : spec.parts.front().values->fields)
+        if (std::ranges::all_of(spec.parts,
+                                [&](const EventPart& part) { return find(part, field) != part.values->fields.end(); }))
+            common.push_back(field);
+    for (EventPart& part : spec.parts) {
+        perf::SampleValues values{{}, part.values->print_format};
+        for (const perf::ValueField& field : common) values.fields.push_back(*find(part, field));
+        part.values = std::make_shared<const perf::SampleValues>(std::move(values));
+    }
+}
+
 Result<std::vector<std::string>> matching_tracepoints(std::string_view system, std::string_view pattern,
                                                       const Sysfs& sysfs) {
     if (!is_part_of_name(system) || system.find('*') != std::string_view::npos)

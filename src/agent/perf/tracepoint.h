@@ -18,6 +18,9 @@ std::vector<std::string> tracefs_folders(const Sysfs& sysfs);
 // tracefs is not mounted), or permission (tracefs is not readable).
 Result<bool> find_tracepoint(EventSpec& spec, std::string_view system, std::string_view event, const Sysfs& sysfs);
 
+// Gives all parts of `spec` the values that each of them has, in the same order: the sites of a USDT probe can differ.
+void keep_common_values(EventSpec& spec);
+
 // The tracepoints of a system whose names match a pattern with `*`, sorted. Errors as of find_tracepoint().
 Result<std::vector<std::string>> matching_tracepoints(std::string_view system, std::string_view pattern,
                                                       const Sysfs& sysfs);

@@ -276,6 +276,7 @@ void Folder::follow_program(const KsymbolRecord& record) {
 void Folder::change_events(wire::Recording recording, FolderOptions options) {
     State& state = *state_;
     state.options.recording = std::move(recording);
+    if (state.options.event_names != options.event_names || state.options.hits != options.hits) state.hits.restart();
     state.options.events = std::move(options.events);
     state.options.event_names = std::move(options.event_names);
     state.options.event_units = std::move(options.event_units);

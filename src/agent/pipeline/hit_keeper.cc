@@ -4,7 +4,7 @@ namespace flamewire::agent {
 
 void HitKeeper::add(const SampleRecord& sample, std::uint32_t event, ProcessHandle process, const wire::Row& row,
                     const Limits& limits) {
-    if (!triggered_ && limits.trigger && event != *limits.trigger) return;
+    if (!triggered_ && limits.triggers != 0 && (event >= 64 || (limits.triggers >> event & 1) == 0)) return;
     triggered_ = true;
     if (limits.first != 0 && kept_ >= limits.first) return;
     ++kept_;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "agent/perf/record.h"
@@ -19,10 +18,16 @@ public:
     explicit HitKeeper(FrameLocator& locator) : locator_(locator) {}
 
     struct Limits {
-        std::optional<std::uint32_t> trigger;  // the event whose first sample begins the trace; nullopt: at once
-        std::uint64_t first = 0;               // samples that are kept; 0: all
+        std::uint64_t triggers = 0;  // bits of the events of which a sample begins the trace; 0: it begins at once
+        std::uint64_t first = 0;     // samples that are kept; 0: all
+        bool operator==(const Limits&) const = default;
     };
-    // Keeps the sample of a traced event, of which `row` is the row. `event` counts as Limits::trigger.
+    // The trace begins again, with other events or limits.
+    void restart() {
+        triggered_ = false;
+        kept_ = 0;
+    }
+    // Keeps the sample of a traced event, of which `row` is the row. `event` counts as in Limits::triggers.
     void add(const SampleRecord& sample, std::uint32_t event, ProcessHandle process, const wire::Row& row,
              const Limits& limits);
     std::vector<wire::Hits> take() { return table_.take(); }

@@ -167,7 +167,10 @@ Result<std::vector<EventSpec>> ProbePlacer::place_one(const EventSpec& spec) {
         return fail(ErrorCode::not_found, fmt::format("{}: {} has no {}", spec.name, paths, described(probe)));
     std::vector<EventSpec> placed;
     placed.reserve(matches.size());
-    for (Match& match : matches) placed.push_back(std::move(match.spec));
+    for (Match& match : matches) {
+        keep_common_values(match.spec);
+        placed.push_back(std::move(match.spec));
+    }
     return placed;
 }
 

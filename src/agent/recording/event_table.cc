@@ -6,7 +6,7 @@
 namespace flamewire::agent {
 namespace {
 
-// Of several parts, all have the same values: those of a probe are written in one expression.
+// All parts have the same values, see keep_common_values().
 void describe_values(const EventSpec& spec, wire::Event& event) {
     event.traced = true;
     event.fields = recording::fields_on_wire(values_of(spec, spec.parts.front()));
@@ -33,7 +33,7 @@ EventTable make_event_table(const EventChoice& choice) {
         event.frequency_hz = rate.frequency_hz;
         event.period = rate.period;
         if (spec.traced) describe_values(spec, event);
-        if (spec.trigger) table.trigger = static_cast<std::uint32_t>(table.events.size());
+        if (spec.trigger && table.events.size() < 64) table.triggers |= std::uint64_t{1} << table.events.size();
         if (spec.unit == "ns" && rate.frequency_hz != 0) event.period = 1'000'000'000 / rate.frequency_hz;
         table.events.push_back(event);
         table.names.push_back(spec.name);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,7 @@ namespace flamewire::agent {
 struct EventTable {
     std::vector<wire::Event> events;
     std::vector<std::string> names, units;
-    std::optional<std::uint32_t> trigger;  // index of the event whose first sample begins the trace
+    std::uint64_t triggers = 0;  // bits of the events of which a sample begins the trace; 0: it begins at once
     OffCpuEvents off_cpu;
 };
 

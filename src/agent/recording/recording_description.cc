@@ -23,7 +23,7 @@ OffCpuEvents RecordingDescription::set_events(FolderOptions& options) const {
     options.events = std::move(table.events);
     options.event_names = std::move(table.names);
     options.event_units = std::move(table.units);
-    options.hits = {table.trigger, setup_.plan.settings.trace_first};
+    options.hits = {table.triggers, setup_.plan.settings.trace_first};
     return table.off_cpu;
 }
 

@@ -63,6 +63,25 @@ TEST_CASE("more hits than a batch holds are counted") {
     CHECK(table.take().front().hits.size() == 1);
 }
 
+TEST_CASE("samples with other fields, and with more texts than the wire takes, are counted") {
+    HitTable table;
+    add(table, 1, 0, 0, 0, "x");
+    perf::Sample sample;
+    table.add(1, {1, 1, 0, 0, 1}, sample, {fields[0]});
+    CHECK(table.take().front().dropped == 1);
+    const perf::ValueFields two{{"a", perf::ValueKind::bytes, perf::ValueField::Place::fixed, 0, 8},
+                                {"b", perf::ValueKind::bytes, perf::ValueField::Place::fixed, 8, 8}};
+    for (std::uint64_t i = 0; i < 40'000; ++i) {
+        const std::uint64_t data[] = {i, i | std::uint64_t{1} << 40};
+        sample.raw = std::as_bytes(std::span(data));
+        table.add(1, {i, 1, 0, 0, 1}, sample, two);
+    }
+    const wire::Hits hits = table.take().front();
+    CHECK(hits.texts.size() == wire::max_batch_hits);
+    CHECK(hits.hits.size() == wire::max_batch_hits / 2);
+    CHECK(hits.dropped == 40'000 - wire::max_batch_hits / 2);
+}
+
 TEST_CASE("texts have a limit, too") {
     HitTable table;
     const perf::ValueFields long_text{{"text", perf::ValueKind::bytes, perf::ValueField::Place::fixed, 0, 1'024}};
