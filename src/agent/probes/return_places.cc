@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace flamewire::agent {
 namespace {
 
 constexpr std::uint64_t max_code_bytes = std::uint64_t{256} << 10;
-constexpr std::size_t max_parts = 8, max_exits = 64;
+constexpr std::size_t max_parts = 8, max_exits = 64, max_targets = 32;
 // Searching 32 MiB for branches takes 0.1 s.
 constexpr std::uint64_t max_searched_bytes = std::uint64_t{32} << 20, block_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t longest_branch = 6;
@@ -156,7 +157,14 @@ Result<std::vector<FunctionExit>> all_exits(const ReturnFile& file, const elf::F
     Frames frames(file);
     search.table_entry = [&](std::uint64_t address) { return address_at(file, address); };
     search.entered_from_outside = [&] { return is_entered(file, search.parts); };
-    search.is_function = [&](std::uint64_t address) { return is_function(file, address); };
+    // Each question may read all code of the file.
+    std::map<std::uint64_t, bool> known_targets;
+    search.is_function = [&](std::uint64_t address) {
+        const auto known = known_targets.find(address);
+        if (known != known_targets.end()) return known->second;
+        if (known_targets.size() == max_targets) return false;
+        return known_targets[address] = is_function(file, address);
+    };
     search.is_balanced = [&](std::uint64_t address) { return frames.is_balanced(address); };
     search.catches = may_catch(file);
     search.emulated = file.emulated;
