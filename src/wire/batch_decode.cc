@@ -267,6 +267,9 @@ void read_columns(pbf_reader in, Hits& hits) {
     HitColumns<Column> columns;
     read_fields(in, columns);
     const std::size_t length = columns.time_delta.size();
+    std::size_t text_bytes = 0;
+    for (const std::string& text : columns.texts) text_bytes += text.size();
+    if (text_bytes > 2 * max_hit_text_bytes) throw Malformed{"hits with too many texts"};
     if (columns.fields > max_event_fields) throw Malformed{"an event with too many fields"};
     check_lengths(length, {&columns.thread, &columns.cpu, &columns.stack});
     check_sparse_lengths(length, {&columns.weight});

@@ -228,13 +228,13 @@ Batch merge(Batch older, Batch newer, std::uint32_t bucket_ns) {
 }
 
 void rows_to_losses(Batch& batch, wire::LossReason reason) {
+    drop_hits(batch);
     if (batch.rows.empty()) return;
     forget_coarsened(batch);
     std::vector<wire::Loss> losses = losses_of_rows(batch, reason);
     append(batch.losses, losses);
     fold_losses(batch.losses);
     batch.rows.clear();
-    drop_hits(batch);
     batch.bucket_ns = wire::default_bucket_ns;
 }
 

@@ -20,6 +20,7 @@ void for_each_hit(const Store& store, const Filter& filter,
     for (const HitChunk& chunk : store.hits().chunks()) {
         if (filter.event && chunk.event != *filter.event) continue;
         for (std::size_t i = 0; i < chunk.hits.size(); ++i) {
+            if (i % 256 == 0) Interruption::check();
             const Hit& hit = chunk.hits[i];
             if (hit.time_ns < filter.start_ns || hit.time_ns >= rows.end_ns) continue;
             if (rows.threads.empty() || rows.threads[hit.thread] != 0) visit(chunk, i);

@@ -240,6 +240,7 @@ void apply_hits(Store::Tables& t, const wire::Hits& hits) {
     HitChunk chunk;
     chunk.event = t.epoch.events[hits.event];
     chunk.fields = hits.fields;
+    chunk.description = t.events[chunk.event].description;
     t.hits.add_dropped(hits.dropped);
     chunk.hits.reserve(hits.hits.size());
     for (const wire::Hit& hit : hits.hits)

@@ -24,8 +24,9 @@ struct Hit {
 // Hits of one event that came together.
 struct HitChunk {
     EventId event = 0;
-    std::size_t fields = 0;  // as many as Event::fields had; if that has changed since, the values cannot be shown
-    std::vector<Hit> hits;   // of each CPU in time order
+    std::size_t fields = 0;             // as many as Event::fields had
+    std::uint32_t description = 0;      // Event::description; if that has changed since, the values cannot be shown
+    std::vector<Hit> hits;              // of each CPU in time order
     std::vector<std::uint64_t> values;  // `fields` for each hit; of a text: the index into texts
     std::vector<std::string> texts;
     // What is at an address that is a value. Ascending.

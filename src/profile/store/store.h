@@ -56,6 +56,7 @@ struct Event {
     // As in Filter. NOLINTBEGIN(readability-redundant-member-init)
     std::vector<wire::EventField> fields = {};  // of hits
     std::string print_format = {};              // how the kernel prints them; may be empty
+    std::uint32_t description = 0;              // rises when the fields change
     // NOLINTEND(readability-redundant-member-init)
 };
 

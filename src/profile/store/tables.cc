@@ -176,6 +176,8 @@ EventId Store::Tables::intern_event(std::string_view name, std::string_view unit
     events[id].period = event.period;
     // What was traced stays readable after the event is only sampled.
     if (event.traced) {
+        if (events[id].fields != event.fields || events[id].print_format != event.print_format)
+            ++events[id].description;
         events[id].traced = true;
         events[id].fields = event.fields;
         events[id].print_format = event.print_format;
