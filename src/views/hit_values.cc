@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/hex.h"
+#include "base/utf8.h"
 #include "profile/query/hits.h"
 
 namespace flamewire::views {
@@ -15,19 +16,8 @@ namespace {
 constexpr std::int64_t max_errno = 4'095;
 // A value of kind bytes is printed up to here.
 constexpr std::size_t max_bytes = 64;
-
-// Control characters would change how a terminal or a table shows what follows.
-std::string printable(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte < 0x20 || byte == 0x7f)
-            out += fmt::format("\\x{:02x}", byte);
-        else
-            out += c;
-    }
-    return out;
-}
+// Agents send at most 1,024 bytes.
+constexpr std::size_t max_text = 4'096;
 
 std::string with_error(std::int64_t result) {
     const char* name = result < 0 && result >= -max_errno ? ::strerrorname_np(static_cast<int>(-result)) : nullptr;
@@ -39,6 +29,7 @@ std::string with_error(std::int64_t result) {
 HitValues::HitValues(const profile::Store& store) : store_(store) {
     for (const profile::Event& event : store.events()) {
         OfEvent& known = events_.emplace_back();
+        known.description = event.description;
         for (const wire::EventField& field : event.fields) {
             known.names.push_back(field.name);
             known.kinds.push_back(field.kind);
@@ -52,7 +43,8 @@ HitValues::HitValues(const profile::Store& store) : store_(store) {
 const HitValues::OfEvent& HitValues::of(const HitRef& ref) const {
     static const OfEvent unknown;
     const OfEvent& event = events_[ref.chunk->event];
-    return event.names.size() == ref.chunk->fields ? event : unknown;
+    const bool known = event.names.size() == ref.chunk->fields && event.description == ref.chunk->description;
+    return known ? event : unknown;
 }
 
 const std::vector<std::string>& HitValues::fields(const HitRef& ref) const { return of(ref).names; }
@@ -69,14 +61,14 @@ std::string HitValues::text(const HitRef& ref, std::size_t field) const {
     const std::uint64_t value = ref.chunk->values_of(ref.index)[field];
     const ValueStyle& style = event.styles[field];
     switch (event.kinds[field]) {
-        case wire::FieldKind::text: return printable(ref.chunk->text(value));
+        case wire::FieldKind::text: return printable(ref.chunk->text(value).substr(0, max_text));
         case wire::FieldKind::bytes: {
             const std::string_view bytes = ref.chunk->text(value);
             return to_hex(as_bytes_view(bytes.substr(0, max_bytes))) + (bytes.size() > max_bytes ? "…" : "");
         }
         default: break;
     }
-    if (std::string name = named_value(style, value); !name.empty()) return name;
+    if (std::string name = named_value(style, value); !name.empty()) return printable(name);
     if (const profile::LocationId place = ref.chunk->place_of(value); place != 0)
         if (std::string name = profile::place_name(store_, place); !name.empty()) return printable(name);
     const bool is_signed = event.kinds[field] == wire::FieldKind::signed_number;
@@ -94,11 +86,15 @@ std::optional<double> HitValues::number(const HitRef& ref, std::size_t field) co
                                                   : static_cast<double>(value);
 }
 
+bool HitValues::is_signed(const HitRef& ref, std::size_t field) const {
+    return of(ref).kinds[field] == wire::FieldKind::signed_number;
+}
+
 std::string HitValues::line(const HitRef& ref) const {
     std::string line;
     const std::vector<std::string>& names = of(ref).names;
     for (std::size_t i = 0; i < names.size(); ++i)
-        line += fmt::format("{}{}={}", i == 0 ? "" : " ", names[i], text(ref, i));
+        line += fmt::format("{}{}={}", i == 0 ? "" : " ", printable(names[i]), text(ref, i));
     return line;
 }
 

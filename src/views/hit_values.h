@@ -32,6 +32,7 @@ public:
     [[nodiscard]] std::string text(const HitRef& ref, std::size_t field) const;
     // Nullopt: the value is a text.
     [[nodiscard]] std::optional<double> number(const HitRef& ref, std::size_t field) const;
+    [[nodiscard]] bool is_signed(const HitRef& ref, std::size_t field) const;
     // "fd=3 ret=-2 (ENOENT)"
     [[nodiscard]] std::string line(const HitRef& ref) const;
 
@@ -41,6 +42,7 @@ private:
         std::vector<wire::FieldKind> kinds;
         std::vector<ValueStyle> styles;
         bool system_call_exit = false;
+        std::uint32_t description = 0;
     };
     [[nodiscard]] const OfEvent& of(const HitRef& ref) const;
 

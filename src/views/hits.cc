@@ -8,6 +8,7 @@
 #include <functional>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 
 #include "profile/query/hits.h"
 
@@ -66,12 +67,6 @@ Result<std::vector<Word>> parse_filter(std::string_view text) {
 }
 
 std::optional<double> parse_number(std::string_view text) {
-    if (text.starts_with("0x")) {
-        std::uint64_t number = 0;
-        const auto parsed = std::from_chars(text.data() + 2, text.data() + text.size(), number, 16);
-        if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) return std::nullopt;
-        return static_cast<double>(number);
-    }
     double number = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
     if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size() || !std::isfinite(number))
@@ -89,10 +84,30 @@ bool compare(const T& left, const T& right, std::string_view op) {
     return left >= right;
 }
 
+// Exact, unlike a double.
+using Whole = std::variant<std::int64_t, std::uint64_t>;
+
+std::optional<Whole> parse_whole(std::string_view text) {
+    const bool negative = text.starts_with('-'), hex = text.starts_with("0x");
+    const char* const begin = text.data() + (hex ? 2 : 0);
+    const char* const end = text.data() + text.size();
+    const auto parse = [&](auto number) -> std::optional<Whole> {
+        const auto parsed = std::from_chars(begin, end, number, hex ? 16 : 10);
+        if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
+        return number;
+    };
+    return negative ? parse(std::int64_t{}) : parse(std::uint64_t{});
+}
+
+bool compare(const Whole& left, const Whole& right, std::string_view op) {
+    const auto order = [](auto a, auto b) { return std::cmp_less(a, b) ? -1 : std::cmp_equal(a, b) ? 0 : 1; };
+    return compare(std::visit(order, left, right), 0, op);
+}
+
 // A value under a name, as a text and, if it is one, as a number.
 struct Value {
     std::string text;
-    std::optional<double> number;
+    std::optional<Whole> number;
 };
 
 class Names {
@@ -101,19 +116,18 @@ public:
 
     static bool is_common(std::string_view name) {
         return name == "comm" || name == "pid" || name == "tid" || name == "cpu" || name == "event" ||
-               name == "function";
+               name == "function" || name == "leaf";
     }
     // Nullopt: the event has no such field. A field precedes a common name.
     std::optional<Value> value(const HitRef& ref, std::string_view name) const {
-        if (const auto field = values_.field(ref, name))
-            return Value{values_.text(ref, *field), values_.number(ref, *field)};
+        if (const auto field = values_.field(ref, name)) return Value{values_.text(ref, *field), whole(ref, *field)};
         const profile::Thread& thread = store_.threads()[ref.hit().thread];
         if (name == "comm") return Value{std::string(thread.comm), std::nullopt};
         if (name == "pid") return number(thread.pid);
         if (name == "tid") return number(thread.tid);
         if (name == "cpu") return number(ref.hit().cpu);
         if (name == "event") return Value{store_.events()[ref.chunk->event].name, std::nullopt};
-        if (name == "function") return Value{innermost(ref), std::nullopt};
+        if (name == "function" || name == "leaf") return Value{innermost(ref), std::nullopt};
         return std::nullopt;
     }
     std::string innermost(const HitRef& ref) const {
@@ -125,7 +139,13 @@ public:
     }
 
 private:
-    static Value number(std::uint64_t value) { return {std::to_string(value), static_cast<double>(value)}; }
+    std::optional<Whole> whole(const HitRef& ref, std::size_t field) const {
+        if (!values_.number(ref, field)) return std::nullopt;
+        const std::uint64_t value = ref.chunk->values_of(ref.index)[field];
+        if (values_.is_signed(ref, field)) return static_cast<std::int64_t>(value);
+        return value;
+    }
+    static Value number(std::uint64_t value) { return {std::to_string(value), value}; }
 
     bool matches(const HitRef& ref, const Word& word) const {
         if (word.name.empty()) return mentions(ref, word.value);
@@ -140,8 +160,11 @@ private:
         const auto value = this->value(ref, word.name);
         if (!value) return false;
         if (word.op == "~") return value->text.find(word.value) != std::string::npos;
-        const auto wanted = parse_number(word.value);
-        if (wanted && value->number) return compare(*value->number, *wanted, word.op);
+        if (const auto wanted = parse_whole(word.value); wanted && value->number)
+            return compare(*value->number, *wanted, word.op);
+        if (const auto wanted = parse_number(word.value); wanted && value->number)
+            return compare(std::visit([](auto whole) { return static_cast<double>(whole); }, *value->number), *wanted,
+                           word.op);
         return compare(value->text, word.value, word.op);
     }
     bool mentions(const HitRef& ref, std::string_view text) const {

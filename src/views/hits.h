@@ -16,8 +16,8 @@ namespace flamewire::views {
 
 struct HitListOptions {
     // Words separated by spaces, of which a hit must match all. `NAME=VALUE` and the same with != < <= > >= and ~
-    // (contains) compare a field, or comm, pid, tid, cpu, event or function (any on the stack); another word is a part
-    // of the thread's name, of a value, or of the innermost function. Quotes enclose spaces.
+    // (contains) compare a field, or comm, pid, tid, cpu, event, function (any on the stack) or leaf (the innermost);
+    // another word is a part of the thread's name, of a value, or of the innermost function. Quotes enclose spaces.
     // '= {}' as in profile::Filter. NOLINTBEGIN(readability-redundant-member-init)
     std::string filter = {};
     std::size_t limit = 200;
@@ -45,7 +45,7 @@ struct HitGroup {
     [[nodiscard]] double average() const { return hits == 0 ? 0 : sum / static_cast<double>(hits); }
 };
 
-// Values from `low` on and below `high`.
+// Values from `low` on and below `high`; of negative ones, those above `low` up to `high`. Equal: exactly 0.
 struct HitBucket {
     double low = 0, high = 0;
     std::uint64_t hits = 0;

@@ -76,6 +76,9 @@ TEST_CASE("hits that match a filter") {
     CHECK(recorded.numbers("path!=\"a b\" ret<=2") == std::vector<std::uint64_t>{1, 100});
     CHECK(recorded.numbers("function=copy_file").size() == 100);
     CHECK(recorded.numbers("function!=copy_file") == std::vector<std::uint64_t>{100});
+    CHECK(recorded.numbers("leaf=main") == std::vector<std::uint64_t>{100});
+    CHECK(recorded.numbers("leaf=copy_file").empty());
+    CHECK(recorded.numbers("ret<2.5").size() == 3);
     CHECK(recorded.numbers("passwd tid=7") == std::vector<std::uint64_t>{100});
     CHECK(recorded.numbers("size=1").empty());
     // The newest ones, in time order: the hit of the other thread is the 50th in time.

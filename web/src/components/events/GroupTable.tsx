@@ -64,7 +64,8 @@ function Head({ column, by }: { column: GroupColumn; by: string }) {
 }
 
 function Row({ group, by, most }: { group: HitGroup; by: string; most: number }) {
-  const word = filterWord(by, '=', group.key);
+  // `function` in a filter is any function on the stack.
+  const word = filterWord(by === 'function' ? 'leaf' : by, '=', group.key);
   return (
     <div class="row group-hits-row" role="row">
       <span class="cell ellipsis" role="cell">
