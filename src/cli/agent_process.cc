@@ -94,19 +94,26 @@ std::optional<int> AgentProcess::ended() {
     return exit_code(status);
 }
 
-int AgentProcess::wait() {
+AgentProcess::Forwarding::Forwarding(const AgentProcess& agent) {
     struct sigaction action{};
     action.sa_sigaction = pass_on;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
-    std::array<struct sigaction, ending_signals.size()> before{};
-    agent_pid = pid_;
-    for (std::size_t i = 0; i < ending_signals.size(); ++i) ::sigaction(ending_signals[i], &action, &before[i]);
+    static_assert(std::tuple_size_v<decltype(before_)> == ending_signals.size());
+    agent_pid = agent.pid_;
+    for (std::size_t i = 0; i < ending_signals.size(); ++i) ::sigaction(ending_signals[i], &action, &before_[i]);
+}
+
+AgentProcess::Forwarding::~Forwarding() {
+    agent_pid = 0;
+    for (std::size_t i = 0; i < ending_signals.size(); ++i) ::sigaction(ending_signals[i], &before_[i], nullptr);
+}
+
+int AgentProcess::wait() {
+    const Forwarding forwarding(*this);
     int status = 0;
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
-    agent_pid = 0;
     pid_ = -1;
-    for (std::size_t i = 0; i < ending_signals.size(); ++i) ::sigaction(ending_signals[i], &before[i], nullptr);
     return exit_code(status);
 }
 

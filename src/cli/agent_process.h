@@ -2,8 +2,10 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <signal.h>
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,6 +41,17 @@ public:
     // Waits until the agent exits. Meanwhile, SIGTERM, SIGHUP and SIGINT to this program are forwarded to the agent.
     // Ctrl-C in a terminal reaches the agent directly.
     int wait();
+    // While this exists, SIGTERM, SIGHUP and SIGINT to this program end the recording, not the program: as wait() does.
+    class Forwarding {
+    public:
+        explicit Forwarding(const AgentProcess& agent);
+        ~Forwarding();
+        Forwarding(const Forwarding&) = delete;
+        Forwarding& operator=(const Forwarding&) = delete;
+
+    private:
+        std::array<struct sigaction, 3> before_{};
+    };
     // Asks the agent to end the recording (SIGTERM).
     void stop() const;
     [[nodiscard]] std::string words() const;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/json_writer.h"
+#include "base/utf8.h"
 #include "cli/profile_text.h"
 #include "profile/query/hits.h"
 
@@ -36,9 +37,12 @@ std::string distribution_text(const std::vector<views::HitBucket>& buckets, cons
     std::uint64_t most = 0;
     for (const views::HitBucket& one : buckets) most = std::max(most, one.hits);
     std::string text = fmt::format("\n{:>14} {:>14} {:>10}\n", value + " from", "below", "hits");
-    for (const views::HitBucket& one : buckets)
-        text += fmt::format("{:>14} {:>14} {:>10} {}\n", figure(one.low), one.low == one.high ? "" : figure(one.high),
-                            one.hits, bar(one.hits, most, style));
+    for (const views::HitBucket& one : buckets) {
+        // Values are whole. Buckets of negative ones include their upper bound instead of the lower one.
+        const double shift = one.low < 0 ? 1 : 0;
+        text += fmt::format("{:>14} {:>14} {:>10} {}\n", figure(one.low + shift),
+                            one.low == one.high ? "" : figure(one.high + shift), one.hits, bar(one.hits, most, style));
+    }
     return text;
 }
 
@@ -48,9 +52,9 @@ std::string hit_text(const profile::Store& store, const views::HitValues& values
                      std::uint64_t origin_ns, std::size_t frames) {
     const profile::Hit& hit = ref.hit();
     const profile::Thread& thread = store.threads()[hit.thread];
-    std::string text =
-        fmt::format("{} {}/{} [{:03}] {:.6f}: {}: {}", shown_function(thread.comm, {}, 0), thread.pid, thread.tid,
-                    hit.cpu, seconds(hit, origin_ns), store.events()[ref.chunk->event].name, values.line(ref));
+    std::string text = fmt::format("{} {}/{} [{:03}] {:.6f}: {}: {}", shown_function(thread.comm, {}, 0), thread.pid,
+                                   thread.tid, hit.cpu, seconds(hit, origin_ns),
+                                   printable(store.events()[ref.chunk->event].name), values.line(ref));
     if (hit.weight > 1) text += fmt::format(" (one of {})", hit.weight);
     text += '\n';
     for (const profile::Function& function : profile::functions_of(store, hit.stack, frames))

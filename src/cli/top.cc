@@ -206,6 +206,8 @@ Result<int> print_rounds(AgentProcess& agent, LiveProfile& profile, const TopOpt
         if (!code && Clock::now() < next) continue;
         next += round;
         ++done;
+        // A wrong key is known after the first hits, which say what fields there are.
+        if (!options.by.empty() && profile.store().hits().next() != 0) TRY(hits_by_key(profile.store(), {}, options));
         const std::string page = options.output.json ? json_of(profile.store(), options)
                                                      : page_of(profile.store(), {}, options, style, 20) + "\n";
         OutputOptions output = options.output;
@@ -226,6 +228,8 @@ Result<int> top(const TopOptions& options) {
     const Scratch scratch = TRY(Scratch::create());
     if (!options.by.empty() && !options.agent.gave("--events"))
         return fail(ErrorCode::invalid, "--by needs events whose hits it counts: --events LIST");
+    if (!options.by.empty() && options.agent.gave("--trace"))
+        return fail(ErrorCode::invalid, "--by counts hits of --events; leave out --trace");
     if (options.by.empty() && !options.value.empty()) return fail(ErrorCode::invalid, "--value needs --by KEY");
     std::vector<std::string> arguments = TRY(options.agent.arguments());
     if (!options.by.empty()) std::ranges::replace(arguments, std::string("--events"), std::string("--trace"));

@@ -1,11 +1,16 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <thread>
+#include <utility>
 
+#include "base/file.h"
 #include "base/json_writer.h"
 #include "cli/agent_process.h"
 #include "cli/command.h"
@@ -58,17 +63,19 @@ Result<std::string> table(const profile::Store& store, const profile::Filter& fi
                           options.distribution, style_of_output(options.output));
 }
 
-// What is not in the list.
-std::string missing(const profile::Store& store) {
+// What is not in the list. `removed`: hits that the store no longer has.
+std::string missing(const profile::Store& store, std::uint64_t removed) {
     const profile::HitHistory& hits = store.hits();
     std::string text;
-    if (const std::uint64_t removed = hits.next() - hits.size(); removed != 0)
+    if (removed != 0)
         text += fmt::format("# the oldest {} hits are not shown, because a profile keeps {} at most\n", removed,
-                            hits.size());
+                            profile::HitHistory::default_hits);
     if (hits.dropped() != 0)
         text += fmt::format("# {} hits came without their values: too many at once\n", hits.dropped());
     return text;
 }
+
+std::uint64_t removed_from(const profile::Store& store) { return store.hits().next() - store.hits().size(); }
 
 Result<int> trace_file(const TraceOptions& options) {
     const OpenProfile open = TRY(open_profile(options.file, options.open));
@@ -79,12 +86,13 @@ Result<int> trace_file(const TraceOptions& options) {
         views::View view = TRY(views::resolve_view(options.view, store, origin_ns));
         if (options.view.event.empty()) view.filter.event.reset();
         if (!options.by.empty())
-            return TRY(table(store, view.filter, options)) + (options.output.json ? "" : missing(store));
+            return TRY(table(store, view.filter, options)) +
+                   (options.output.json ? "" : missing(store, removed_from(store)));
         const views::HitValues values(store);
         const std::size_t limit = options.most_hits == 0 ? all_hits : static_cast<std::size_t>(options.most_hits);
         const views::HitList list = TRY(views::list_hits(
             store, values, view.filter, {.filter = options.filter, .limit = limit, .before = {}, .from = {}}));
-        std::string lines = options.output.json ? std::string() : missing(store);
+        std::string lines = options.output.json ? std::string() : missing(store, removed_from(store));
         for (const views::HitRef& ref : list.hits) lines += one_hit(store, values, ref, origin_ns, options);
         return lines;
     });
@@ -92,7 +100,7 @@ Result<int> trace_file(const TraceOptions& options) {
     return print_paged(*text, options.output);
 }
 
-// Prints hits as they come. True: as many as wanted were printed.
+// Prints hits as they come. True: as many as wanted were printed, or nobody reads them.
 class LivePrinter {
 public:
     explicit LivePrinter(const TraceOptions& options) : options_(options) {}
@@ -102,7 +110,7 @@ public:
         const views::HitValues values(store);
         const views::HitList list = TRY(views::list_hits(
             store, values, {}, {.filter = options_.filter, .limit = all_hits, .before = {}, .from = next_}));
-        next_ = store.hits().next();
+        const std::uint64_t before = std::exchange(next_, store.hits().next());
         if (origin_ns_ == 0 && store.recording()) origin_ns_ = store.recording()->start_ns;
         std::string text;
         for (const views::HitRef& ref : list.hits) {
@@ -110,15 +118,20 @@ public:
             text += one_hit(store, values, ref, origin_ns_, options_);
             ++printed_;
         }
-        OutputOptions output = options_.output;
-        output.no_pager = true;
-        TRY(print_paged(text, output));
+        if (!store.hits().chunks().empty())
+            skipped_ += store.hits().chunks().front().first - std::min(store.hits().chunks().front().first, before);
+        const auto written = write_all(STDOUT_FILENO, as_bytes_view(text));
+        if (!written && written.error().errno_value != EPIPE) return std::unexpected(written.error());
+        if (!written) return true;  // the reader has enough
         return options_.most_hits != 0 && printed_ == options_.most_hits;
     }
 
+    // Hits that came and went between two calls.
+    [[nodiscard]] std::uint64_t skipped() const { return skipped_; }
+
 private:
     const TraceOptions& options_;
-    std::uint64_t next_ = 0, printed_ = 0, origin_ns_ = 0;
+    std::uint64_t next_ = 0, printed_ = 0, skipped_ = 0, origin_ns_ = 0;
 };
 
 Result<int> trace_live(const TraceOptions& options) {
@@ -139,6 +152,7 @@ Result<int> trace_live(const TraceOptions& options) {
     LiveProfile profile(scratch.session_file(), symbolizer);
     LivePrinter printer(options);
     AgentProcess agent = TRY(AgentProcess::start(arguments));
+    const AgentProcess::Forwarding forwarding(agent);
     std::optional<int> code;
     while (!code) {
         std::this_thread::sleep_for(poll_interval);
@@ -152,7 +166,8 @@ Result<int> trace_live(const TraceOptions& options) {
         const std::string text = TRY(table(profile.store(), {}, options));
         TRY(print_paged(text, output));
     }
-    fmt::print(stderr, "{}", missing(profile.store()));
+    fmt::print(stderr, "{}",
+               missing(profile.store(), options.by.empty() ? printer.skipped() : removed_from(profile.store())));
     return *code;
 }
 

@@ -3,8 +3,10 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from flamewire import BIN, TESTS_BIN, wait_until
@@ -256,11 +258,39 @@ def test_hits_are_printed_live(tmp_path):
     program.write_text("import os, sys\nos.write(2, b'y' * 33)\nsys.stdin.readline()\n")
     trace = subprocess.Popen([str(BIN / "flamewire"), "trace", "-e", WRITE, "--only", "count=33", "--json", "--stack", "3", "--", sys.executable, str(program)],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    hit = json.loads(trace.stdout.readline())
-    assert hit["event"] == WRITE and hit["values"]["fd"] == "0x2" and trace.poll() is None
-    trace.stdin.write("end\n")
-    trace.stdin.close()
-    assert trace.wait(60) == 0
+    try:
+        hit = json.loads(trace.stdout.readline())
+        assert hit["event"] == WRITE and hit["values"]["fd"] == "0x2" and trace.poll() is None
+        trace.stdin.write("end\n")
+        trace.stdin.close()
+        assert trace.wait(60) == 0
+    finally:
+        trace.kill()
+        trace.wait()
+
+
+def test_a_live_trace_ends_with_its_reader_and_with_a_signal(tmp_path):
+    """`trace | head` ends, and SIGTERM ends the recording, not the command: the table is printed."""
+    program = subprocess.Popen([sys.executable, "-c", "import os\nwhile True: os.getppid()"], stdin=subprocess.DEVNULL)
+    arguments = [str(BIN / "flamewire"), "trace", "-p", str(program.pid), "-e", "syscalls:sys_exit_getppid@99"]
+    traces = []
+    try:
+        traces.append(subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True))
+        assert f"ret={os.getpid()}" in traces[0].stdout.readline()
+        traces[0].stdout.close()
+        assert traces[0].wait(60) == 0
+        words = tmp_path / "words"
+        with words.open("w") as errors:
+            traces.append(subprocess.Popen([*arguments, "--by", "ret", "--json"], stdout=subprocess.PIPE, stderr=errors, text=True))
+        wait_until(lambda: "profiling pid" in words.read_text(), 60, "the recording")
+        time.sleep(1)
+        traces[1].send_signal(signal.SIGTERM)
+        table = json.loads(traces[1].communicate(timeout=60)[0])
+        assert traces[1].returncode == 0 and all(group["key"] == str(os.getpid()) for group in table["groups"])
+    finally:
+        for one in (program, *traces):
+            one.kill()
+            one.wait()
 
 
 def test_top_counts_hits_by_a_key(tmp_path):
@@ -270,10 +300,10 @@ def test_top_counts_hits_by_a_key(tmp_path):
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         # The first tables are empty: the recording is about to begin.
         groups = next(groups for groups in (json.loads(line)["groups"] for line in top.stdout) if groups)
-        top.terminate()
-        top.wait(30)
         assert [group["key"] for group in groups] == [str(os.getpid())] and groups[0]["hits"] > 0
         assert "--by needs events" in run(BIN / "flamewire", "top", "-p", program.pid, "--by", "ret").stderr
     finally:
+        top.kill()
+        top.wait()
         program.kill()
         program.wait()
