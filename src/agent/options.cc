@@ -12,7 +12,7 @@
 #include <variant>
 
 #include "agent/option_values.h"
-#include "agent/perf/event_list.h"
+#include "agent/perf/event_items.h"
 
 namespace flamewire::agent {
 

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <charconv>
 
-#include "agent/perf/event_list.h"
+#include "agent/perf/event_items.h"
 #include "agent/perf/event_names.h"
 #include "agent/perf/pmu.h"
 #include "agent/perf/tracepoint.h"

@@ -1,4 +1,4 @@
-#include "agent/perf/event_list.h"
+#include "agent/perf/event_items.h"
 
 #include <fmt/format.h>
 
