@@ -160,4 +160,15 @@ std::vector<CounterGroup> counter_groups(const profile::Store& store, const prof
     return result;
 }
 
+std::string_view name_of(wire::CounterStatus status) {
+    switch (status) {
+        case wire::CounterStatus::counted: return "counted";
+        case wire::CounterStatus::not_counted: return "not_counted";
+        case wire::CounterStatus::unsupported: return "unsupported";
+        case wire::CounterStatus::never_counts: return "never_counts";
+        case wire::CounterStatus::forbidden: return "forbidden";
+    }
+    return "not_counted";
+}
+
 }  // namespace flamewire::views

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "counters/derive.h"
@@ -11,6 +12,9 @@
 #include "views/view.h"
 
 namespace flamewire::views {
+
+// As answers have it: "not_counted".
+std::string_view name_of(wire::CounterStatus status);
 
 // One thread, one CPU, or the whole target.
 struct CountedScope {

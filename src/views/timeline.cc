@@ -65,4 +65,16 @@ Result<Timeline> timeline(const profile::Store& store, profile::Filter filter, s
     return line;
 }
 
+std::string_view name_of(profile::MarkKind kind) {
+    switch (kind) {
+        case profile::MarkKind::begin: return "begin";
+        case profile::MarkKind::exec: return "exec";
+        case profile::MarkKind::exit: return "exit";
+        case profile::MarkKind::loss: return "loss";
+        case profile::MarkKind::reconnect: return "reconnect";
+        case profile::MarkKind::change: return "change";
+    }
+    return "";
+}
+
 }  // namespace flamewire::views

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -13,6 +14,9 @@
 namespace flamewire::views {
 
 inline constexpr std::uint64_t max_timeline_slices = 2000;
+
+// As answers have it: "exec".
+std::string_view name_of(profile::MarkKind kind);
 
 struct TimelineOptions {
     std::uint64_t slices = 200;

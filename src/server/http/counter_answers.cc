@@ -14,21 +14,10 @@ using Interval = views::CounterCurve::Interval;
 constexpr double ns_per_ms = 1e6;
 constexpr std::uint64_t default_slices = 300, max_slices = 2000;
 
-std::string_view name_of(CounterStatus status) {
-    switch (status) {
-        case CounterStatus::counted: return "counted";
-        case CounterStatus::not_counted: return "not_counted";
-        case CounterStatus::unsupported: return "unsupported";
-        case CounterStatus::never_counts: return "never_counts";
-        case CounterStatus::forbidden: return "forbidden";
-    }
-    return "not_counted";
-}
-
 void write_line(JsonWriter& json, const counters::Line& line) {
     json.member("name", line.sum.name);
     json.member("unit", line.sum.unit);
-    json.member("status", name_of(line.sum.status));
+    json.member("status", views::name_of(line.sum.status));
     const bool counted = line.sum.status == CounterStatus::counted;
     if (counted && line.value) json.member("value", *line.value);
     if (counted && line.percent_counted) json.member("percent_counted", *line.percent_counted);

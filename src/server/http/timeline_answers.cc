@@ -34,23 +34,11 @@ void write_lanes(JsonWriter& json, const profile::Store& store, const views::Tim
     });
 }
 
-std::string_view name_of(profile::MarkKind kind) {
-    switch (kind) {
-        case profile::MarkKind::begin: return "begin";
-        case profile::MarkKind::exec: return "exec";
-        case profile::MarkKind::exit: return "exit";
-        case profile::MarkKind::loss: return "loss";
-        case profile::MarkKind::reconnect: return "reconnect";
-        case profile::MarkKind::change: return "change";
-    }
-    return "";
-}
-
 // `ms`: a time in ms of the session.
 template <class Ms>
 void write_mark(JsonWriter& json, const profile::Store& store, const profile::Mark& mark, Ms ms) {
     json.object();
-    json.member("kind", name_of(mark.kind));
+    json.member("kind", views::name_of(mark.kind));
     json.member("start_ms", ms(mark.start_ns));
     json.member("end_ms", ms(mark.end_ns));
     json.member("count", mark.count);

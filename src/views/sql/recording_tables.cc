@@ -1,6 +1,8 @@
 // The tables of everything except samples and what they refer to.
+#include "views/counters.h"
 #include "views/sql/row_texts.h"
 #include "views/sql/tables.h"
+#include "views/timeline.h"
 
 namespace flamewire::views::sql {
 namespace {
@@ -13,17 +15,6 @@ auto each(std::span<const Element> list) {
         element = &list[at++];
         return true;
     };
-}
-
-std::string_view name_of(wire::CounterStatus status) {
-    switch (status) {
-        case wire::CounterStatus::counted: return "counted";
-        case wire::CounterStatus::not_counted: return "not_counted";
-        case wire::CounterStatus::unsupported: return "unsupported";
-        case wire::CounterStatus::never_counts: return "never_counts";
-        case wire::CounterStatus::forbidden: break;
-    }
-    return "forbidden";
 }
 
 struct Reading {
@@ -156,18 +147,6 @@ Table losses() {
             {{"by_store", "INTEGER", "", "1: in the file, but not in these tables"},
              [](const Context&, const Row& row) { return integer(row->by_store ? 1 : 0); }},
         });
-}
-
-std::string_view name_of(profile::MarkKind kind) {
-    switch (kind) {
-        case profile::MarkKind::begin: return "begin";
-        case profile::MarkKind::exec: return "exec";
-        case profile::MarkKind::exit: return "exit";
-        case profile::MarkKind::loss: return "loss";
-        case profile::MarkKind::reconnect: return "reconnect";
-        case profile::MarkKind::change: break;
-    }
-    return "change";
 }
 
 Table marks() {
