@@ -107,7 +107,7 @@ void forget_coarsened(Batch& batch) {
     std::erase_if(batch.losses, [](const wire::Loss& loss) { return loss.reason == wire::LossReason::time_coarsened; });
 }
 
-// Only their number stays. Their rows are the smaller half.
+// Keeps only their number. Hits take more space than rows.
 void drop_hits(Batch& batch) {
     std::map<Id, std::uint64_t> dropped;  // by event
     for (const wire::Hits& hits : batch.hits) dropped[hits.event] += hits.dropped + hits.hits.size();

@@ -6,6 +6,7 @@
 #include <linux/perf_event.h>
 
 #include "agent/perf/attr.h"
+#include "agent/perf/event_items.h"
 #include "agent/perf/pmu.h"
 #include "fake_sysfs.h"
 
@@ -301,4 +302,36 @@ TEST_CASE("CPU lists") {
     CHECK(parse_cpu_list("\n")->empty());
     CHECK(*parse_cpu_list("3,1,1-2") == std::vector<std::uint32_t>{1, 2, 3});
     for (const char* text : {"x", "2-1", "0-", "1-99999999", "0,,1"}) CHECK_FALSE(parse_cpu_list(text));
+}
+
+TEST_CASE("events that are traced") {
+    const auto specs =
+        parse_events("cycles,trace:context-switches,trigger:page-faults@7, trace:cpu-clock", fake_sysfs(plain_x86()));
+    REQUIRE(specs);
+    REQUIRE(specs->size() == 4);
+    CHECK_FALSE((*specs)[0].traced);
+    CHECK((*specs)[1].name == "context-switches");
+    CHECK((*specs)[1].traced);
+    CHECK((*specs)[1].period == 1);  // each one
+    CHECK((*specs)[2].traced);
+    CHECK((*specs)[2].trigger);
+    CHECK((*specs)[2].frequency_hz == 7U);
+    CHECK((*specs)[3].traced);
+    CHECK((*specs)[3].period == 0);  // a clock occurs all the time
+    // Once sampled and once traced is traced.
+    for (const char* text : {"page-faults,trace:page-faults", "trace:page-faults,page-faults"})
+        CHECK(one(text, plain_x86()).traced);
+    CHECK(mentions(refused("trace:cycles,trace:cycles"), "listed twice"));
+    CHECK(mentions(refused("trace:off-cpu"), "sched:sched_switch"));
+    CHECK(mentions(refused("trace:"), "missing"));
+    CHECK(mentions(refused("trace:trace:cycles"), "trace:cycles"));
+}
+
+TEST_CASE("marks in lists of events") {
+    CHECK(traced_events("a:b/x == 1, y/,uprobe:\"f,g\"@libc, trigger:c:d") ==
+          "trace:a:b/x == 1, y/,trace:uprobe:\"f,g\"@libc,trigger:c:d");
+    CHECK(split_list("trace:uprobe:/a,b/c:0x10,trace:x").size() == 2);
+    CHECK(split_list("trace:").size() == 1);
+    CHECK(traces_events("cycles,trigger:x"));
+    CHECK_FALSE(traces_events("cycles,tracer:x"));
 }

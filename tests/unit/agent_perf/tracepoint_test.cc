@@ -98,3 +98,26 @@ TEST_CASE("fields of tracepoints") {
     CHECK(fields->front().type == "unsigned int");
     CHECK_FALSE(tracepoint_fields("syscalls", "nothing", fake_sysfs(three_systems())));
 }
+
+TEST_CASE("parts of an event keep the values that all of them have") {
+    using perf::ValueField, perf::ValueKind;
+    const auto part = [](perf::ValueFields fields) {
+        EventPart one;
+        one.values = std::make_shared<const perf::SampleValues>(perf::SampleValues{std::move(fields), ""});
+        return one;
+    };
+    const ValueField size{"size", ValueKind::unsigned_number, ValueField::Place::fixed, 8, 8};
+    const ValueField name{"name", ValueKind::text, ValueField::Place::data_loc, 16, 4};
+    const ValueField other_size{"size", ValueKind::signed_number, ValueField::Place::fixed, 12, 4};
+    const ValueField number_name{"name", ValueKind::unsigned_number, ValueField::Place::fixed, 24, 8};
+    EventSpec spec;
+    spec.parts = {part({size, name}), part({name, other_size})};
+    keep_common_values(spec);
+    CHECK(spec.parts[0].values->fields == perf::ValueFields{size, name});
+    CHECK(spec.parts[1].values->fields == perf::ValueFields{other_size, name});
+    // A text and a number of the same name are not the same value.
+    spec.parts.push_back(part({number_name, size}));
+    keep_common_values(spec);
+    for (const EventPart& one : spec.parts) CHECK(one.values->fields.size() == 1);
+    CHECK(spec.parts[1].values->fields.front() == other_size);
+}

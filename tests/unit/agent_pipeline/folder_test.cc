@@ -439,6 +439,52 @@ TEST_CASE("losses add up by reason, event and cpu") {
     CHECK(folder.close_batch().losses.empty());
 }
 
+TEST_CASE("hits of traced events: from the trigger on, up to their number, and again after a change") {
+    Setup setup;
+    setup.options.hits = {.triggers = 2, .first = 2};
+    Folder folder(setup.options, setup.table);
+    const perf::ValueFields fields{{"ip", perf::ValueKind::address, perf::ValueField::Place::fixed, 0, 8},
+                                   {"data", perf::ValueKind::address, perf::ValueField::Place::sample_address}};
+    const std::vector<std::uint64_t> chain = {user_part, 0x10010};
+    const auto add = [&](std::uint32_t event, std::uint64_t ip) {
+        SampleRecord sample = setup.sample(chain);
+        sample.values = &fields;
+        sample.raw = std::as_bytes(std::span(&ip, 1));
+        sample.address = 0x10020;
+        folder.add_sample(sample, event);
+    };
+    add(0, 0x10010);             // before the trigger
+    add(1, 0x10010);             // the trigger
+    add(0, 0xffffffff81000110);  // code of the kernel
+    add(0, 0x10010);             // one too many
+    wire::Batch batch = folder.close_batch();
+    Receiver receiver;
+    receiver.take(batch);
+    CHECK(receiver.samples == 4);
+    REQUIRE(batch.hits.size() == 2);
+    CHECK(batch.hits[0].values == std::vector<std::uint64_t>{0x10010, 0x10020});
+    CHECK(batch.hits[0].hits[0].weight == 10);
+    CHECK(receiver.stack(batch.hits[0].hits[0].stack) == "/bin/tool+4194320");
+    // Code has places; the address that a sample is about is data.
+    REQUIRE(batch.hits[0].addresses.size() == 1);
+    CHECK(receiver.frame(receiver.locations.at(batch.hits[0].addresses[0].location)) == "/bin/tool+4194320");
+    REQUIRE(batch.hits[1].addresses.size() == 1);
+    CHECK(receiver.frame(receiver.locations.at(batch.hits[1].addresses[0].location)) == "[kernel]+272k");
+
+    FolderOptions changed = setup.options;
+    folder.change_events(setup.options.recording, changed);
+    add(1, 0x10010);
+    CHECK(folder.close_batch().hits.empty());  // nothing has changed
+    changed.hits.first = 1;
+    folder.change_events(setup.options.recording, changed);
+    add(0, 0x10010);
+    add(1, 0x10010);
+    add(1, 0x10010);
+    batch = folder.close_batch();
+    REQUIRE(batch.hits.size() == 1);
+    CHECK(batch.hits[0].hits.size() == 1);
+}
+
 TEST_CASE("other events in the same recording") {
     Setup setup;
     Folder folder(setup.options, setup.table);

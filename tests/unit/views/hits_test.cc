@@ -39,8 +39,7 @@ struct Recorded {
     }
 
     std::vector<std::uint64_t> numbers(const std::string& filter, std::size_t limit = 1'000) const {
-        const auto list =
-            list_hits(store, HitValues(store), {}, {.filter = filter, .limit = limit, .before = {}, .from = {}});
+        const auto list = list_hits(store, HitValues(store), {}, {.filter = filter, .limit = limit, .from = {}});
         REQUIRE(list);
         std::vector<std::uint64_t> found;
         for (const HitRef& ref : list->hits) found.push_back(ref.number());
@@ -83,8 +82,7 @@ TEST_CASE("hits that match a filter") {
     CHECK(recorded.numbers("size=1").empty());
     // The newest ones, in time order: the hit of the other thread is the 50th in time.
     CHECK(recorded.numbers("", 2) == std::vector<std::uint64_t>{98, 99});
-    const auto refused =
-        list_hits(recorded.store, HitValues(recorded.store), {}, {.filter = "ret!3", .before = {}, .from = {}});
+    const auto refused = list_hits(recorded.store, HitValues(recorded.store), {}, {.filter = "ret!3", .from = {}});
     REQUIRE_FALSE(refused);
     CHECK(refused.error().message.find("NAME!=VALUE") != std::string::npos);
 }
@@ -94,12 +92,12 @@ TEST_CASE("hits of a part of the recording") {
     const HitValues values(recorded.store);
     profile::Filter filter;
     filter.start_ns = second + 99;
-    CHECK(list_hits(recorded.store, values, filter, {.before = {}, .from = {}})->hits.size() == 2);
+    CHECK(list_hits(recorded.store, values, filter, {.from = {}})->hits.size() == 2);
     filter = {};
     filter.tids = {7};
-    CHECK(list_hits(recorded.store, values, filter, {.before = {}, .from = {}})->matching == 1);
-    CHECK(list_hits(recorded.store, values, {}, {.limit = 3, .before = 10, .from = {}})->hits.front().number() == 7);
-    CHECK(list_hits(recorded.store, values, {}, {.before = {}, .from = 99})->matching == 2);
+    CHECK(list_hits(recorded.store, values, filter, {.from = {}})->matching == 1);
+    CHECK(list_hits(recorded.store, values, {}, {.limit = 3, .from = {}})->hits.front().number() == 97);
+    CHECK(list_hits(recorded.store, values, {}, {.from = 99})->matching == 2);
 }
 
 TEST_CASE("a table of hits by a key") {

@@ -214,4 +214,32 @@ TEST_CASE("entries that depend on a missing entry are missing, and missing names
     CHECK(store.threads()[1].ended_ns == 30'000'000);
 }
 
+TEST_CASE("hits that refer to missing entries are counted, and the others keep their values") {
+    BatchMaker maker;
+    const wire::Id event = maker.event("a:b", "events"), there = maker.thread(maker.process(9), 9, "there");
+    maker.batch().events.back().traced = true;
+    maker.batch().events.back().fields = {{"x", wire::FieldKind::unsigned_number}};
+    wire::Batch first = maker.take();
+    const wire::Id gone = maker.thread(maker.process(7), 8, "gone");
+    (void)maker.take();  // missing
+    wire::Hits hits{.event = event, .fields = 1, .hits = {}, .values = {1, 2, 3}, .texts = {}, .addresses = {}};
+    hits.hits = {{10, there, 0, 0, 1}, {20, gone, 0, 0, 1}, {30, there, 0, 0, 1}};
+    hits.dropped = 5;
+    maker.batch().hits.push_back(hits);
+    wire::Batch last = maker.take();
+    Store store;
+    GapRepair repair;
+    repair.begin(1, false);
+    repair.apply(first);
+    REQUIRE(store.apply(first));
+    repair.begin(1, true);
+    repair.apply(last);
+    REQUIRE(store.apply(last));
+    CHECK(store.hits().dropped() == 6);
+    REQUIRE(store.hits().size() == 2);
+    const HitChunk& chunk = store.hits().chunks().front();
+    CHECK(chunk.values == std::vector<std::uint64_t>{1, 3});
+    CHECK(chunk.hits[1].time_ns == 30);
+}
+
 }  // namespace flamewire::profile

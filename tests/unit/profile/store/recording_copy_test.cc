@@ -172,4 +172,36 @@ TEST_CASE("a batch with an invalid reference is refused, and the next one is cop
     refused([](wire::Batch& bad) { bad.bucket_ns = 0; });
 }
 
+TEST_CASE("hits of the window keep their values, threads, stacks and places") {
+    BatchMaker maker;
+    const wire::Id event = maker.event("a:b", "events"), thread = maker.thread(maker.process(5), 6, "worker");
+    maker.batch().events.back().traced = true;
+    maker.batch().events.back().fields = {{"path", wire::FieldKind::text}, {"ip", wire::FieldKind::address}};
+    const wire::Id place = maker.named("caller"), stack = maker.stack({maker.named("main")});
+    wire::Hits hits{.event = event, .fields = 2, .hits = {}, .values = {}, .texts = {"one", "two"}, .addresses = {}};
+    for (std::uint64_t i = 0; i < 10; ++i) {
+        hits.hits.push_back({(100 + i) * bucket_ns, thread, 1, stack, 3});
+        hits.values.insert(hits.values.end(), {i % 2, 0x1000});
+    }
+    hits.addresses = {{0x1000, place}};
+    hits.dropped = 4;
+    maker.batch().hits.push_back(hits);
+    maker.batch().monotonic_ns = 200 * bucket_ns;
+    Copied copied;
+    copied.copy.begin({.start_ns = 103 * bucket_ns, .end_ns = 106 * bucket_ns, .shift_ns = 50});
+    REQUIRE(copied.copy.add(maker.take()));
+    REQUIRE(copied.copy.finish("cut", 106 * bucket_ns));
+    const HitHistory& kept = copied.store.hits();
+    REQUIRE(kept.size() == 3);
+    CHECK(kept.dropped() == 0);  // of another time
+    const HitChunk& chunk = kept.chunks().front();
+    CHECK(chunk.hits[0].time_ns == 103 * bucket_ns + 50);
+    CHECK(copied.store.threads()[chunk.hits[0].thread].comm == "worker");
+    CHECK(chunk.hits[2].weight == 3);
+    CHECK(chunk.text(chunk.values_of(0)[0]) == "two");
+    CHECK(chunk.text(chunk.values_of(1)[0]) == "one");
+    CHECK(chunk.place_of(0x1000) != 0);
+    CHECK(copied.store.events()[chunk.event].fields.size() == 2);
+}
+
 }  // namespace flamewire::profile
