@@ -205,6 +205,12 @@ std::string_view AgentOptions::value(std::string_view option) const {
     return {};
 }
 
+void AgentOptions::add_command(std::vector<std::string>& arguments) const {
+    if (command_.empty()) return;
+    arguments.emplace_back("--");
+    arguments.insert(arguments.end(), command_.begin(), command_.end());
+}
+
 std::string AgentOptions::target() const {
     if (!command_.empty()) return std::filesystem::path(command_.front()).filename().string();
     if (!container_.empty()) return "container-" + container_;

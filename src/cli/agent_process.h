@@ -62,6 +62,9 @@ private:
     UniqueFd words_;
 };
 
+// Value of --duration for recordings that a signal ends: the longest, 31 days.
+inline constexpr const char* until_stopped = "2678400";
+
 // Options that record, stat, top and trace pass on to the agent, which validates them.
 class AgentOptions {
 public:
@@ -72,6 +75,8 @@ public:
     [[nodiscard]] Result<std::vector<std::string>> arguments() const;
     // -- CMD ARGS…; empty: none.
     [[nodiscard]] const std::vector<std::string>& command() const { return command_; }
+    // Appends that command to the options, after --.
+    void add_command(std::vector<std::string>& arguments) const;
     // The target in one word, for the name of a session.
     [[nodiscard]] std::string target() const;
     [[nodiscard]] bool gave(std::string_view option) const { return !value(option).empty(); }

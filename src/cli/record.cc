@@ -119,10 +119,7 @@ Result<int> record(const RecordOptions& options) {
     const std::string path = TRY(session_path(options));
     arguments.insert(arguments.end(), {"--output", path});
     if (options.force) arguments.emplace_back("--force");
-    if (!options.agent.command().empty()) {
-        arguments.emplace_back("--");
-        arguments.insert(arguments.end(), options.agent.command().begin(), options.agent.command().end());
-    }
+    options.agent.add_command(arguments);
     std::optional<RunningFile> command_file;
     if (!options.agent.command().empty()) command_file = file_of_command(options.agent.command().front());
     std::error_code error;

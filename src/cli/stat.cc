@@ -21,12 +21,6 @@ struct StatOptions {
     std::string input;
 };
 
-void add_command(std::vector<std::string>& arguments, const AgentOptions& agent) {
-    if (agent.command().empty()) return;
-    arguments.emplace_back("--");
-    arguments.insert(arguments.end(), agent.command().begin(), agent.command().end());
-}
-
 Result<int> print_counters(const StatOptions& options, const std::string& file) {
     const OpenProfile open = TRY(open_profile(file, options.open));
     const server::Session& session = *open.session;
@@ -51,13 +45,13 @@ Result<int> stat(const StatOptions& options) {
     arguments.emplace_back("--output");
     if (!options.output.json) {
         arguments.emplace_back("-");  // the agent prints the table itself
-        add_command(arguments, options.agent);
+        options.agent.add_command(arguments);
         AgentProcess agent = TRY(AgentProcess::start(arguments));
         return agent.wait();
     }
     const Scratch scratch = TRY(Scratch::create());
     arguments.push_back(scratch.session_file());
-    add_command(arguments, options.agent);
+    options.agent.add_command(arguments);
     AgentProcess agent = TRY(AgentProcess::start(arguments, AgentProcess::Output::to_errors));
     const int code = agent.wait();
     if (std::error_code error; !std::filesystem::exists(scratch.session_file(), error)) return code == 0 ? 1 : code;

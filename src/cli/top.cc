@@ -234,7 +234,7 @@ Result<int> top(const TopOptions& options) {
     std::vector<std::string> arguments = TRY(options.agent.arguments());
     if (!options.by.empty()) std::ranges::replace(arguments, std::string("--events"), std::string("--trace"));
     arguments.insert(arguments.end(), {"--output", scratch.session_file(), "--interval", "250", "--metrics", "off"});
-    if (!options.agent.gave("--duration")) arguments.insert(arguments.end(), {"--duration", "2678400"});
+    if (!options.agent.gave("--duration")) arguments.insert(arguments.end(), {"--duration", until_stopped});
     LiveProfile profile(scratch.session_file(), symbolizer);
     if (options.output.json || !output_is_terminal() || options.rounds != 0) {
         AgentProcess agent = TRY(AgentProcess::start(arguments));

@@ -18,7 +18,6 @@
 #include "cli/live_profile.h"
 #include "cli/open_profile.h"
 #include "cli/terminal.h"
-#include "cli/view_options.h"
 #include "server/options.h"
 
 namespace flamewire::cli {
@@ -33,7 +32,6 @@ struct TraceOptions {
     AgentOptions agent;
     OpenOptions open;
     OutputOptions output;
-    views::Parameters view;  // of a file
     std::string file, filter, by, value;
     std::uint64_t most_hits = 0;  // 0: all
     std::size_t frames = 0;
@@ -46,10 +44,9 @@ std::string one_hit(const profile::Store& store, const views::HitValues& values,
                                : hit_text(store, values, ref, origin_ns, options.frames);
 }
 
-Result<std::string> table(const profile::Store& store, const profile::Filter& filter, const TraceOptions& options) {
+Result<std::string> table(const profile::Store& store, const TraceOptions& options) {
     const views::HitValues values(store);
-    const views::HitTable table =
-        TRY(views::hit_table(store, values, filter, options.filter, options.by, options.value));
+    const views::HitTable table = TRY(views::hit_table(store, values, {}, options.filter, options.by, options.value));
     if (options.output.json) {
         JsonWriter json;
         json.object();
@@ -83,15 +80,12 @@ Result<int> trace_file(const TraceOptions& options) {
     const auto text = open.session->read([&](const profile::Store& store) -> Result<std::string> {
         if (store.hits().next() == 0)
             return fail(ErrorCode::not_found, "this profile has no traced events; record with --trace LIST");
-        views::View view = TRY(views::resolve_view(options.view, store, origin_ns));
-        if (options.view.event.empty()) view.filter.event.reset();
         if (!options.by.empty())
-            return TRY(table(store, view.filter, options)) +
-                   (options.output.json ? "" : missing(store, removed_from(store)));
+            return TRY(table(store, options)) + (options.output.json ? "" : missing(store, removed_from(store)));
         const views::HitValues values(store);
         const std::size_t limit = options.most_hits == 0 ? all_hits : static_cast<std::size_t>(options.most_hits);
-        const views::HitList list = TRY(views::list_hits(
-            store, values, view.filter, {.filter = options.filter, .limit = limit, .before = {}, .from = {}}));
+        const views::HitList list =
+            TRY(views::list_hits(store, values, {}, {.filter = options.filter, .limit = limit, .from = {}}));
         std::string lines = options.output.json ? std::string() : missing(store, removed_from(store));
         for (const views::HitRef& ref : list.hits) lines += one_hit(store, values, ref, origin_ns, options);
         return lines;
@@ -108,8 +102,8 @@ public:
     Result<bool> print_new(const profile::Store& store) {
         if (store.hits().next() == next_) return false;
         const views::HitValues values(store);
-        const views::HitList list = TRY(views::list_hits(
-            store, values, {}, {.filter = options_.filter, .limit = all_hits, .before = {}, .from = next_}));
+        const views::HitList list =
+            TRY(views::list_hits(store, values, {}, {.filter = options_.filter, .limit = all_hits, .from = next_}));
         const std::uint64_t before = std::exchange(next_, store.hits().next());
         if (origin_ns_ == 0 && store.recording()) origin_ns_ = store.recording()->start_ns;
         std::string text;
@@ -144,11 +138,8 @@ Result<int> trace_live(const TraceOptions& options) {
     arguments.insert(arguments.end(),
                      {"--output", scratch.session_file(), "--interval", "100", "--metrics", "off", "--stat", "none"});
     if (!options.agent.gave("--duration") && options.agent.command().empty())
-        arguments.insert(arguments.end(), {"--duration", "2678400"});
-    if (!options.agent.command().empty()) {
-        arguments.emplace_back("--");
-        arguments.insert(arguments.end(), options.agent.command().begin(), options.agent.command().end());
-    }
+        arguments.insert(arguments.end(), {"--duration", until_stopped});
+    options.agent.add_command(arguments);
     LiveProfile profile(scratch.session_file(), symbolizer);
     LivePrinter printer(options);
     AgentProcess agent = TRY(AgentProcess::start(arguments));
@@ -160,10 +151,12 @@ Result<int> trace_live(const TraceOptions& options) {
         TRY(profile.take());
         if (options.by.empty() && TRY(printer.print_new(profile.store()))) return 0;
     }
+    // The agent has printed why it could not record.
+    if (*code != 0 && profile.store().hits().next() == 0) return *code;
     if (!options.by.empty()) {
         OutputOptions output = options.output;
         output.no_pager = true;
-        const std::string text = TRY(table(profile.store(), {}, options));
+        const std::string text = TRY(table(profile.store(), options));
         TRY(print_paged(text, output));
     }
     fmt::print(stderr, "{}",
