@@ -241,7 +241,6 @@ Result<HitList> list_hits(const Store& store, const HitValues& values, const pro
     HitList list;
     profile::for_each_hit(store, filter, [&](const profile::HitChunk& chunk, std::size_t index) {
         const HitRef ref{&chunk, index};
-        if (options.before && ref.number() >= *options.before) return;
         if (options.from && ref.number() < *options.from) return;
         if (names.matches(ref, words)) list.hits.push_back(ref);
     });

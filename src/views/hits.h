@@ -21,8 +21,7 @@ struct HitListOptions {
     // '= {}' as in profile::Filter. NOLINTBEGIN(readability-redundant-member-init)
     std::string filter = {};
     std::size_t limit = 200;
-    std::optional<std::uint64_t> before = {};  // only hits with lower numbers
-    std::optional<std::uint64_t> from = {};    // only hits with this number or a higher one
+    std::optional<std::uint64_t> from = {};  // only hits with this number or a higher one
     // NOLINTEND(readability-redundant-member-init)
 };
 

@@ -109,8 +109,6 @@ Result<bool> write_list(const Hits& hits, const Request& request, JsonWriter& js
     views::HitListOptions options;
     options.filter = request.parameter("filter");
     options.limit = TRY(bounded(request, "limit", options.limit, max_hits));
-    if (const auto before = request.parameter("before"); !before.empty())
-        options.before = TRY(parse_integer("before", before));
     const std::uint64_t frames = TRY(bounded(request, "frames", 1, max_frames));
     const views::HitList list = TRY(views::list_hits(hits.store, hits.values, hits.filter, options));
     const profile::HitHistory& history = hits.store.hits();

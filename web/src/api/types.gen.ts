@@ -1208,7 +1208,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Hits of traced events, one by one: the newest that match, in time order. Without `event`: of all traced events. */
+        /** Hits of traced events, one by one: the newest that match, in time order; `end` finds older ones. Without `event`: of all traced events. */
         get: {
             parameters: {
                 query?: {
@@ -1232,11 +1232,9 @@ export interface paths {
                     pod?: components["parameters"]["pod"];
                     /** @description processes of these cgroups and those below them: paths, comma-separated */
                     cgroup?: components["parameters"]["cgroup"];
-                    /** @description words, of which a hit must match all: NAME=VALUE (also != < <= > >=, and ~ for contains) of a field, or of comm, pid, tid, cpu, event or function; another word is a part of the thread's name, a value or the innermost function */
+                    /** @description words, of which a hit must match all: NAME=VALUE (also != < <= > >=, and ~ for contains) of a field, or of comm, pid, tid, cpu, event, function (any on the stack) or leaf (the innermost one); another word is a part of the thread's name, a value or the innermost function */
                     filter?: components["parameters"]["hit_filter"];
                     limit?: number;
-                    /** @description only hits with lower numbers: the `number` of the oldest one of the previous answer */
-                    before?: number;
                     /** @description functions of each stack */
                     frames?: number;
                 };
@@ -1297,7 +1295,7 @@ export interface paths {
                     pod?: components["parameters"]["pod"];
                     /** @description processes of these cgroups and those below them: paths, comma-separated */
                     cgroup?: components["parameters"]["cgroup"];
-                    /** @description words, of which a hit must match all: NAME=VALUE (also != < <= > >=, and ~ for contains) of a field, or of comm, pid, tid, cpu, event or function; another word is a part of the thread's name, a value or the innermost function */
+                    /** @description words, of which a hit must match all: NAME=VALUE (also != < <= > >=, and ~ for contains) of a field, or of comm, pid, tid, cpu, event, function (any on the stack) or leaf (the innermost one); another word is a part of the thread's name, a value or the innermost function */
                     filter?: components["parameters"]["hit_filter"];
                     /** @description a field, or comm, pid, tid, cpu, event or function (the innermost one) */
                     by: string;
@@ -3615,7 +3613,7 @@ export interface components {
             /** @description of `value`, by powers of two */
             distribution: {
                 low: number;
-                /** @description exclusive; equal to low: exactly 0 */
+                /** @description exclusive; of negative values, low is exclusive instead. Equal to low: exactly 0 */
                 high: number;
                 hits: number;
             }[];
@@ -3758,7 +3756,7 @@ export interface components {
         start: number;
         /** @description ms since the session's start, exclusive */
         end: number;
-        /** @description words, of which a hit must match all: NAME=VALUE (also != < <= > >=, and ~ for contains) of a field, or of comm, pid, tid, cpu, event or function; another word is a part of the thread's name, a value or the innermost function */
+        /** @description words, of which a hit must match all: NAME=VALUE (also != < <= > >=, and ~ for contains) of a field, or of comm, pid, tid, cpu, event, function (any on the stack) or leaf (the innermost one); another word is a part of the thread's name, a value or the innermost function */
         hit_filter: string;
         /** @description one or several, comma-separated */
         pid: string;
