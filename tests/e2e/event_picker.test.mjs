@@ -1,21 +1,13 @@
 // Events that are found on the page instead of typed: with the real server, a real agent and a program that calls malloc.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync } from 'node:fs';
+import { constants } from 'node:fs';
 import { after, before } from 'node:test';
 import { frames, inspect, launch, openPage, settled, shot, shows } from './browser.mjs';
 import { steps } from './pages.mjs';
-import { built, Programs, waitFor } from './programs.mjs';
+import { built, canUseTracefs, Programs, waitFor } from './programs.mjs';
 
-const list = '/sys/kernel/tracing/uprobe_events';
-if (!existsSync(list)) spawnSync('mount', ['-t', 'tracefs', 'tracefs', '/sys/kernel/tracing']);
-let possible = true;
-try {
-  accessSync(list, constants.W_OK);
-} catch {
-  possible = false;
-  console.log('probes need root and a kernel with CONFIG_UPROBE_EVENTS: finding events is NOT tested');
-}
+const possible = canUseTracefs('uprobe_events', constants.W_OK, 'finding events');
 
 const programs = new Programs();
 let browser;

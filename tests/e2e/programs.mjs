@@ -1,6 +1,6 @@
 // Starts the real server, agent and workloads for a test, writes the output of each to a file, and stops only these.
-import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { accessSync, closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -98,5 +98,18 @@ export class Programs {
     await over;
     clearTimeout(late);
     rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+const tracefs = '/sys/kernel/tracing';
+// Whether tests may use a file of tracefs, which is mounted if necessary. Otherwise prints what is not tested.
+export function canUseTracefs(file, mode, untested) {
+  if (!existsSync(`${tracefs}/events`)) spawnSync('mount', ['-t', 'tracefs', 'tracefs', tracefs]);
+  try {
+    accessSync(`${tracefs}/${file}`, mode);
+    return true;
+  } catch {
+    console.log(`${untested} is NOT tested: it needs root and ${tracefs}/${file}`);
+    return false;
   }
 }

@@ -1,16 +1,12 @@
 // The system calls of a real program as single hits on the page, with the real server and a real agent.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { constants } from 'node:fs';
 import { after, before } from 'node:test';
 import { inspect, launch, openPage, shot, shows } from './browser.mjs';
 import { steps } from './pages.mjs';
-import { Programs, waitFor } from './programs.mjs';
+import { canUseTracefs, Programs, waitFor } from './programs.mjs';
 
-const tracepoint = '/sys/kernel/tracing/events/syscalls/sys_enter_write';
-if (!existsSync(tracepoint)) spawnSync('mount', ['-t', 'tracefs', 'tracefs', '/sys/kernel/tracing']);
-const possible = existsSync(tracepoint);
-if (!possible) console.log('tracepoints need root and a kernel with them: the page with traced events is NOT tested');
+const possible = canUseTracefs('events/syscalls/sys_enter_write/id', constants.R_OK, 'the page with traced events');
 
 const WRITES = 40;
 const BYTES = 4096;
